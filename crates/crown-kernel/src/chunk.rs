@@ -1,0 +1,64 @@
+//! Rows between stages: a signed multiset in columns.
+
+/// One value: integers, floats (one NaN, no -0), dates, timestamps, booleans and decimals of up to 18
+/// digits inline; strings, binary and wider decimals as ids of the interner. NULL is kept apart.
+pub type Word = u64;
+
+/// A row's NULLs: bit i is set when column i is NULL; the column's word is then 0. So rows have at most 64 columns.
+pub type Nulls = u64;
+
+pub const MAX_COLUMNS: usize = 64;
+
+/// Rows with weights: `+n` for n copies that came, `-n` for n that went.
+#[derive(Clone, Debug, Default)]
+pub struct Chunk {
+    pub columns: Vec<Vec<Word>>,
+    /// One mask per row, or empty when no row has a NULL.
+    pub nulls: Vec<Nulls>,
+    pub weights: Vec<i64>,
+}
+
+impl Chunk {
+    pub fn new(columns: usize) -> Self {
+        Chunk { columns: vec![Vec::new(); columns], nulls: Vec::new(), weights: Vec::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// The NULL mask of row `index`.
+    pub fn nulls_at(&self, index: usize) -> Nulls {
+        self.nulls.get(index).copied().unwrap_or(0)
+    }
+
+    pub fn push(&mut self, words: &[Word], nulls: Nulls, weight: i64) {
+        for (column, word) in self.columns.iter_mut().zip(words) {
+            column.push(*word);
+        }
+        if nulls != 0 && self.nulls.is_empty() {
+            self.nulls.resize(self.weights.len(), 0);
+        }
+        if nulls != 0 || !self.nulls.is_empty() {
+            self.nulls.push(nulls);
+        }
+        self.weights.push(weight);
+    }
+
+    /// Copies row `index` into `words` and gives its NULL mask.
+    pub fn read(&self, index: usize, words: &mut Vec<Word>) -> Nulls {
+        words.clear();
+        words.extend(self.columns.iter().map(|column| column[index]));
+        self.nulls_at(index)
+    }
+
+    pub fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Vec::clear);
+        self.nulls.clear();
+        self.weights.clear();
+    }
+}

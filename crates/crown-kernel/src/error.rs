@@ -1,0 +1,44 @@
+//! The kernel's errors. The binding maps each variant to one Python exception; `code` is stable.
+
+use std::fmt;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// Malformed plan data.
+    Plan,
+    /// A change that does not fit; the engine is as it was.
+    InvalidChange,
+    /// Saved state that is corrupt or belongs to another plan.
+    State,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelError {
+    pub kind: Kind,
+    pub code: &'static str,
+    pub message: String,
+}
+
+pub type Result<T> = std::result::Result<T, KernelError>;
+
+impl KernelError {
+    pub fn plan(code: &'static str, message: impl Into<String>) -> Self {
+        KernelError { kind: Kind::Plan, code, message: message.into() }
+    }
+
+    pub fn invalid(code: &'static str, message: impl Into<String>) -> Self {
+        KernelError { kind: Kind::InvalidChange, code, message: message.into() }
+    }
+
+    pub fn state(code: &'static str, message: impl Into<String>) -> Self {
+        KernelError { kind: Kind::State, code, message: message.into() }
+    }
+}
+
+impl fmt::Display for KernelError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "[{}] {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for KernelError {}

@@ -1,0 +1,7 @@
+//! Crown's kernel: join-free change propagation (CROWN, VLDB 2023) over Arrow, without Python and without Spark.
+
+pub mod chunk;
+pub mod error;
+pub mod interner;
+pub mod plan;
+pub mod types;

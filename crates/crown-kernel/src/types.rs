@@ -1,0 +1,97 @@
+//! Column types and how a value of each becomes a word.
+
+use crate::chunk::Word;
+use crate::error::{KernelError, Result};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DataType {
+    Boolean,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Float32,
+    Float64,
+    Decimal { precision: u8, scale: i8 },
+    String,
+    Binary,
+    Date,
+    Timestamp,
+    TimestampNtz,
+}
+
+impl DataType {
+    pub fn parse(name: &str) -> Result<DataType> {
+        Ok(match name {
+            "boolean" => DataType::Boolean,
+            "int8" => DataType::Int8,
+            "int16" => DataType::Int16,
+            "int32" => DataType::Int32,
+            "int64" => DataType::Int64,
+            "float32" => DataType::Float32,
+            "float64" => DataType::Float64,
+            "string" => DataType::String,
+            "binary" => DataType::Binary,
+            "date" => DataType::Date,
+            "timestamp" => DataType::Timestamp,
+            "timestamp_ntz" => DataType::TimestampNtz,
+            _ => return DataType::parse_decimal(name),
+        })
+    }
+
+    fn parse_decimal(name: &str) -> Result<DataType> {
+        name.strip_prefix("decimal(")
+            .and_then(|rest| rest.strip_suffix(')'))
+            .and_then(|inside| inside.split_once(','))
+            .and_then(|(p, s)| Some((p.trim().parse().ok()?, s.trim().parse().ok()?)))
+            .filter(|(precision, scale): &(u8, i8)| {
+                (1..=38).contains(precision) && (0..=*precision as i8).contains(scale)
+            })
+            .map(|(precision, scale)| DataType::Decimal { precision, scale })
+            .ok_or_else(|| KernelError::plan("CROWN-PLAN-TYPE", format!("unknown type '{name}'")))
+    }
+
+    /// Whether words of this type are ids of the interner: strings, binary, and decimals of more than 18 digits
+    /// (16 bytes, little-endian).
+    pub fn interned(self) -> bool {
+        match self {
+            DataType::String | DataType::Binary => true,
+            DataType::Decimal { precision, .. } => precision > 18,
+            _ => false,
+        }
+    }
+}
+
+/// A float's word: one NaN, no -0, so that equal values have equal words. `float32` is widened first.
+pub fn float_word(value: f64) -> Word {
+    if value.is_nan() {
+        f64::NAN.to_bits()
+    } else if value == 0.0 {
+        0
+    } else {
+        value.to_bits()
+    }
+}
+
+pub fn word_float(word: Word) -> f64 {
+    f64::from_bits(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn type_names_parse_and_bad_ones_are_refused() {
+        assert_eq!(DataType::parse("decimal(12, 2)").unwrap(), DataType::Decimal { precision: 12, scale: 2 });
+        for bad in ["decimal(39,2)", "decimal(5,6)", "decimal", "int", ""] {
+            assert_eq!(DataType::parse(bad).unwrap_err().code, "CROWN-PLAN-TYPE", "{bad}");
+        }
+    }
+
+    #[test]
+    fn equal_floats_have_equal_words() {
+        assert_eq!(float_word(-0.0), float_word(0.0));
+        assert_eq!(float_word(f64::NAN), float_word(-f64::NAN));
+    }
+}

@@ -1,0 +1,77 @@
+"""The Rust kernel, as Python sees it. Private: use `crown.View` or `crown.spark`."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+__version__: str
+
+class ArrowStream:
+    """Arrow record batches under the PyCapsule protocol: `pyarrow.table(stream)`, `polars.from_arrow(...)`."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+class Engine:
+    """One cell of one plan. Not thread-safe against itself; different engines run in parallel (the GIL is released)."""
+
+    def __init__(self, plan: str, *, deltas: bool = True) -> None:
+        """`plan` is the Plan's JSON. Without `deltas` nothing is kept for them and `apply` returns no rows."""
+
+    def apply(
+        self,
+        changes: Sequence[tuple[str, Any]],
+        *,
+        per_update: bool = False,
+        on_invalid: Literal["raise", "quarantine"] = "raise",
+    ) -> ArrowStream:
+        """Apply tables of changes in order; each is (table name, anything with `__arrow_c_stream__`).
+
+        A change table has the table's columns by name (computed ones included; others are ignored), optionally
+        `_change_type` (insert when absent or NULL-free absent), `_multiplicity` (int64, 1 when absent) and
+        `_atoms` (uint64 mask of routes; all when absent).
+        The result has the view's columns, `_change_type`, for bags `_multiplicity`, and with `per_update`
+        `_update`, the position (0-based, over the whole call) of the change that caused the row.
+        """
+
+    def apply_rows(self, table: str, rows: Sequence[tuple[Any, ...]], *, delete: bool = False) -> ArrowStream:
+        """The short way for few rows: tuples in the order of the table's plan columns."""
+
+    def stream(
+        self, changes: Sequence[tuple[str, Any]], *, per_update: bool = False, on_invalid: Literal["raise", "quarantine"] = "raise"
+    ) -> ArrowStream:
+        """As `apply`, but deltas are produced while they are read; reading to the end (or dropping) completes the batch."""
+
+    def advance(self, table: str, watermark: int) -> ArrowStream:
+        """Move a time window's clock forward without new rows; returns the delta."""
+
+    def rows(self, *, chunk_rows: int = 65536, multiplicity: bool = False) -> ArrowStream:
+        """The full result. With `multiplicity` each distinct row once with `_multiplicity`, else repeated as SQL does."""
+
+    def iterate(self) -> Iterator[tuple[Any, ...]]:
+        """The full result as tuples with constant delay; invalid after the next change."""
+
+    def multiplicity(self, row: tuple[Any, ...]) -> int:
+        """How often the row is in the result; 0 when absent."""
+
+    def count(self) -> int:
+        """The number of result rows, duplicates counted; constant time where the plan allows it."""
+
+    def sample(self, rows: int, seed: int) -> ArrowStream:
+        """Uniform with replacement over the result, duplicates counted, without enumerating where the plan allows it."""
+
+    def save(self) -> list[bytes]:
+        """The state as Arrow IPC chunks of about 1 MB each; the first one is the header."""
+
+    @staticmethod
+    def load(plan: str, chunks: Sequence[bytes], *, deltas: bool = True) -> "Engine": ...
+    def rejected(self) -> ArrowStream:
+        """Quarantined changes: table, position, reason, row (as JSON text); and empties the list."""
+
+    def stats(self) -> dict[str, Any]:
+        """JSON-like: rows, keys and bytes per node and stage, updates, counter changes, live lambda, rejects."""
+
+class Router:
+    """Sends each change to its HyperCube cells, by the plan's routing."""
+
+    def __init__(self, plan: str) -> None: ...
+    def route(self, table: str, changes: Any) -> list[tuple[int, ArrowStream]]:
+        """Per cell with at least one row: the rows it needs, in order, with an `_atoms` mask."""
