@@ -1,0 +1,83 @@
+"""Plan <-> JSON: every kind of stage survives the way there and back, and nonsense is a PlanError."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from crown.errors import PlanError
+from crown.expression import Call, Column, Literal
+from crown.plan import from_json, to_json
+from crown.plan.model import (
+    AggregateColumn,
+    AggregateStage,
+    Atom,
+    BagStage,
+    Binding,
+    ComputedColumn,
+    DistinctStage,
+    Factor,
+    MapStage,
+    MaterializeStage,
+    Node,
+    OrderBy,
+    OutputColumn,
+    Plan,
+    RingComponent,
+    Route,
+    Routing,
+    SetOperationStage,
+    Table,
+    TableColumn,
+    TopStage,
+    TreeStage,
+    Variable,
+    Window,
+)
+
+A = Column("a", "int64")
+ATOM = Atom("r", "r", (Binding("a", A),), Call("gt", (A, Literal(1 << 62, "int64")), "boolean"), ("a",))
+PLAN = Plan(
+    sql="SELECT 'ä'",
+    tables=(
+        Table("r", (TableColumn("a", "int64", False),), (ComputedColumn("c", "string", "upper(x)"),), ("a",), "fifo",
+              Window(rows=10), 2.5),
+    ),
+    stages=(
+        BagStage("$b", (Variable("a", "int64", True),), (ATOM,), ("a",), ("a",)),
+        TreeStage("$t", (Variable("a", "int64", True),), (ATOM,),
+                  (Node("r", ("a",), 0, None, (), True), Node("s", ("a",), 0, 0, ("a",), False, "anti")), ("a",), "ring",
+                  (RingComponent("n", (Factor(0, A),), "int64"),), (Literal(None, "boolean"),), True),
+        MapStage("$m", "$t", (OutputColumn("x", "float64", True, Literal("NaN", "float64")),), None),
+        AggregateStage("$a", "$m", ("x",), (AggregateColumn("n", "count", None, "int64"),), True),
+        DistinctStage("$d", "$a"),
+        MaterializeStage("$k", "$d"),
+        SetOperationStage("$s", "except", True, ("$k", "$d")),
+        TopStage("$o", "$s", (OrderBy(A, True, False),), 3, 1),
+    ),
+    columns=(TableColumn("x", "float64"),),
+    bag=True,
+    order=(OrderBy(Literal(1.0, "float64"), False, True),),
+    routing=Routing(4, ("a",), (4,), (Route("$t", 0, (A, None)),)),
+)  # fmt: skip
+
+
+def test_round_trip_of_every_stage() -> None:
+    assert from_json(to_json(PLAN)) == PLAN
+    assert repr(from_json(to_json(PLAN, indent=1))) == repr(PLAN)  # 1 and 1.0 are equal, but not the same
+
+
+def test_stages_are_tagged_as_the_kernel_reads_them() -> None:
+    kinds = [stage["kind"] for stage in json.loads(to_json(PLAN))["stages"]]
+    assert kinds == ["bag", "tree", "map", "aggregate", "distinct", "materialize", "set_operation", "top"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", "null", to_json(PLAN).replace('"fifo"', '"often"'), to_json(PLAN).replace('"tree"', '"bush"'),
+     to_json(PLAN).replace('"limit": 3', '"limit": "3"')],
+)  # fmt: skip
+def test_nonsense_is_a_plan_error(text: str) -> None:
+    with pytest.raises(PlanError):
+        from_json(text)
