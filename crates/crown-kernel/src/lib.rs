@@ -2,6 +2,7 @@
 
 pub mod chunk;
 pub mod error;
+pub mod expression;
 pub mod interner;
 pub mod plan;
 pub mod types;
