@@ -5,4 +5,5 @@ pub mod error;
 pub mod expression;
 pub mod interner;
 pub mod plan;
+pub mod tree;
 pub mod types;
