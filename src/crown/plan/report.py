@@ -45,8 +45,7 @@ class BagReport:
     """A bag of a cyclic query: its atoms are joined by delta joins and feed the tree as one relation."""
 
     stage: str
-    atoms: tuple[str, ...]  # those whose home it is
-    covers: tuple[str, ...]  # atoms that take part only as filters (their home is another bag)
+    atoms: tuple[str, ...]
     variables: tuple[str, ...]
     width: int  # least number of atoms that cover its variables
 

@@ -1,0 +1,91 @@
+"""Hypergraphs: atoms as sets of variables. Acyclicity by GYO reduction, and connectivity.
+
+Law: a hypergraph is acyclic iff repeatedly dropping variables that only one edge holds, and edges that lie
+inside another edge, leaves at most one edge (Graham; Yu and Ozsoyoglu).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+Edge: TypeAlias = frozenset[str]
+
+
+def cyclic_core(edges: Sequence[Edge]) -> tuple[int, ...]:
+    """The indices of the edges that GYO reduction can't remove; empty iff the hypergraph is acyclic.
+
+    >>> triangle = [frozenset("ab"), frozenset("bc"), frozenset("ca"), frozenset("cd")]
+    >>> cyclic_core(triangle)
+    (0, 1, 2)
+    >>> cyclic_core(triangle[1:])
+    ()
+    """
+    rest = dict(enumerate(edges))
+    changed = True
+    while changed and len(rest) > 1:
+        holders = Counter(variable for edge in rest.values() for variable in edge)
+        reduced = {index: frozenset(v for v in edge if holders[v] > 1) for index, edge in rest.items()}
+        for index in sorted(reduced):
+            edge = reduced[index]
+            if any(edge <= other for i, other in reduced.items() if i != index):
+                del reduced[index]
+                break
+        changed = reduced != rest
+        rest = reduced
+    return tuple(sorted(rest)) if len(rest) > 1 else ()
+
+
+def is_acyclic(edges: Sequence[Edge]) -> bool:
+    return not cyclic_core(edges)
+
+
+def connected(edges: Sequence[Edge], without: Iterable[str] = ()) -> list[tuple[int, ...]]:
+    """The groups of edges connected through variables other than `without`, in order of their first edge.
+
+    >>> connected([frozenset("ab"), frozenset("cd"), frozenset("bc")], without="c")
+    [(0, 2), (1,)]
+    """
+    dropped = frozenset(without)
+    group_of_variable: dict[str, int] = {}
+    leader = list(range(len(edges)))
+
+    def find(index: int) -> int:
+        while leader[index] != index:
+            leader[index] = leader[leader[index]]
+            index = leader[index]
+        return index
+
+    for index, edge in enumerate(edges):
+        for variable in edge - dropped:
+            other = group_of_variable.setdefault(variable, index)
+            first, second = sorted((find(other), find(index)))
+            leader[second] = first
+    groups: dict[int, list[int]] = {}
+    for index in range(len(edges)):
+        groups.setdefault(find(index), []).append(index)
+    return [tuple(group) for _, group in sorted(groups.items())]
+
+
+def union(edges: Iterable[Edge]) -> Edge:
+    return frozenset().union(*edges)
+
+
+def cover_number(variables: Edge, edges: Sequence[Edge]) -> int:
+    """The least number of edges that together hold all `variables` (the width of a bag).
+
+    >>> cover_number(frozenset("abc"), [frozenset("ab"), frozenset("bc"), frozenset("ca")])
+    2
+    """
+    useful = {edge & variables for edge in edges}
+    useful = {edge for edge in useful if not any(edge < other for other in useful)}
+    reached = {frozenset[str]()}
+    number = 0
+    while variables not in reached:
+        number += 1
+        grown = {have | edge for have in reached for edge in useful}
+        if grown <= reached:
+            raise ValueError("the edges do not cover the variables")
+        reached = {have for have in grown if not any(have < other for other in grown)}
+    return number

@@ -1,0 +1,74 @@
+"""A rooted tree of nodes while it is being chosen, and its price: height first, then sum of depth times updates.
+
+Height counts relation nodes on a path. Only paths that start at an atom that changes count for the choice: a
+static table never updates, so it may sit anywhere. A generalised node is free because each of its children
+holds its whole key, so one change below is one change there. A derived node with a child that holds only a
+part of its variables is not: one change below may change many of its rows, as in a relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from crown.plan.hypergraph import Edge
+from crown.plan.model import Atom, Node
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A subtree. `atom` is None for generalised and derived nodes."""
+
+    variables: Edge
+    atom: int | None
+    connex: bool
+    children: tuple[Shape, ...]
+    height: int  # relation nodes on the longest path
+    moving_height: int  # the same over paths that start at an atom with updates
+    cost: float  # sum over its atoms of depth (1 at its top relation) times updates
+    updates: float  # sum over its atoms
+
+    @property
+    def price(self) -> tuple[int, float, int]:
+        return (self.moving_height, self.cost, self.height)
+
+    def nodes(self) -> Iterator[Shape]:
+        yield self
+        for child in self.children:
+            yield from child.nodes()
+
+
+def make_shape(
+    variables: Edge, atom: int | None, connex: bool, children: Sequence[Shape], updates_of: Sequence[float]
+) -> Shape:
+    """The node over its children, with its price."""
+    own = 0.0 if atom is None else updates_of[atom]
+    height, moving = (0, 0) if atom is None else (1, int(own > 0))
+    cost, updates = own, own
+    for child in children:
+        step = 1 if atom is not None or not variables <= child.variables else 0
+        height = max(height, child.height + step)
+        moving = max(moving, child.moving_height + step if child.moving_height else 0)
+        cost += child.cost + step * child.updates
+        updates += child.updates
+    return Shape(variables, atom, connex, tuple(children), height, moving, cost, updates)
+
+
+def to_nodes(shape: Shape, atoms: Sequence[Atom], variable_order: Sequence[str]) -> tuple[Node, ...]:
+    """The nodes parents first, each key in the order of `variable_order` on both sides."""
+    rank = {variable: position for position, variable in enumerate(variable_order)}
+    nodes: list[Node] = []
+
+    def ordered(variables: Edge) -> tuple[str, ...]:
+        return tuple(sorted(variables, key=rank.__getitem__))
+
+    def visit(current: Shape, parent: int | None, above: Edge) -> None:
+        index = len(nodes)
+        names = atoms[current.atom].variables if current.atom is not None else ordered(current.variables)
+        name = atoms[current.atom].name if current.atom is not None else f"[{', '.join(names)}]"
+        nodes.append(Node(name, names, current.atom, parent, ordered(current.variables & above), current.connex))
+        for child in current.children:
+            visit(child, index, current.variables)
+
+    visit(shape, None, frozenset())
+    return tuple(nodes)
