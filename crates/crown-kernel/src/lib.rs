@@ -1,9 +1,16 @@
 //! Crown's kernel: join-free change propagation (CROWN, VLDB 2023) over Arrow, without Python and without Spark.
 
+pub mod arrow_in;
+pub mod arrow_out;
+pub mod binding;
 pub mod chunk;
 pub mod error;
 pub mod expression;
 pub mod interner;
+pub mod net;
 pub mod plan;
+pub mod row_table;
+pub mod source;
 pub mod tree;
 pub mod types;
+pub mod window;

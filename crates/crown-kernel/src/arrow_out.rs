@@ -1,0 +1,197 @@
+//! Words into Arrow record batches. Columns of 64-bit types are handed over without copying.
+
+use crate::arrow_in::{CHANGE_TYPE, MULTIPLICITY};
+use crate::chunk::{Chunk, Nulls, Word};
+use crate::error::{KernelError, Result};
+use crate::interner::Interner;
+use crate::types::{word_float, DataType};
+use arrow::array::{
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array,
+    Int16Array, Int32Array, Int64Array, Int8Array, RecordBatch, RecordBatchOptions, StringArray,
+    TimestampMicrosecondArray,
+};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow::datatypes::{DataType as ArrowType, Field, Int8Type, Schema, SchemaRef, TimeUnit};
+use std::sync::Arc;
+
+pub const UPDATE: &str = "_update";
+
+/// The Arrow type in which a column of `data_type` leaves the kernel.
+pub fn arrow_type(data_type: DataType) -> ArrowType {
+    match data_type {
+        DataType::Boolean => ArrowType::Boolean,
+        DataType::Int8 => ArrowType::Int8,
+        DataType::Int16 => ArrowType::Int16,
+        DataType::Int32 => ArrowType::Int32,
+        DataType::Int64 => ArrowType::Int64,
+        DataType::Float32 => ArrowType::Float32,
+        DataType::Float64 => ArrowType::Float64,
+        DataType::Decimal { precision, scale } => ArrowType::Decimal128(precision, scale),
+        DataType::String => ArrowType::Utf8,
+        DataType::Binary => ArrowType::Binary,
+        DataType::Date => ArrowType::Date32,
+        DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        DataType::TimestampNtz => ArrowType::Timestamp(TimeUnit::Microsecond, None),
+    }
+}
+
+/// The value of a decimal's word.
+pub fn word_decimal(word: Word, precision: u8, interner: &Interner) -> i128 {
+    if precision > 18 {
+        i128::from_le_bytes(interner.get(word).try_into().expect("wide decimals are interned as 16 bytes"))
+    } else {
+        i128::from(word as i64)
+    }
+}
+
+/// One column as an Arrow array; `nulls` holds the rows' masks (or is empty), of which bit `position` counts.
+pub fn array(words: Vec<Word>, nulls: &[Nulls], position: usize, data_type: DataType, interner: &Interner) -> ArrayRef {
+    let validity = validity(nulls, position);
+    let present = |row: usize| validity.as_ref().is_none_or(|validity| validity.is_valid(row));
+    match data_type {
+        DataType::Int64 => Arc::new(Int64Array::new(scalars(words), validity)),
+        DataType::Float64 => Arc::new(Float64Array::new(scalars(words), validity)),
+        DataType::Timestamp => Arc::new(TimestampMicrosecondArray::new(scalars(words), validity).with_timezone("UTC")),
+        DataType::TimestampNtz => Arc::new(TimestampMicrosecondArray::new(scalars(words), validity)),
+        DataType::Int8 => Arc::new(Int8Array::new(words.iter().map(|w| *w as i8).collect(), validity)),
+        DataType::Int16 => Arc::new(Int16Array::new(words.iter().map(|w| *w as i16).collect(), validity)),
+        DataType::Int32 => Arc::new(Int32Array::new(words.iter().map(|w| *w as i32).collect(), validity)),
+        DataType::Date => Arc::new(Date32Array::new(words.iter().map(|w| *w as i32).collect(), validity)),
+        DataType::Float32 => {
+            Arc::new(Float32Array::new(words.iter().map(|w| word_float(*w) as f32).collect(), validity))
+        }
+        DataType::Boolean => {
+            let values = BooleanBuffer::collect_bool(words.len(), |row| words[row] != 0);
+            Arc::new(BooleanArray::new(values, validity))
+        }
+        DataType::Decimal { precision, scale } => {
+            let value = |(row, word): (usize, &Word)| {
+                if present(row) {
+                    word_decimal(*word, precision, interner)
+                } else {
+                    0
+                }
+            };
+            let values: ScalarBuffer<i128> = words.iter().enumerate().map(value).collect();
+            let decimals = Decimal128Array::new(values, validity).with_precision_and_scale(precision, scale);
+            Arc::new(decimals.expect("precision and scale were checked when the plan was read"))
+        }
+        DataType::String => {
+            let text = |(row, word): (usize, &Word)| present(row).then(|| String::from_utf8_lossy(interner.get(*word)));
+            Arc::new(StringArray::from_iter(words.iter().enumerate().map(text)))
+        }
+        DataType::Binary => {
+            let bytes = |(row, word): (usize, &Word)| present(row).then(|| interner.get(*word));
+            Arc::new(BinaryArray::from_iter(words.iter().enumerate().map(bytes)))
+        }
+    }
+}
+
+/// Signed and float columns are the very bits of their words.
+fn scalars<T: arrow::datatypes::ArrowNativeType>(words: Vec<Word>) -> ScalarBuffer<T> {
+    let length = words.len();
+    ScalarBuffer::new(Buffer::from_vec(words), 0, length)
+}
+
+fn validity(nulls: &[Nulls], position: usize) -> Option<NullBuffer> {
+    let bit = (1 as Nulls) << position;
+    if nulls.iter().all(|mask| mask & bit == 0) {
+        return None;
+    }
+    Some(NullBuffer::new(BooleanBuffer::collect_bool(nulls.len(), |row| nulls[row] & bit == 0)))
+}
+
+/// How the rows of a view leave: its columns, and what is said about each row.
+#[derive(Clone)]
+pub struct Output {
+    types: Vec<DataType>,
+    schema: SchemaRef,
+    change_type: bool,
+    multiplicity: bool,
+    update: bool,
+    words: ArrayRef,
+}
+
+impl Output {
+    /// Columns as (name, type, nullable), then `_change_type`, `_multiplicity` and `_update` as asked.
+    pub fn new<'a>(
+        columns: impl Iterator<Item = (&'a str, DataType, bool)>,
+        change_type: bool,
+        multiplicity: bool,
+        update: bool,
+    ) -> Output {
+        let mut types = Vec::new();
+        let mut fields = Vec::new();
+        for (name, data_type, nullable) in columns {
+            types.push(data_type);
+            fields.push(Field::new(name, arrow_type(data_type), nullable));
+        }
+        if change_type {
+            let words = ArrowType::Dictionary(Box::new(ArrowType::Int8), Box::new(ArrowType::Utf8));
+            fields.push(Field::new(CHANGE_TYPE, words, false));
+        }
+        if multiplicity {
+            fields.push(Field::new(MULTIPLICITY, ArrowType::Int64, false));
+        }
+        if update {
+            fields.push(Field::new(UPDATE, ArrowType::Int64, false));
+        }
+        let words = Arc::new(StringArray::from(vec!["insert", "delete"]));
+        Output { types, schema: Arc::new(Schema::new(fields)), change_type, multiplicity, update, words }
+    }
+
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// `updates` is the cause of each row, when the output shows it.
+    pub fn batch(&self, rows: Chunk, updates: Vec<u64>, interner: &Interner) -> Result<RecordBatch> {
+        let length = rows.len();
+        let Chunk { columns, nulls, weights } = rows;
+        let mut arrays: Vec<ArrayRef> = columns
+            .into_iter()
+            .zip(&self.types)
+            .enumerate()
+            .map(|(position, (words, data_type))| array(words, &nulls, position, *data_type, interner))
+            .collect();
+        if self.change_type {
+            let keys: ScalarBuffer<i8> = weights.iter().map(|weight| i8::from(*weight < 0)).collect();
+            // Safe to build unchecked in effect: keys are 0 or 1 and the dictionary has both words.
+            let keys = Int8Array::new(keys, None);
+            arrays.push(Arc::new(DictionaryArray::<Int8Type>::new(keys, self.words.clone())));
+        }
+        if self.multiplicity {
+            arrays.push(Arc::new(Int64Array::new(weights.into_iter().map(i64::abs).collect(), None)));
+        }
+        if self.update {
+            arrays.push(Arc::new(Int64Array::new(scalars(updates), None)));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(length));
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(|error| {
+            KernelError::plan("CROWN-PLAN-TYPE", format!("the result does not fit its schema: {error}"))
+        })
+    }
+}
+
+/// One value as JSON text, for messages and the list of rejected changes.
+pub fn value_json(word: Word, null: bool, data_type: DataType, interner: &Interner) -> serde_json::Value {
+    use serde_json::Value;
+    if null {
+        return Value::Null;
+    }
+    match data_type {
+        DataType::Boolean => Value::Bool(word != 0),
+        DataType::Float32 | DataType::Float64 => {
+            let value = word_float(word);
+            serde_json::Number::from_f64(value).map_or_else(|| Value::String(value.to_string()), Value::Number)
+        }
+        DataType::String => Value::String(String::from_utf8_lossy(interner.get(word)).into_owned()),
+        DataType::Binary => Value::String(interner.get(word).iter().map(|byte| format!("{byte:02x}")).collect()),
+        DataType::Decimal { .. } | DataType::Date | DataType::Timestamp | DataType::TimestampNtz => {
+            let one = array(vec![word], &[], 0, data_type, interner);
+            let text = arrow::util::display::array_value_to_string(&one, 0);
+            Value::String(text.unwrap_or_else(|_| word.to_string()))
+        }
+        _ => Value::from(word as i64),
+    }
+}

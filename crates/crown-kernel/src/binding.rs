@@ -1,0 +1,94 @@
+//! From rows of a source to rows of an atom: filter, bindings, NULLs.
+
+use crate::chunk::{Nulls, Word};
+use crate::error::{KernelError, Result};
+use crate::expression::Compiled;
+use crate::interner::Interner;
+use crate::plan;
+use crate::types::DataType;
+
+/// An atom, compiled against the columns of its source.
+pub struct Binder {
+    filter: Option<Compiled>,
+    /// The variable's position, and what binds it. A variable's second binding must give an equal value.
+    bindings: Vec<(usize, Compiled)>,
+    /// The column of each variable, when all are bare columns and bound once.
+    plain: Option<Vec<usize>>,
+    not_null: Nulls,
+    width: usize,
+}
+
+impl Binder {
+    pub fn new(atom: &plan::Atom, columns: &[(String, DataType)]) -> Result<Binder> {
+        let mut variables: Vec<&str> = Vec::new();
+        let mut bindings = Vec::new();
+        for binding in &atom.bindings {
+            let position = variables.iter().position(|name| *name == binding.variable).unwrap_or_else(|| {
+                variables.push(&binding.variable);
+                variables.len() - 1
+            });
+            bindings.push((position, Compiled::new(&binding.expression, columns)?));
+        }
+        let width = variables.len();
+        let mut not_null = 0;
+        for name in &atom.not_null {
+            let position = variables.iter().position(|other| other == name).ok_or_else(|| {
+                let message = format!("atom '{}' does not bind its not_null variable '{name}'", atom.name);
+                KernelError::plan("CROWN-PLAN-ATOM", message)
+            })?;
+            not_null |= 1 << position;
+        }
+        let filter = atom.filter.as_ref().map(|filter| Compiled::new(filter, columns)).transpose()?;
+        let plain = if bindings.len() == width {
+            bindings.iter().map(|(_, expression)| expression.is_column()).collect()
+        } else {
+            None
+        };
+        Ok(Binder { filter, bindings, plain, not_null, width })
+    }
+
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Whether binding can fail on some values (arithmetic, casts).
+    pub fn can_fail(&self) -> bool {
+        self.filter.is_some() || self.plain.is_none()
+    }
+
+    /// Writes the atom's row into `row` and gives its NULL mask; `None` when the source's row is not one of the atom's.
+    pub fn bind(
+        &self,
+        words: &[Word],
+        nulls: Nulls,
+        row: &mut Vec<Word>,
+        interner: &mut Interner,
+    ) -> Result<Option<Nulls>> {
+        row.clear();
+        if let Some(filter) = &self.filter {
+            if !filter.is_true(words, nulls, interner)? {
+                return Ok(None);
+            }
+        }
+        let mut bound = 0;
+        if let Some(columns) = &self.plain {
+            row.extend(columns.iter().map(|column| words[*column]));
+            if nulls != 0 {
+                for (position, column) in columns.iter().enumerate() {
+                    bound |= (nulls >> column & 1) << position;
+                }
+            }
+        } else {
+            for (position, expression) in &self.bindings {
+                let value = expression.evaluate(words, nulls, interner)?;
+                if *position == row.len() {
+                    bound |= Nulls::from(value.is_none()) << position;
+                    row.push(value.unwrap_or(0));
+                } else if value.is_none() || bound >> position & 1 != 0 || value != Some(row[*position]) {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok((bound & self.not_null == 0).then_some(bound))
+    }
+}
