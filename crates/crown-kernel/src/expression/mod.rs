@@ -1,41 +1,47 @@
 //! Scalar expressions with Spark SQL's ANSI semantics.
 //!
 //! A `plan::Expression` is compiled once against the columns it reads: names become positions, literals become
-//! values, LIKE patterns become tokens. Evaluation then borrows the interner only for reading; a string that is
+//! values, LIKE patterns become tokens. Evaluation borrows the interner for reading only; a string that is
 //! computed (not merely copied) is interned at the very end.
+//!
+//! `compile` checks names, types and argument counts, `node` evaluates, `cast`, `decimal`, `calendar` and `text`
+//! hold what their names say, `order` the one order of values.
 
+mod calendar;
+mod cast;
+mod compile;
+pub(crate) mod decimal;
+mod node;
 mod order;
+mod text;
+mod value;
 
-pub use order::{compare, order_key, OrderKey};
+#[cfg(test)]
+mod tests;
+
+pub use order::{compare, key_word, order_key, OrderKey};
 
 use crate::chunk::{Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::interner::Interner;
 use crate::plan::Expression;
 use crate::types::DataType;
+use node::{Node, Row};
+use value::Encoded;
 
 /// An expression bound to the columns of one row shape.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     data_type: DataType,
-    column: Option<usize>,
+    node: Node,
 }
 
 impl Compiled {
     /// Binds `expression` to `columns`; names, types and argument counts are checked here, so evaluation only
     /// fails on values.
     pub fn new(expression: &Expression, columns: &[(String, DataType)]) -> Result<Compiled> {
-        match expression {
-            Expression::Column { name, .. } => {
-                let column = columns.iter().position(|(other, _)| other == name).ok_or_else(|| {
-                    KernelError::plan("CROWN-PLAN-COLUMN", format!("an expression reads the unknown column '{name}'"))
-                })?;
-                Ok(Compiled { data_type: columns[column].1, column: Some(column) })
-            }
-            Expression::Literal { data_type, .. } | Expression::Call { data_type, .. } => {
-                Ok(Compiled { data_type: DataType::parse(data_type)?, column: None })
-            }
-        }
+        let (node, data_type) = compile::compile(expression, columns)?;
+        Ok(Compiled { data_type, node })
     }
 
     pub fn data_type(&self) -> DataType {
@@ -44,16 +50,41 @@ impl Compiled {
 
     /// The position of the column when the expression is a bare column, for callers that can copy instead.
     pub fn is_column(&self) -> Option<usize> {
-        self.column
+        match self.node {
+            Node::Column { index, .. } => Some(index),
+            _ => None,
+        }
     }
 
     /// The value for one row; `None` is NULL.
-    pub fn evaluate(&self, words: &[Word], nulls: Nulls, _interner: &mut Interner) -> Result<Option<Word>> {
-        Ok(self.column.filter(|column| nulls >> column & 1 == 0).map(|column| words[column]))
+    pub fn evaluate(&self, words: &[Word], nulls: Nulls, interner: &mut Interner) -> Result<Option<Word>> {
+        if let Node::Column { index, .. } = self.node {
+            return Ok((nulls >> index & 1 == 0).then(|| words[index]));
+        }
+        let encoded = {
+            let row = Row { words, nulls, interner };
+            match self.node.evaluate(&row)? {
+                None => return Ok(None),
+                Some(value) => match value.encode(self.data_type) {
+                    Encoded::Word(word) => return Ok(Some(word)),
+                    Encoded::Bytes(bytes) => bytes.into_owned(),
+                },
+            }
+        };
+        Ok(Some(interner.intern(&encoded)))
     }
 
     /// Whether a boolean expression is TRUE for one row (neither FALSE nor NULL).
-    pub fn is_true(&self, words: &[Word], nulls: Nulls, _interner: &Interner) -> Result<bool> {
-        Ok(self.column.is_some_and(|column| nulls >> column & 1 == 0 && words[column] != 0))
+    pub fn is_true(&self, words: &[Word], nulls: Nulls, interner: &Interner) -> Result<bool> {
+        let value = self.node.evaluate(&Row { words, nulls, interner })?;
+        Ok(value.is_some_and(|value| value.boolean()))
     }
+}
+
+fn overflow(what: &str) -> KernelError {
+    KernelError::invalid("CROWN-OVERFLOW", format!("a computed value does not fit {what}"))
+}
+
+fn divide_by_zero() -> KernelError {
+    KernelError::invalid("CROWN-DIVIDE-BY-ZERO", "division by zero")
 }

@@ -1,0 +1,138 @@
+//! Dates as days and timestamps as microseconds since 1970, proleptic Gregorian, UTC.
+
+pub(super) const MICROS_PER_SECOND: i64 = 1_000_000;
+pub(super) const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
+
+/// Year, month and day. Works in 400-year eras that begin on 1 March, so that leap days come last.
+pub(super) fn civil(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// The day number of a date, or `None` when there is no such day.
+pub(super) fn days(year: i64, month: i64, day: i64) -> Option<i64> {
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let march_year = year - i64::from(month <= 2);
+    let (era, year_of_era) = (march_year.div_euclid(400), march_year.rem_euclid(400));
+    let day_of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let number = era * 146_097 + day_of_era - 719_468;
+    (civil(number) == (year, month, day)).then_some(number)
+}
+
+pub(super) fn format_date(days: i64) -> String {
+    let (year, month, day) = civil(days);
+    match year {
+        10_000.. => format!("+{year}-{month:02}-{day:02}"),
+        0.. => format!("{year:04}-{month:02}-{day:02}"),
+        _ => format!("-{:04}-{month:02}-{day:02}", -year),
+    }
+}
+
+pub(super) fn format_timestamp(micros: i64) -> String {
+    let (date, time) = (micros.div_euclid(MICROS_PER_DAY), micros.rem_euclid(MICROS_PER_DAY));
+    let (seconds, fraction) = (time / MICROS_PER_SECOND, time % MICROS_PER_SECOND);
+    let mut text = format!("{} {:02}:{:02}:{:02}", format_date(date), seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if fraction != 0 {
+        text.push_str(format!(".{fraction:06}").trim_end_matches('0'));
+    }
+    text
+}
+
+/// `[+-]yyyy[y..]`, `-[m]m`, `-[d]d`; after a full date anything may follow a space or a `T`.
+pub(super) fn parse_date(text: &str) -> Option<i64> {
+    let (date, rest) = split_date(text)?;
+    if rest.is_empty() || rest.starts_with([' ', 'T']) {
+        Some(date)
+    } else {
+        None
+    }
+}
+
+/// A date as `parse_date`, then optionally `[h]h[:[m]m[:[s]s[.fraction]]]` and a zone: `Z`, `UTC`, `GMT`, `+hh[:mm]`.
+pub(super) fn parse_timestamp(text: &str) -> Option<i64> {
+    let (date, rest) = split_date(text)?;
+    let midnight = date.checked_mul(MICROS_PER_DAY)?;
+    if rest.is_empty() {
+        return Some(midnight);
+    }
+    let time = rest.strip_prefix([' ', 'T'])?;
+    let zone_at = time.find(|c: char| !(c.is_ascii_digit() || c == ':' || c == '.')).unwrap_or(time.len());
+    let (clock, zone) = time.split_at(zone_at);
+    midnight.checked_add(parse_clock(clock)?)?.checked_sub(parse_zone(zone.trim_start())?)
+}
+
+/// The date at the start of `text`, and what follows it. A year or a month alone must be all of the text.
+fn split_date(text: &str) -> Option<(i64, &str)> {
+    let (sign, unsigned) = match text.as_bytes().first()? {
+        b'-' => (-1, &text[1..]),
+        b'+' => (1, &text[1..]),
+        _ => (1, text),
+    };
+    let (year, rest) = number(unsigned, 4, 7)?;
+    let Some(rest) = rest.strip_prefix('-') else {
+        return rest.is_empty().then(|| days(sign * year, 1, 1)).flatten().map(|days| (days, rest));
+    };
+    let (month, rest) = number(rest, 1, 2)?;
+    let Some(rest) = rest.strip_prefix('-') else {
+        return rest.is_empty().then(|| days(sign * year, month, 1)).flatten().map(|days| (days, rest));
+    };
+    let (day, rest) = number(rest, 1, 2)?;
+    Some((days(sign * year, month, day)?, rest))
+}
+
+fn number(text: &str, least: usize, most: usize) -> Option<(i64, &str)> {
+    let length = text.bytes().take_while(u8::is_ascii_digit).count();
+    if !(least..=most).contains(&length) {
+        return None;
+    }
+    Some((text[..length].parse().ok()?, &text[length..]))
+}
+
+fn parse_clock(text: &str) -> Option<i64> {
+    let (clock, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let mut parts = [0; 3];
+    let mut count = 0;
+    for part in clock.split(':') {
+        let (value, rest) = number(part, 1, 2)?;
+        if count == 3 || !rest.is_empty() {
+            return None;
+        }
+        parts[count] = value;
+        count += 1;
+    }
+    let [hour, minute, second] = parts;
+    if hour > 23 || minute > 59 || second > 59 || (!fraction.is_empty() && count < 3) {
+        return None;
+    }
+    if !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let micros: i64 = format!("{:0<6.6}", fraction).parse().ok()?;
+    Some((hour * 3600 + minute * 60 + second) * MICROS_PER_SECOND + micros)
+}
+
+/// The offset of a zone from UTC in microseconds.
+fn parse_zone(text: &str) -> Option<i64> {
+    let offset = ["UTC", "GMT", "UT", "Z"].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text);
+    let (sign, unsigned) = match offset.as_bytes().first() {
+        None => return Some(0),
+        Some(b'-') => (-1, &offset[1..]),
+        Some(b'+') => (1, &offset[1..]),
+        Some(_) => return None,
+    };
+    let (hours, rest) = number(unsigned, 1, 2)?;
+    let minutes = match rest.strip_prefix(':') {
+        Some(minutes) => number(minutes, 1, 2).filter(|(_, rest)| rest.is_empty())?.0,
+        None => rest.is_empty().then_some(0)?,
+    };
+    (hours <= 18 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60) * MICROS_PER_SECOND)
+}

@@ -1,0 +1,224 @@
+//! CAST between all types that Spark's ANSI mode allows.
+
+use super::calendar::{self, MICROS_PER_DAY, MICROS_PER_SECOND};
+use super::value::Value;
+use super::{decimal, overflow};
+use crate::error::{KernelError, Result};
+use crate::types::DataType;
+use std::borrow::Cow;
+
+/// What compilation needs: whether ANSI SQL has this cast at all.
+pub(super) fn allowed(from: DataType, to: DataType) -> bool {
+    use DataType::*;
+    let numeric =
+        |data_type| integer_range(data_type).is_some() || matches!(data_type, Float32 | Float64 | Decimal { .. });
+    let time = |data_type| matches!(data_type, Date | Timestamp | TimestampNtz);
+    match (from, to) {
+        _ if from == to => true,
+        (String, _) | (_, String) => true,
+        (Binary, _) | (_, Binary) => false,
+        (Boolean, to) => numeric(to),
+        (from, Boolean) => numeric(from),
+        (from, to) if numeric(from) && numeric(to) || time(from) && time(to) => true,
+        (Timestamp, to) => numeric(to),
+        (from, Timestamp) => numeric(from),
+        _ => false,
+    }
+}
+
+/// The cast of a non-NULL value; `None` is NULL (only a NaN or an infinity as a decimal).
+pub(super) fn cast<'a>(value: Value<'a>, from: DataType, to: DataType) -> Result<Option<Value<'a>>> {
+    if from == to {
+        return Ok(Some(value));
+    }
+    if to == DataType::String {
+        return Ok(Some(to_string(value, from)));
+    }
+    if from == DataType::String {
+        return from_string(value.bytes(), to).map(Some);
+    }
+    let result = match to {
+        DataType::Boolean => Value::Boolean(match value {
+            Value::Integer(value) => value != 0,
+            Value::Float(value) => value != 0.0,
+            Value::Decimal(value) => value != 0,
+            other => return Ok(Some(other)),
+        }),
+        DataType::Float32 => Value::Float(f64::from(match value {
+            Value::Integer(value) if from == DataType::Timestamp => seconds(value) as f32,
+            Value::Integer(value) => value as f32,
+            value => to_float(value, from) as f32,
+        })),
+        DataType::Float64 => Value::Float(match value {
+            Value::Integer(value) if from == DataType::Timestamp => seconds(value),
+            value => to_float(value, from),
+        }),
+        DataType::Decimal { precision, scale } => return to_decimal(value, from, precision, scale),
+        DataType::Date => Value::Integer(value.integer().div_euclid(MICROS_PER_DAY)),
+        DataType::Timestamp | DataType::TimestampNtz => Value::Integer(to_timestamp(value, from)?),
+        _ => Value::Integer(to_integer(value, from, to)?),
+    };
+    Ok(Some(result))
+}
+
+/// The least and the greatest value of an integer type.
+pub(super) fn integer_range(data_type: DataType) -> Option<(i64, i64)> {
+    match data_type {
+        DataType::Int8 => Some((i64::from(i8::MIN), i64::from(i8::MAX))),
+        DataType::Int16 => Some((i64::from(i16::MIN), i64::from(i16::MAX))),
+        DataType::Int32 => Some((i64::from(i32::MIN), i64::from(i32::MAX))),
+        DataType::Int64 => Some((i64::MIN, i64::MAX)),
+        _ => None,
+    }
+}
+
+pub(super) fn in_range(value: i128, data_type: DataType) -> Result<i64> {
+    let (least, greatest) = integer_range(data_type).unwrap_or((i64::MIN, i64::MAX));
+    i64::try_from(value)
+        .ok()
+        .filter(|value| (least..=greatest).contains(value))
+        .ok_or_else(|| overflow(name(data_type)))
+}
+
+fn name(data_type: DataType) -> &'static str {
+    match data_type {
+        DataType::Int8 => "an int8",
+        DataType::Int16 => "an int16",
+        DataType::Int32 => "an int32",
+        DataType::Timestamp | DataType::TimestampNtz => "a timestamp",
+        _ => "an int64",
+    }
+}
+
+fn seconds(micros: i64) -> f64 {
+    micros as f64 / MICROS_PER_SECOND as f64
+}
+
+fn to_float(value: Value, from: DataType) -> f64 {
+    match (value, from) {
+        (Value::Boolean(value), _) => f64::from(u8::from(value)),
+        (Value::Integer(value), _) => value as f64,
+        (Value::Decimal(value), DataType::Decimal { scale, .. }) => decimal::to_float(value, scale),
+        (Value::Float(value), _) => value,
+        _ => unreachable!("compilation refuses this cast"),
+    }
+}
+
+fn to_integer(value: Value, from: DataType, to: DataType) -> Result<i64> {
+    let exact = match (value, from) {
+        (Value::Boolean(value), _) => i128::from(value),
+        (Value::Integer(value), DataType::Timestamp) => i128::from(value.div_euclid(MICROS_PER_SECOND)),
+        (Value::Integer(value), _) => i128::from(value),
+        (Value::Decimal(value), DataType::Decimal { scale, .. }) => value / 10i128.pow(scale as u32),
+        // `as` saturates, so what is out of an i128's range is out of every integer type's range too.
+        (Value::Float(value), _) if !value.is_nan() => value as i128,
+        _ => return Err(overflow(name(to))),
+    };
+    in_range(exact, to)
+}
+
+fn to_timestamp(value: Value, from: DataType) -> Result<i64> {
+    let micros = match (value, from) {
+        (Value::Integer(value), DataType::Date) => i128::from(value) * i128::from(MICROS_PER_DAY),
+        (Value::Integer(value), DataType::Timestamp | DataType::TimestampNtz) => i128::from(value),
+        (Value::Integer(value), _) => i128::from(value) * i128::from(MICROS_PER_SECOND),
+        (Value::Decimal(value), DataType::Decimal { scale, .. }) => {
+            let scaled = value.checked_mul(i128::from(MICROS_PER_SECOND)).ok_or_else(|| overflow("a timestamp"))?;
+            scaled / 10i128.pow(scale as u32)
+        }
+        (Value::Float(value), _) if value.is_finite() => (value * MICROS_PER_SECOND as f64) as i128,
+        _ => return Err(overflow("a timestamp")),
+    };
+    in_range(micros, DataType::Timestamp)
+}
+
+fn to_decimal(value: Value<'_>, from: DataType, precision: u8, scale: i8) -> Result<Option<Value<'static>>> {
+    let (unscaled, from_scale) = match (value, from) {
+        (Value::Boolean(value), _) => (i128::from(value), 0),
+        (Value::Integer(value), DataType::Timestamp) => (i128::from(value), 6),
+        (Value::Integer(value), _) => (i128::from(value), 0),
+        (Value::Decimal(value), DataType::Decimal { scale, .. }) => (value, scale),
+        (Value::Float(value), _) if !value.is_finite() => return Ok(None),
+        (Value::Float(value), _) => (decimal::from_float(value, scale).ok_or_else(|| overflow("a decimal"))?, scale),
+        _ => unreachable!("compilation refuses this cast"),
+    };
+    Ok(Some(Value::Decimal(decimal::rescale(unscaled, from_scale, scale, precision)?)))
+}
+
+fn to_string<'a>(value: Value<'a>, from: DataType) -> Value<'a> {
+    let text = match (value, from) {
+        (Value::Bytes(bytes), _) => return Value::Bytes(bytes),
+        (Value::Boolean(value), _) => value.to_string(),
+        (Value::Integer(value), DataType::Date) => calendar::format_date(value),
+        (Value::Integer(value), DataType::Timestamp | DataType::TimestampNtz) => calendar::format_timestamp(value),
+        (Value::Integer(value), _) => value.to_string(),
+        (Value::Decimal(value), DataType::Decimal { scale, .. }) => decimal::format(value, scale),
+        (Value::Float(value), DataType::Float32) => format_float(format!("{:e}", value as f32)),
+        (Value::Float(value), _) => format_float(format!("{value:e}")),
+        (Value::Decimal(_), _) => unreachable!("decimals have a decimal type"),
+    };
+    Value::Bytes(Cow::Owned(text.into_bytes()))
+}
+
+/// Java's notation from Rust's shortest `{:e}`: plain from 10^-3 to below 10^7, else `d.dddEn`.
+fn format_float(scientific: String) -> String {
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        return match scientific.as_str() {
+            "inf" => "Infinity".into(),
+            "-inf" => "-Infinity".into(),
+            other => other.into(),
+        };
+    };
+    let exponent: i32 = exponent.parse().expect("Rust writes a whole exponent");
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole == "0" {
+        return format!("{sign}0.0");
+    }
+    if !(-3..7).contains(&exponent) {
+        return format!("{sign}{whole}.{}E{exponent}", if fraction.is_empty() { "0" } else { fraction });
+    }
+    let digits = format!("{whole}{fraction}");
+    if exponent < 0 {
+        return format!("{sign}0.{}{digits}", "0".repeat((-exponent - 1) as usize));
+    }
+    let point = exponent as usize + 1;
+    let digits = format!("{digits:0<point$}");
+    let (before, after) = digits.split_at(point);
+    format!("{sign}{before}.{}", if after.is_empty() { "0" } else { after })
+}
+
+fn from_string(bytes: &[u8], to: DataType) -> Result<Value<'static>> {
+    let invalid = || {
+        let shown = String::from_utf8_lossy(bytes);
+        KernelError::invalid("CROWN-CAST", format!("the string '{shown}' can't be cast to {to:?}"))
+    };
+    if to == DataType::Binary {
+        return Ok(Value::Bytes(Cow::Owned(bytes.to_vec())));
+    }
+    // Spark trims white space and ASCII control characters before it reads a value.
+    let text = std::str::from_utf8(bytes).map_err(|_| invalid())?;
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+    let value = match to {
+        DataType::Boolean => match text.to_ascii_lowercase().as_str() {
+            "t" | "true" | "y" | "yes" | "1" => Some(Value::Boolean(true)),
+            "f" | "false" | "n" | "no" | "0" => Some(Value::Boolean(false)),
+            _ => None,
+        },
+        DataType::Float64 => text.parse().ok().map(Value::Float),
+        DataType::Float32 => text.parse::<f32>().ok().map(|value| Value::Float(f64::from(value))),
+        DataType::Decimal { precision, scale } => {
+            let is_number = text.parse::<f64>().is_ok_and(f64::is_finite)
+                && text.ends_with(|c: char| c.is_ascii_digit() || c == '.');
+            if !is_number {
+                return Err(invalid());
+            }
+            let value = decimal::parse(text, scale).ok_or_else(|| overflow("a decimal"))?;
+            Some(Value::Decimal(decimal::rescale(value, scale, scale, precision)?))
+        }
+        DataType::Date => calendar::parse_date(text).map(Value::Integer),
+        DataType::Timestamp | DataType::TimestampNtz => calendar::parse_timestamp(text).map(Value::Integer),
+        _ => text.parse::<i64>().ok().and_then(|value| in_range(i128::from(value), to).ok()).map(Value::Integer),
+    };
+    value.ok_or_else(invalid)
+}

@@ -1,0 +1,298 @@
+//! From the plan's expression to nodes: every name, type and argument count is checked here.
+
+use super::cast::{allowed, integer_range};
+use super::node::{Arithmetic, Comparison, Node, Part, Text};
+use super::text::Pattern;
+use super::value::{literal, Value};
+use crate::chunk::MAX_COLUMNS;
+use crate::error::{KernelError, Result};
+use crate::plan::Expression;
+use crate::types::DataType;
+use std::cmp::Ordering;
+
+type Typed = (Node, DataType);
+
+pub(super) fn compile(expression: &Expression, columns: &[(String, DataType)]) -> Result<Typed> {
+    match expression {
+        Expression::Column { name, .. } => {
+            let index = columns.iter().position(|(other, _)| other == name);
+            let index = index.filter(|index| *index < MAX_COLUMNS).ok_or_else(|| {
+                KernelError::plan("CROWN-PLAN-COLUMN", format!("an expression reads the unknown column '{name}'"))
+            })?;
+            let data_type = columns[index].1;
+            Ok((Node::Column { index, data_type }, data_type))
+        }
+        Expression::Literal { value, data_type } => {
+            let data_type = DataType::parse(data_type)?;
+            Ok((Node::Literal(literal(value, data_type)?), data_type))
+        }
+        Expression::Call { function, arguments, data_type } => {
+            let data_type = DataType::parse(data_type)?;
+            let arguments = arguments.iter().map(|argument| compile(argument, columns)).collect::<Result<Vec<_>>>()?;
+            let node = call(function, arguments, data_type)?;
+            Ok((node, data_type))
+        }
+    }
+}
+
+fn call(function: &str, arguments: Vec<Typed>, data_type: DataType) -> Result<Node> {
+    let call = Call { function, data_type };
+    match function {
+        "add" => call.arithmetic(Arithmetic::Add, arguments),
+        "subtract" => call.arithmetic(Arithmetic::Subtract, arguments),
+        "multiply" => call.arithmetic(Arithmetic::Multiply, arguments),
+        "divide" => call.arithmetic(Arithmetic::Divide, arguments),
+        "modulo" => call.arithmetic(Arithmetic::Modulo, arguments),
+        "negate" => call.negate(arguments, false),
+        "abs" => call.negate(arguments, true),
+        "eq" => call.comparison(Comparison::Equal, arguments),
+        "ne" => call.comparison(Comparison::NotEqual, arguments),
+        "lt" => call.comparison(Comparison::Less, arguments),
+        "le" => call.comparison(Comparison::LessOrEqual, arguments),
+        "gt" => call.comparison(Comparison::Greater, arguments),
+        "ge" => call.comparison(Comparison::GreaterOrEqual, arguments),
+        "is_not_distinct" => {
+            call.result(DataType::Boolean)?;
+            call.comparable(&arguments)?;
+            Ok(Node::IsNotDistinct(Box::new(call.exactly(arguments)?)))
+        }
+        "and" => Ok(Node::And(call.booleans(arguments)?)),
+        "or" => Ok(Node::Or(call.booleans(arguments)?)),
+        "not" => {
+            let [argument] = call.booleans(arguments)?.try_into().map_err(|_| call.wrong("takes one argument"))?;
+            Ok(Node::Not(Box::new(argument)))
+        }
+        "is_null" => {
+            call.result(DataType::Boolean)?;
+            let [argument] = call.exactly(arguments)?;
+            Ok(Node::IsNull(Box::new(argument)))
+        }
+        "in" => {
+            call.result(DataType::Boolean)?;
+            call.comparable(&arguments)?;
+            Ok(Node::In(call.at_least(1, arguments)?))
+        }
+        "case" => call.case(arguments),
+        "coalesce" => {
+            call.same_as_result(&arguments)?;
+            Ok(Node::Coalesce(call.at_least(1, arguments)?))
+        }
+        "greatest" => call.extreme(arguments, Ordering::Greater),
+        "least" => call.extreme(arguments, Ordering::Less),
+        "cast" => {
+            let from = arguments.first().map_or(data_type, |(_, from)| *from);
+            if !allowed(from, data_type) {
+                return Err(call.wrong(&format!("from {from:?} to {data_type:?} does not exist")));
+            }
+            let [argument] = call.exactly(arguments)?;
+            Ok(Node::Cast { argument: Box::new(argument), from, to: data_type })
+        }
+        "like" => call.like(arguments),
+        "year" => call.part(Part::Year, arguments),
+        "month" => call.part(Part::Month, arguments),
+        "day" => call.part(Part::Day, arguments),
+        "upper" => call.text(Text::Upper, arguments),
+        "lower" => call.text(Text::Lower, arguments),
+        "trim" => call.text(Text::Trim, arguments),
+        "concat" => call.text(Text::Concat, arguments),
+        "length" => {
+            let binary = matches!(arguments.first(), Some((_, DataType::Binary)));
+            call.text(Text::Length { binary }, arguments)
+        }
+        "substring" => {
+            let binary = matches!(arguments.first(), Some((_, DataType::Binary)));
+            call.text(Text::Substring { binary }, arguments)
+        }
+        _ => Err(call.wrong("is not a function of the kernel")),
+    }
+}
+
+/// The function being compiled, for its checks and their messages.
+struct Call<'a> {
+    function: &'a str,
+    data_type: DataType,
+}
+
+impl Call<'_> {
+    fn wrong(&self, what: &str) -> KernelError {
+        KernelError::plan("CROWN-PLAN-EXPRESSION", format!("'{}' {what}", self.function))
+    }
+
+    fn result(&self, expected: DataType) -> Result<()> {
+        if self.data_type == expected {
+            Ok(())
+        } else {
+            Err(self.wrong(&format!("gives {expected:?}, the plan says {:?}", self.data_type)))
+        }
+    }
+
+    fn exactly<const COUNT: usize>(&self, arguments: Vec<Typed>) -> Result<[Node; COUNT]> {
+        let nodes: Vec<Node> = arguments.into_iter().map(|(node, _)| node).collect();
+        nodes.try_into().map_err(|_| self.wrong(&format!("takes {COUNT} arguments")))
+    }
+
+    fn at_least(&self, count: usize, arguments: Vec<Typed>) -> Result<Vec<Node>> {
+        if arguments.len() < count {
+            return Err(self.wrong(&format!("takes at least {count} arguments")));
+        }
+        Ok(arguments.into_iter().map(|(node, _)| node).collect())
+    }
+
+    /// All arguments have one kind of value.
+    fn comparable(&self, arguments: &[Typed]) -> Result<()> {
+        let mut kinds = arguments.iter().map(|(_, data_type)| Kind::of(*data_type));
+        let first = kinds.next();
+        if kinds.all(|kind| Some(kind) == first) {
+            Ok(())
+        } else {
+            Err(self.wrong("has arguments of different types"))
+        }
+    }
+
+    fn same_as_result(&self, arguments: &[Typed]) -> Result<()> {
+        let result = Kind::of(self.data_type);
+        if arguments.iter().all(|(_, data_type)| Kind::of(*data_type) == result) {
+            Ok(())
+        } else {
+            Err(self.wrong("has an argument of another type than its result"))
+        }
+    }
+
+    fn booleans(&self, arguments: Vec<Typed>) -> Result<Vec<Node>> {
+        self.result(DataType::Boolean)?;
+        self.same_as_result(&arguments)?;
+        self.at_least(1, arguments)
+    }
+
+    fn comparison(&self, comparison: Comparison, arguments: Vec<Typed>) -> Result<Node> {
+        self.result(DataType::Boolean)?;
+        self.comparable(&arguments)?;
+        Ok(Node::Compare { comparison, arguments: Box::new(self.exactly(arguments)?) })
+    }
+
+    fn arithmetic(&self, operation: Arithmetic, arguments: Vec<Typed>) -> Result<Node> {
+        let mut scales = [0; 2];
+        for (position, (_, data_type)) in arguments.iter().enumerate().take(2) {
+            let fits = match (data_type, self.data_type) {
+                (DataType::Decimal { scale, .. }, DataType::Decimal { .. }) => {
+                    scales[position] = *scale;
+                    true
+                }
+                (argument, result) => Kind::of(*argument) == Kind::of(result) && is_numeric(*argument),
+            };
+            if !fits {
+                return Err(self.wrong(&format!("does not take {data_type:?} to {:?}", self.data_type)));
+            }
+        }
+        let arguments = Box::new(self.exactly(arguments)?);
+        Ok(Node::Arithmetic { operation, arguments, scales, data_type: self.data_type })
+    }
+
+    fn negate(&self, arguments: Vec<Typed>, only_negative: bool) -> Result<Node> {
+        self.same_as_result(&arguments)?;
+        if !is_numeric(self.data_type) {
+            return Err(self.wrong("takes a number"));
+        }
+        let [argument] = self.exactly(arguments)?;
+        Ok(Node::Negate { argument: Box::new(argument), data_type: self.data_type, only_negative })
+    }
+
+    fn extreme(&self, arguments: Vec<Typed>, wanted: Ordering) -> Result<Node> {
+        self.same_as_result(&arguments)?;
+        Ok(Node::Extreme { arguments: self.at_least(1, arguments)?, wanted })
+    }
+
+    fn case(&self, arguments: Vec<Typed>) -> Result<Node> {
+        let mut branches = Vec::new();
+        let mut rest = arguments.into_iter();
+        while let Some((first, first_type)) = rest.next() {
+            let Some((then, then_type)) = rest.next() else {
+                self.same_as_result(&[(Node::Literal(None), first_type)])?;
+                return Ok(Node::Case { branches, otherwise: Some(Box::new(first)) });
+            };
+            if first_type != DataType::Boolean {
+                return Err(self.wrong("takes boolean conditions"));
+            }
+            self.same_as_result(&[(Node::Literal(None), then_type)])?;
+            branches.push((first, then));
+        }
+        Ok(Node::Case { branches, otherwise: None })
+    }
+
+    fn like(&self, arguments: Vec<Typed>) -> Result<Node> {
+        self.result(DataType::Boolean)?;
+        if arguments.iter().any(|(_, data_type)| *data_type != DataType::String) {
+            return Err(self.wrong("takes strings"));
+        }
+        match self.exactly(arguments)? {
+            [argument, Node::Literal(Some(Value::Bytes(pattern)))] => {
+                let pattern = Pattern::new(&String::from_utf8_lossy(&pattern))?;
+                Ok(Node::Like { argument: Box::new(argument), pattern })
+            }
+            [_, Node::Literal(_)] => Ok(Node::Literal(None)),
+            _ => Err(self.wrong("takes a literal pattern")),
+        }
+    }
+
+    fn text(&self, function: Text, arguments: Vec<Typed>) -> Result<Node> {
+        let is_text = |data_type| matches!(data_type, DataType::String | DataType::Binary);
+        let (texts, numbers, result_is_number) = match function {
+            Text::Concat => (arguments.len(), 0..=0, false),
+            Text::Substring { .. } => (1, 1..=2, false),
+            Text::Length { .. } => (1, 0..=0, true),
+            Text::Upper | Text::Lower | Text::Trim => (1, 0..=0, false),
+        };
+        let fits = arguments.len() >= texts
+            && numbers.contains(&(arguments.len() - texts))
+            && arguments[..texts].iter().all(|(_, data_type)| is_text(*data_type))
+            && arguments[texts..].iter().all(|(_, data_type)| integer_range(*data_type).is_some())
+            && if result_is_number { integer_range(self.data_type).is_some() } else { is_text(self.data_type) };
+        if !fits {
+            return Err(self.wrong("has arguments or a result of the wrong type"));
+        }
+        Ok(Node::Text { function, arguments: self.at_least(1, arguments)? })
+    }
+
+    fn part(&self, part: Part, arguments: Vec<Typed>) -> Result<Node> {
+        let timestamp = match arguments.first() {
+            Some((_, DataType::Date)) => false,
+            Some((_, DataType::Timestamp | DataType::TimestampNtz)) => true,
+            _ => return Err(self.wrong("takes a date or a timestamp")),
+        };
+        if integer_range(self.data_type).is_none() {
+            return Err(self.wrong("gives an integer"));
+        }
+        let [argument] = self.exactly(arguments)?;
+        Ok(Node::Part { part, argument: Box::new(argument), timestamp })
+    }
+}
+
+/// Values of one kind can stand for each other without a cast.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Boolean,
+    Integer,
+    Float,
+    Decimal(i8),
+    Bytes,
+    Date,
+    Timestamp,
+}
+
+impl Kind {
+    fn of(data_type: DataType) -> Kind {
+        match data_type {
+            DataType::Boolean => Kind::Boolean,
+            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Kind::Integer,
+            DataType::Float32 | DataType::Float64 => Kind::Float,
+            DataType::Decimal { scale, .. } => Kind::Decimal(scale),
+            DataType::String | DataType::Binary => Kind::Bytes,
+            DataType::Date => Kind::Date,
+            DataType::Timestamp | DataType::TimestampNtz => Kind::Timestamp,
+        }
+    }
+}
+
+fn is_numeric(data_type: DataType) -> bool {
+    matches!(Kind::of(data_type), Kind::Integer | Kind::Float | Kind::Decimal(_))
+}

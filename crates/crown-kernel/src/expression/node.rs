@@ -1,0 +1,316 @@
+//! The compiled form of an expression and its evaluation for one row.
+
+use super::cast::{cast, in_range};
+use super::decimal::{self, Scaled};
+use super::text::{substring, substring_bytes, Pattern};
+use super::value::Value;
+use super::{calendar, divide_by_zero, overflow};
+use crate::chunk::{Nulls, Word};
+use crate::error::{KernelError, Result};
+use crate::interner::Interner;
+use crate::types::DataType;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+pub(super) struct Row<'a> {
+    pub words: &'a [Word],
+    pub nulls: Nulls,
+    pub interner: &'a Interner,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Comparison::Equal => ordering.is_eq(),
+            Comparison::NotEqual => ordering.is_ne(),
+            Comparison::Less => ordering.is_lt(),
+            Comparison::LessOrEqual => ordering.is_le(),
+            Comparison::Greater => ordering.is_gt(),
+            Comparison::GreaterOrEqual => ordering.is_ge(),
+        }
+    }
+}
+
+/// Functions of strings; `binary` arguments are taken by bytes instead of characters.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Text {
+    Upper,
+    Lower,
+    Length { binary: bool },
+    Concat,
+    Substring { binary: bool },
+    Trim,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    Year,
+    Month,
+    Day,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    Column { index: usize, data_type: DataType },
+    Literal(Option<Value<'static>>),
+    Arithmetic { operation: Arithmetic, arguments: Box<[Node; 2]>, scales: [i8; 2], data_type: DataType },
+    Negate { argument: Box<Node>, data_type: DataType, only_negative: bool },
+    Compare { comparison: Comparison, arguments: Box<[Node; 2]> },
+    IsNotDistinct(Box<[Node; 2]>),
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Not(Box<Node>),
+    IsNull(Box<Node>),
+    In(Vec<Node>),
+    Case { branches: Vec<(Node, Node)>, otherwise: Option<Box<Node>> },
+    Coalesce(Vec<Node>),
+    Cast { argument: Box<Node>, from: DataType, to: DataType },
+    Extreme { arguments: Vec<Node>, wanted: Ordering },
+    Like { argument: Box<Node>, pattern: Pattern },
+    Text { function: Text, arguments: Vec<Node> },
+    Part { part: Part, argument: Box<Node>, timestamp: bool },
+}
+
+type Evaluated<'a> = Result<Option<Value<'a>>>;
+
+/// The value, or NULL for the whole function.
+macro_rules! present {
+    ($value:expr) => {
+        match $value {
+            Some(value) => value,
+            None => return Ok(None),
+        }
+    };
+}
+
+impl Node {
+    pub fn evaluate<'a>(&'a self, row: &Row<'a>) -> Evaluated<'a> {
+        match self {
+            Node::Column { index, .. } if row.nulls >> index & 1 == 1 => Ok(None),
+            Node::Column { index, data_type } => {
+                Ok(Some(Value::from_word(*data_type, row.words[*index], row.interner)))
+            }
+            Node::Literal(value) => Ok(value.as_ref().map(borrowed)),
+            Node::Arithmetic { operation, arguments, scales, data_type } => {
+                let left = present!(arguments[0].evaluate(row)?);
+                let right = present!(arguments[1].evaluate(row)?);
+                arithmetic(*operation, left, right, *scales, *data_type).map(Some)
+            }
+            Node::Negate { argument, data_type, only_negative } => {
+                let value = present!(argument.evaluate(row)?);
+                negate(value, *data_type, *only_negative).map(Some)
+            }
+            Node::Compare { comparison, arguments } => {
+                let left = present!(arguments[0].evaluate(row)?);
+                let right = present!(arguments[1].evaluate(row)?);
+                boolean(comparison.holds(left.order(&right)))
+            }
+            Node::IsNotDistinct(arguments) => {
+                boolean(match (arguments[0].evaluate(row)?, arguments[1].evaluate(row)?) {
+                    (None, None) => true,
+                    (Some(left), Some(right)) => left.order(&right).is_eq(),
+                    _ => false,
+                })
+            }
+            Node::And(arguments) => connect(arguments, row, false),
+            Node::Or(arguments) => connect(arguments, row, true),
+            Node::Not(argument) => boolean(!present!(argument.evaluate(row)?).boolean()),
+            Node::IsNull(argument) => boolean(argument.evaluate(row)?.is_none()),
+            Node::In(arguments) => is_in(arguments, row),
+            Node::Case { branches, otherwise } => {
+                for (when, then) in branches {
+                    if when.evaluate(row)?.is_some_and(|value| value.boolean()) {
+                        return then.evaluate(row);
+                    }
+                }
+                otherwise.as_ref().map_or(Ok(None), |otherwise| otherwise.evaluate(row))
+            }
+            Node::Coalesce(arguments) => {
+                for argument in arguments {
+                    if let Some(value) = argument.evaluate(row)? {
+                        return Ok(Some(value));
+                    }
+                }
+                Ok(None)
+            }
+            Node::Cast { argument, from, to } => cast(present!(argument.evaluate(row)?), *from, *to),
+            Node::Extreme { arguments, wanted } => {
+                let mut best: Option<Value> = None;
+                for argument in arguments {
+                    let Some(value) = argument.evaluate(row)? else { continue };
+                    if best.as_ref().is_none_or(|best| value.order(best) == *wanted) {
+                        best = Some(value);
+                    }
+                }
+                Ok(best)
+            }
+            Node::Like { argument, pattern } => {
+                let value = present!(argument.evaluate(row)?);
+                boolean(pattern.matches(utf8(value.bytes())?))
+            }
+            Node::Text { function, arguments } => text_function(*function, arguments, row),
+            Node::Part { part, argument, timestamp } => {
+                let value = present!(argument.evaluate(row)?).integer();
+                let days = if *timestamp { value.div_euclid(calendar::MICROS_PER_DAY) } else { value };
+                let (year, month, day) = calendar::civil(days);
+                Ok(Some(Value::Integer(match part {
+                    Part::Year => year,
+                    Part::Month => month,
+                    Part::Day => day,
+                })))
+            }
+        }
+    }
+}
+
+fn boolean<'a>(value: bool) -> Evaluated<'a> {
+    Ok(Some(Value::Boolean(value)))
+}
+
+fn borrowed<'a>(value: &'a Value<'static>) -> Value<'a> {
+    match value {
+        Value::Bytes(bytes) => Value::Bytes(Cow::Borrowed(bytes)),
+        other => other.clone(),
+    }
+}
+
+/// AND (decided by FALSE) and OR (decided by TRUE): the first decisive argument ends it, else NULL wins.
+fn connect<'a>(arguments: &'a [Node], row: &Row<'a>, decisive: bool) -> Evaluated<'a> {
+    let mut unknown = false;
+    for argument in arguments {
+        match argument.evaluate(row)? {
+            None => unknown = true,
+            Some(value) if value.boolean() == decisive => return boolean(decisive),
+            Some(_) => {}
+        }
+    }
+    Ok((!unknown).then_some(Value::Boolean(!decisive)))
+}
+
+fn is_in<'a>(arguments: &'a [Node], row: &Row<'a>) -> Evaluated<'a> {
+    let value = present!(arguments[0].evaluate(row)?);
+    let mut unknown = false;
+    for candidate in &arguments[1..] {
+        match candidate.evaluate(row)? {
+            None => unknown = true,
+            Some(candidate) if value.order(&candidate).is_eq() => return boolean(true),
+            Some(_) => {}
+        }
+    }
+    Ok((!unknown).then_some(Value::Boolean(false)))
+}
+
+fn arithmetic<'a>(
+    operation: Arithmetic,
+    left: Value,
+    right: Value,
+    scales: [i8; 2],
+    data_type: DataType,
+) -> Result<Value<'a>> {
+    match (left, right, data_type) {
+        (Value::Integer(left), Value::Integer(right), _) => {
+            let (left, right) = (i128::from(left), i128::from(right));
+            let exact = match operation {
+                Arithmetic::Add => left + right,
+                Arithmetic::Subtract => left - right,
+                Arithmetic::Multiply => left * right,
+                Arithmetic::Divide | Arithmetic::Modulo if right == 0 => return Err(divide_by_zero()),
+                Arithmetic::Divide => left / right,
+                Arithmetic::Modulo => left % right,
+            };
+            in_range(exact, data_type).map(Value::Integer)
+        }
+        (Value::Float(left), Value::Float(right), _) => {
+            let value = match operation {
+                Arithmetic::Add => left + right,
+                Arithmetic::Subtract => left - right,
+                Arithmetic::Multiply => left * right,
+                Arithmetic::Divide | Arithmetic::Modulo if right == 0.0 => return Err(divide_by_zero()),
+                Arithmetic::Divide => left / right,
+                Arithmetic::Modulo => left % right,
+            };
+            // A double holds the exact sum, product or quotient well enough to round to a float once more.
+            Ok(Value::Float(if data_type == DataType::Float32 { f64::from(value as f32) } else { value }))
+        }
+        (Value::Decimal(left), Value::Decimal(right), DataType::Decimal { precision, scale }) => {
+            let (left, right) = (Scaled { value: left, scale: scales[0] }, Scaled { value: right, scale: scales[1] });
+            let value = match operation {
+                Arithmetic::Add => decimal::add(left, right, scale, precision),
+                Arithmetic::Subtract => decimal::add(left, Scaled { value: -right.value, ..right }, scale, precision),
+                Arithmetic::Multiply => decimal::multiply(left, right, scale, precision),
+                Arithmetic::Divide => decimal::divide(left, right, scale, precision),
+                Arithmetic::Modulo => decimal::modulo(left, right, scale, precision),
+            };
+            value.map(Value::Decimal)
+        }
+        _ => unreachable!("compilation checks the types of arithmetic"),
+    }
+}
+
+fn negate<'a>(value: Value, data_type: DataType, only_negative: bool) -> Result<Value<'a>> {
+    match value {
+        Value::Integer(value) if !only_negative || value < 0 => {
+            in_range(-i128::from(value), data_type).map(Value::Integer)
+        }
+        Value::Integer(value) => Ok(Value::Integer(value)),
+        Value::Float(value) => Ok(Value::Float(if only_negative { value.abs() } else { -value })),
+        Value::Decimal(value) => Ok(Value::Decimal(if only_negative { value.abs() } else { -value })),
+        _ => Err(overflow("a number")),
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| KernelError::invalid("CROWN-UTF8", "a string is not valid UTF-8"))
+}
+
+fn text_function<'a>(function: Text, arguments: &'a [Node], row: &Row<'a>) -> Evaluated<'a> {
+    if let Text::Concat = function {
+        let mut joined = Vec::new();
+        for argument in arguments {
+            joined.extend_from_slice(present!(argument.evaluate(row)?).bytes());
+        }
+        return Ok(Some(Value::Bytes(Cow::Owned(joined))));
+    }
+    let value = present!(arguments[0].evaluate(row)?);
+    let bytes = value.bytes();
+    let result = match function {
+        Text::Upper => utf8(bytes)?.to_uppercase().into_bytes(),
+        Text::Lower => utf8(bytes)?.to_lowercase().into_bytes(),
+        Text::Trim => utf8(bytes)?.trim_matches(' ').as_bytes().to_vec(),
+        Text::Length { binary: true } => return Ok(Some(Value::Integer(bytes.len() as i64))),
+        Text::Length { binary: false } => return Ok(Some(Value::Integer(utf8(bytes)?.chars().count() as i64))),
+        Text::Substring { binary } => {
+            let start = present!(arguments[1].evaluate(row)?).integer();
+            let length = match arguments.get(2) {
+                Some(length) => present!(length.evaluate(row)?).integer(),
+                None => i64::MAX,
+            };
+            if binary {
+                substring_bytes(bytes, start, length).to_vec()
+            } else {
+                substring(utf8(bytes)?, start, length).as_bytes().to_vec()
+            }
+        }
+        Text::Concat => unreachable!("handled above, since it takes any number of arguments"),
+    };
+    Ok(Some(Value::Bytes(Cow::Owned(result))))
+}

@@ -1,0 +1,109 @@
+//! String functions. Characters are Unicode code points, as in Spark.
+
+use crate::error::{KernelError, Result};
+
+/// A LIKE pattern: literal runs, `_` and `%`.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern {
+    tokens: Vec<Token>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Character(char),
+    AnyOne,
+    AnyMany,
+}
+
+impl Pattern {
+    /// `\` takes the special meaning from `%`, `_` and itself; before anything else it is an error.
+    pub fn new(text: &str) -> Result<Pattern> {
+        let mut tokens = Vec::new();
+        let mut characters = text.chars();
+        while let Some(character) = characters.next() {
+            tokens.push(match character {
+                '_' => Token::AnyOne,
+                '%' if tokens.last() == Some(&Token::AnyMany) => continue,
+                '%' => Token::AnyMany,
+                '\\' => match characters.next() {
+                    Some(escaped @ ('%' | '_' | '\\')) => Token::Character(escaped),
+                    _ => {
+                        let message = format!("in the LIKE pattern '{text}' a backslash must precede %, _ or \\");
+                        return Err(KernelError::plan("CROWN-PLAN-LIKE", message));
+                    }
+                },
+                character => Token::Character(character),
+            });
+        }
+        Ok(Pattern { tokens })
+    }
+
+    /// Greedy with one point to return to: the last `%`. Earlier ones need no retry, since the shortest match of
+    /// what lies between two `%` leaves the most for the rest.
+    pub fn matches(&self, text: &str) -> bool {
+        let mut rest = text.chars();
+        let mut token = 0;
+        let mut retry: Option<(usize, std::str::Chars)> = None;
+        loop {
+            if let Some(Token::AnyMany) = self.tokens.get(token) {
+                token += 1;
+                if token == self.tokens.len() {
+                    return true;
+                }
+                retry = Some((token, rest.clone()));
+                continue;
+            }
+            let next = rest.next();
+            let fits = match (self.tokens.get(token), next) {
+                (None, None) => return true,
+                (Some(Token::Character(wanted)), Some(character)) => *wanted == character,
+                (Some(Token::AnyOne), Some(_)) => true,
+                _ => false,
+            };
+            if fits {
+                token += 1;
+            } else {
+                let Some((after, start)) = &mut retry else { return false };
+                if start.next().is_none() {
+                    return false;
+                }
+                token = *after;
+                rest = start.clone();
+            }
+        }
+    }
+}
+
+/// SQL's SUBSTRING: 1-based, 0 counts as 1, negative starts count from the end and may lie before the beginning.
+pub(super) fn substring(text: &str, start: i64, length: i64) -> &str {
+    let from = match start {
+        1.. => start - 1,
+        0 => 0,
+        _ => text.chars().count() as i64 + start,
+    };
+    let until = from.saturating_add(length);
+    let offset = |characters: i64| {
+        let characters = usize::try_from(characters).unwrap_or(0);
+        text.char_indices().nth(characters).map_or(text.len(), |(offset, _)| offset)
+    };
+    if until <= from {
+        return "";
+    }
+    &text[offset(from)..offset(until)]
+}
+
+/// As `substring`, by bytes.
+pub(super) fn substring_bytes(bytes: &[u8], start: i64, length: i64) -> &[u8] {
+    let size = bytes.len() as i64;
+    let from = match start {
+        1.. => start - 1,
+        0 => 0,
+        _ => size + start,
+    };
+    let until = from.saturating_add(length).clamp(0, size);
+    let from = from.clamp(0, size);
+    if until <= from {
+        return &[];
+    }
+    &bytes[from as usize..until as usize]
+}
