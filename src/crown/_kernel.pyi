@@ -36,15 +36,19 @@ class Engine:
         """The short way for few rows: tuples in the order of the table's plan columns."""
 
     def stream(
-        self, changes: Sequence[tuple[str, Any]], *, per_update: bool = False, on_invalid: Literal["raise", "quarantine"] = "raise"
+        self,
+        changes: Sequence[tuple[str, Any]],
+        *,
+        per_update: bool = False,
+        on_invalid: Literal["raise", "quarantine"] = "raise",
     ) -> ArrowStream:
-        """As `apply`, but deltas are produced while they are read; reading to the end (or dropping) completes the batch."""
+        """As `apply`, but deltas come while they are read; reading to the end (or dropping) completes the batch."""
 
     def advance(self, table: str, watermark: int) -> ArrowStream:
         """Move a time window's clock forward without new rows; returns the delta."""
 
     def rows(self, *, chunk_rows: int = 65536, multiplicity: bool = False) -> ArrowStream:
-        """The full result. With `multiplicity` each distinct row once with `_multiplicity`, else repeated as SQL does."""
+        """The full result. With `multiplicity` each distinct row once with `_multiplicity`, else repeated as in SQL."""
 
     def iterate(self) -> Iterator[tuple[Any, ...]]:
         """The full result as tuples with constant delay; invalid after the next change."""
@@ -56,13 +60,13 @@ class Engine:
         """The number of result rows, duplicates counted; constant time where the plan allows it."""
 
     def sample(self, rows: int, seed: int) -> ArrowStream:
-        """Uniform with replacement over the result, duplicates counted, without enumerating where the plan allows it."""
+        """Uniform with replacement over the result, duplicates counted; not enumerated where the plan allows it."""
 
     def save(self) -> list[bytes]:
         """The state as Arrow IPC chunks of about 1 MB each; the first one is the header."""
 
     @staticmethod
-    def load(plan: str, chunks: Sequence[bytes], *, deltas: bool = True) -> "Engine": ...
+    def load(plan: str, chunks: Sequence[bytes], *, deltas: bool = True) -> Engine: ...
     def rejected(self) -> ArrowStream:
         """Quarantined changes: table, position, reason, row (as JSON text); and empties the list."""
 

@@ -1,0 +1,51 @@
+"""The `crown` command. Each subcommand is a module of its own here with one function named like the command.
+
+A subcommand imports what it needs inside its function, so that `crown --help` stays quick and the commands that
+need no Spark run without it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from crown.cli.demo import demo
+from crown.errors import CrownError
+
+app = typer.Typer(
+    name="crown",
+    help="Keep the answer of a SQL join query up to date while its tables change.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from crown._kernel import __version__
+
+        typer.echo(f"crown {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; Crown's own errors are shown as they are, without a traceback."""
+    try:
+        app()
+    except CrownError as error:
+        Console(stderr=True, highlight=False).print(str(error), style="red", markup=False, soft_wrap=True)
+        sys.exit(1)

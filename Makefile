@@ -1,0 +1,102 @@
+# Every target sets up what it needs by itself and does nothing when nothing changed. `make help` lists them.
+#
+# The set-up is three steps, each with a stamp file in .venv: the virtual environment, the Python packages, the
+# kernel. Python sources are used in place, so editing one needs no step at all.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# maturin is called by pip and found by name.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+
+##@ The two commands
+
+.PHONY: demo
+demo: java setup ## A social network streams through Spark, a view is kept up to date, Spark itself checks it
+	@$(BIN)/crown demo
+
+.PHONY: test
+test: java setup test-kernel test-python ## The default test suite: the kernel's, then Python's
+
+##@ While you work
+
+.PHONY: setup
+setup: $(VENV)/.kernel ## Virtual environment, packages and kernel (every target does this by itself)
+
+.PHONY: check
+check: setup ## Lint, format and types: ruff, mypy --strict, clippy, rustfmt
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+
+.PHONY: format
+format: setup ## Rewrite the sources as ruff and rustfmt want them
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	cargo fmt --all
+
+.PHONY: test-kernel
+test-kernel: setup ## The kernel's tests alone (cargo)
+	cargo test --locked --quiet -p crown-kernel
+
+.PHONY: test-python
+test-python: java setup ## The Python tests alone (pytest); ARGS="-k name" to choose
+	$(BIN)/pytest $(ARGS)
+
+.PHONY: test-slow
+test-slow: java setup ## The long tests: more examples, more seeds, more faults
+	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -m slow $(ARGS)
+
+.PHONY: bench
+bench: java setup ## A ten-minute selection of the benchmarks; writes docs/benchmarks.md from that very run
+	$(BIN)/crown bench run selection
+	$(BIN)/crown bench report
+
+.PHONY: bench-check
+bench-check: java setup ## Compare the ratios of a new run with the stored ones; more than 20% worse fails
+	$(BIN)/crown bench check
+
+.PHONY: wheel
+wheel: $(VENV)/.packages ## Build the wheel (one for all Pythons from 3.11) into dist/
+	$(BIN)/maturin build --release --locked --out dist
+
+.PHONY: clean
+clean: ## Remove the virtual environment and all build products
+	rm -rf $(VENV) target build dist artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis src/crown/_kernel*.so
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: help
+help: ## This list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: java
+java:
+	@tools/prerequisites java
+
+$(VENV)/.created:
+	@tools/prerequisites python rust
+	@echo "set-up: virtual environment"
+	@"$$(tools/prerequisites --python)" -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.packages: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "set-up: Python packages"
+	@$(PIP) install --constraint constraints.txt --upgrade pip maturin
+	@echo "set-up: kernel (Rust, optimised; some minutes the first time)"
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.kernel: $(VENV)/.packages $(RUST_SOURCES)
+	@tools/prerequisites rust
+	@[ -z "$(filter-out $(VENV)/.packages,$?)" ] || echo "set-up: kernel"
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,46 @@
+"""Seeds and hypothesis profiles for all tests.
+
+Every run draws one seed and prints it. All randomness of the tests comes from it: hypothesis is forced to it, and the
+fixture `rng` gives each test its own generator derived from it. `CROWN_SEED=n` repeats a run.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import hypothesis
+import hypothesis.core
+import pytest
+
+SEED = int(os.environ.get("CROWN_SEED") or random.SystemRandom().randrange(2**32))
+
+# Timing is nobody's business in a test: machines are shared, and the first call of a kind may compile or start things.
+hypothesis.settings.register_profile(
+    "default",
+    max_examples=60,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large],
+)
+hypothesis.settings.register_profile("slow", parent=hypothesis.settings.get_profile("default"), max_examples=3000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.core.global_force_seed = SEED
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"seed: {SEED} (repeat with CROWN_SEED={SEED})"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        terminalreporter.write_line(f"seed of this run: {SEED} (repeat with CROWN_SEED={SEED})")
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> random.Random:
+    """A generator of its own for each test, derived from the run's seed and the test's name."""
+    return random.Random(f"{SEED}:{request.node.nodeid}")

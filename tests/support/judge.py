@@ -1,0 +1,220 @@
+"""DuckDB as judge: it gets the same changes as a view, recomputes the query, and both must agree.
+
+    judge = Judge("SELECT a, COUNT(*) AS n FROM r GROUP BY a", "CREATE TABLE r (a INT, b INT)")
+    changes = [Change("r", (1, 2)), Change("r", (1, 2), -1)]
+    delta = view.apply(judge.as_arrow(changes))
+    judge.apply(changes)
+    judge.check_delta(delta)               # nothing missing, nothing extra, nothing twice
+    judge.check_result(view.to_arrow())
+
+Tables are kept here as multisets of rows and handed to DuckDB for each question: slow and plain, as a judge should be.
+A failure prints the query, the schema, all changes so far as Python text, and what differs.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+
+import crown
+
+Row = tuple[Any, ...]
+INSERT_WORDS = frozenset({"insert", "update_postimage"})
+
+
+@dataclass(frozen=True)
+class Change:
+    """`weight` +1 for an insert, -1 for a delete."""
+
+    table: str
+    row: Row
+    weight: int = 1
+
+
+class Judge:
+    """Keeps tables under changes and answers `sql` (Spark's dialect) over them by recomputation.
+
+    `schema` is CREATE TABLE text. A table with a PRIMARY KEY takes upserts: a new row for a key replaces the old one.
+    """
+
+    def __init__(self, sql: str, schema: str) -> None:
+        self.sql = sql
+        self.schema = schema
+        self.history: list[list[Change]] = []
+        self.tables: dict[str, Counter[Row]] = {}
+        self._keys: dict[str, tuple[int, ...]] = {}
+        self._columns: dict[str, list[tuple[str, str]]] = {}
+        self._connection = duckdb.connect()
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._question = sqlglot.transpile(sql, read="spark", write="duckdb")[0]
+        for statement in sqlglot.transpile(schema, read="spark", write="duckdb"):
+            self._connection.execute(statement)
+        for (table,) in self._connection.execute("SHOW TABLES").fetchall():
+            described = self._connection.execute(f'DESCRIBE "{table}"').fetchall()
+            self._columns[table] = [(name, type_) for name, type_, *_ in described]
+            self._keys[table] = tuple(i for i, column in enumerate(described) if column[3] == "PRI")
+            self.tables[table] = Counter()
+        self._stale = set(self.tables)
+        self.result = self.recompute()
+        self._before = self.result
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Take one batch of changes, in order, and recompute."""
+        batch = list(changes)
+        self.history.append(batch)
+        for change in batch:
+            self._apply(change)
+        self._before = self.result
+        self.result = self.recompute()
+
+    def as_arrow(self, changes: Iterable[Change]) -> dict[str, pa.Table]:
+        """A batch as one Arrow table of changes per base table, order kept within each."""
+        batch = list(changes)
+        tables = {}
+        for table in dict.fromkeys(change.table for change in batch):
+            schema = self._connection.sql(f'SELECT * FROM "{table}" LIMIT 0').to_arrow_table().schema
+            mine = [change for change in batch if change.table == table]
+            arrays = [pa.array([c.row[i] for c in mine], field.type) for i, field in enumerate(schema)]
+            words = pa.array(["insert" if c.weight > 0 else "delete" for c in mine])
+            tables[table] = pa.table([*arrays, words], names=[*schema.names, "_change_type"])
+        return tables
+
+    def _apply(self, change: Change) -> None:
+        rows = self.tables[change.table]
+        self._stale.add(change.table)
+        if change.weight > 0 and (key := self._keys[change.table]):
+            wanted = [change.row[i] for i in key]
+            for old in [row for row in rows if [row[i] for i in key] == wanted]:
+                del rows[old]
+        rows[change.row] += change.weight
+        assert rows[change.row] >= 0, f"the test itself deletes an absent row: {change}"
+        if not rows[change.row]:
+            del rows[change.row]
+
+    def recompute(self) -> Counter[Row]:
+        for table in self._stale:
+            self._load(table)
+        self._stale.clear()
+        return multiset(self._connection.execute(self._question).fetchall())
+
+    def _load(self, table: str) -> None:
+        columns = self._columns[table]
+        rows = list(self.tables[table].elements())
+        # NULL-only columns have no Arrow type of their own; the cast below gives every column its declared one.
+        source = pa.table({f"c{i}": [row[i] for row in rows] for i in range(len(columns))})
+        casts = ", ".join(f'CAST(c{i} AS {type_}) AS "{name}"' for i, (name, type_) in enumerate(columns))
+        self._connection.register("source", source)
+        self._connection.execute(f'CREATE OR REPLACE TABLE "{table}" AS SELECT {casts} FROM source')
+        self._connection.unregister("source")
+
+    def check_result(self, rows: pa.Table | Iterable[Row], *, where: str = "full result") -> None:
+        """`rows`: the full result, duplicates repeated."""
+        self._compare(self.result, multiset(_tuples(rows)), where)
+
+    def check_delta(self, delta: pa.Table, *, where: str = "delta") -> None:
+        """`delta`: the net change of the last batch, with `_change_type` and, for bags, `_multiplicity`."""
+        came, went = split_delta(delta)
+        expected_came, expected_went = self.result - self._before, self._before - self.result
+        self._compare(expected_came, came, f"{where}, rows that came")
+        self._compare(expected_went, went, f"{where}, rows that went")
+
+    def _compare(self, expected: Counter[Row], got: Counter[Row], where: str) -> None:
+        missing, extra = differences(expected, got)
+        if missing or extra:
+            raise AssertionError("\n".join(self._report(where, missing, extra)))
+
+    def _report(self, where: str, missing: Counter[Row], extra: Counter[Row]) -> Iterator[str]:
+        yield f"Crown and DuckDB disagree after batch {len(self.history)}: {where}"
+        yield f"  missing: {_shorten(missing)}"
+        yield f"  extra:   {_shorten(extra)}"
+        yield f"  tables:  { {name: dict(rows) for name, rows in self.tables.items()} }"
+        yield "To replay:"
+        yield f"  sql = {self.sql!r}"
+        yield f"  schema = {self.schema!r}"
+        yield f"  batches = {[[(c.table, c.row, c.weight) for c in batch] for batch in self.history]!r}"
+        yield "  tests.support.judge.replay(sql, schema, batches)"
+
+
+def replay(sql: str, schema: str, batches: list[list[tuple[str, Row, int]]], **options: Any) -> None:
+    """Run a reported failure again; `options` go to `crown.View`."""
+    view = crown.View(sql, schema=schema, **options)
+    judge = Judge(sql, schema)
+    for batch in batches:
+        changes = [Change(*change) for change in batch]
+        delta = view.apply(judge.as_arrow(changes))
+        judge.apply(changes)
+        judge.check_delta(delta)
+        judge.check_result(view.to_arrow())
+
+
+def split_delta(delta: pa.Table) -> tuple[Counter[Row], Counter[Row]]:
+    """The rows that came and the rows that went, as multisets."""
+    names = [name for name in delta.column_names if name not in ("_change_type", "_multiplicity")]
+    words = delta["_change_type"].to_pylist()
+    weights = delta["_multiplicity"].to_pylist() if "_multiplicity" in delta.column_names else [1] * len(words)
+    came: Counter[Row] = Counter()
+    went: Counter[Row] = Counter()
+    for word, weight, row in zip(words, weights, _tuples(delta.select(names)), strict=True):
+        (came if word in INSERT_WORDS else went)[tuple(map(normal, row))] += weight
+    return came, went
+
+
+def multiset(rows: Iterable[Row]) -> Counter[Row]:
+    return Counter(tuple(map(normal, row)) for row in rows)
+
+
+def normal(value: Any) -> Any:
+    """One form for values that SQL holds equal: one NaN, no negative zero, times in UTC, plain bytes."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value + 0.0
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    return value
+
+
+def differences(expected: Counter[Row], got: Counter[Row]) -> tuple[Counter[Row], Counter[Row]]:
+    """What is missing and what is extra; rows that differ only by rounding of floats count as equal."""
+    missing, extra = expected - got, got - expected
+    for row in list(missing):
+        for other in list(extra):
+            if missing[row] and extra[other] and _close(row, other):
+                common = min(missing[row], extra[other])
+                missing[row] -= common
+                extra[other] -= common
+    return +missing, +extra
+
+
+def _close(left: Row, right: Row) -> bool:
+    return len(left) == len(right) and all(map(_close_values, left, right))
+
+
+def _close_values(left: Any, right: Any) -> bool:
+    inexact = isinstance(left, float) or isinstance(right, float)
+    numbers = isinstance(left, int | float | decimal.Decimal) and isinstance(right, int | float | decimal.Decimal)
+    if inexact and numbers:
+        return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9)
+    return bool(left == right)
+
+
+def _tuples(rows: pa.Table | Iterable[Row]) -> Iterator[Row]:
+    if not isinstance(rows, pa.Table):
+        return iter(rows)
+    if not rows.num_columns:
+        return iter([()] * rows.num_rows)
+    return zip(*(column.to_pylist() for column in rows.columns), strict=True)
+
+
+def _shorten(rows: Counter[Row]) -> str:
+    shown = ", ".join(f"{row!r} x{count}" for row, count in rows.most_common(10))
+    return f"{shown or 'nothing'}{', ...' if len(rows) > 10 else ''}"

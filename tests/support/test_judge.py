@@ -1,0 +1,63 @@
+"""The judge is judged: it must see each kind of disagreement, and none where there is none."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from tests.support.judge import Change, Judge, differences, normal
+
+SCHEMA = "CREATE TABLE r (a INT, b STRING); CREATE TABLE s (k INT PRIMARY KEY, v DOUBLE)"
+
+
+def delta(rows: list[tuple[int, str, str]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) if rows else [(), (), ()]
+    return pa.table({"a": columns[0], "b": columns[1], "_change_type": pa.array(columns[2], pa.string())})
+
+
+def test_agreement_passes() -> None:
+    judge = Judge("SELECT a, b FROM r", SCHEMA)
+    judge.apply([Change("r", (1, "x")), Change("r", (1, "x")), Change("r", (2, None))])
+    judge.check_result([(1, "x"), (2, None), (1, "x")])
+    judge.apply([Change("r", (1, "x"), -1), Change("r", (3, "y"))])
+    judge.check_delta(delta([(1, "x", "delete"), (3, "y", "insert")]))
+    judge.check_result([(1, "x"), (2, None), (3, "y")])
+
+
+@pytest.mark.parametrize("wrong", [[], [(1, "x"), (1, "x")], [(1, "y")], [(1, None)], [(1, "x"), (2, "x")]])
+def test_a_wrong_result_is_seen(wrong: list[tuple[int, str]]) -> None:
+    judge = Judge("SELECT a, b FROM r", SCHEMA)
+    judge.apply([Change("r", (1, "x"))])
+    with pytest.raises(AssertionError, match="To replay"):
+        judge.check_result(wrong)
+
+
+def test_a_delta_that_is_not_net_is_seen() -> None:
+    judge = Judge("SELECT a, b FROM r", SCHEMA)
+    judge.apply([Change("r", (1, "x"))])
+    with pytest.raises(AssertionError, match="rows that went"):
+        judge.check_delta(delta([(1, "x", "insert"), (2, "y", "delete")]))
+    with pytest.raises(AssertionError, match="rows that came"):
+        judge.check_delta(delta([(1, "x", "insert"), (1, "x", "insert")]))
+
+
+def test_a_primary_key_upserts() -> None:
+    judge = Judge("SELECT SUM(v) FROM s", SCHEMA)
+    judge.apply([Change("s", (1, 2.0)), Change("s", (1, 5.0)), Change("s", (2, 1.0))])
+    judge.check_result([(6.0,)])
+
+
+def test_rounding_is_forgiven_and_more_is_not() -> None:
+    assert differences(Counter({(0.1 + 0.2,): 1}), Counter({(0.3,): 1})) == (Counter(), Counter())
+    assert differences(Counter({(0.3,): 1}), Counter({(0.30001,): 1})) != (Counter(), Counter())
+    assert differences(Counter({(0.3,): 2}), Counter({(0.1 + 0.2,): 1})) == (Counter({(0.3,): 1}), Counter())
+
+
+def test_normal_forms() -> None:
+    assert normal(float("nan")) == normal(float("-nan"))
+    assert str(normal(-0.0)) == "0.0"
+    noon = datetime.datetime(2024, 1, 1, 13, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
+    assert normal(noon) == datetime.datetime(2024, 1, 1, 12)
