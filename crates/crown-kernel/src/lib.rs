@@ -11,6 +11,7 @@ pub mod net;
 pub mod plan;
 pub mod row_table;
 pub mod source;
+pub mod stages;
 pub mod tree;
 pub mod types;
 pub mod window;

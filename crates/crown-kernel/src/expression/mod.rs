@@ -19,6 +19,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use order::wide;
 pub use order::{compare, key_word, order_key, OrderKey};
 
 use crate::chunk::{Nulls, Word};

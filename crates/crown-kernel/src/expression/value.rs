@@ -1,7 +1,7 @@
 //! A value during evaluation, and how it comes from and becomes a word.
 
 use super::decimal;
-use super::order::wide;
+use super::wide;
 use crate::chunk::Word;
 use crate::error::{KernelError, Result};
 use crate::interner::Interner;

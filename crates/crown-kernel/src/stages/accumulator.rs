@@ -1,0 +1,220 @@
+//! One aggregate of one group, folded from signed values.
+
+use super::multiset::Multiset;
+use crate::chunk::Word;
+use crate::error::{KernelError, Result};
+use crate::expression::decimal;
+use crate::expression::{key_word, order_key, wide};
+use crate::interner::Interner;
+use crate::plan::AggregateFunction;
+use crate::types::{float_word, word_float, DataType};
+use hashbrown::HashMap;
+use std::mem::size_of;
+
+/// What an aggregate computes: its function, its argument's type (`None`: all rows count) and its own type.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    pub function: AggregateFunction,
+    pub argument: Option<DataType>,
+    pub result: DataType,
+}
+
+impl Kind {
+    pub fn check(self, name: &str) -> Result<Kind> {
+        let is_integer =
+            |data_type| matches!(data_type, DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64);
+        let is_float = |data_type| matches!(data_type, DataType::Float32 | DataType::Float64);
+        let is_decimal = |data_type| matches!(data_type, DataType::Decimal { .. });
+        let fits = match (self.function, self.argument) {
+            (AggregateFunction::Count, _) => self.result == DataType::Int64,
+            (AggregateFunction::CountDistinct, argument) => argument.is_some() && self.result == DataType::Int64,
+            (AggregateFunction::Min | AggregateFunction::Max, argument) => argument == Some(self.result),
+            (AggregateFunction::Sum, Some(argument)) => {
+                is_integer(argument) && self.result == DataType::Int64
+                    || is_float(argument) && self.result == DataType::Float64
+                    || is_decimal(argument) && is_decimal(self.result)
+            }
+            (AggregateFunction::Avg, Some(argument)) => {
+                (is_integer(argument) || is_float(argument)) && self.result == DataType::Float64
+                    || is_decimal(argument) && (is_decimal(self.result) || self.result == DataType::Float64)
+            }
+            (AggregateFunction::Sum | AggregateFunction::Avg, None) => false,
+        };
+        if fits {
+            return Ok(self);
+        }
+        let message = format!(
+            "the aggregate '{name}' ({:?}) does not take {:?} to {:?}",
+            self.function, self.argument, self.result
+        );
+        Err(KernelError::plan("CROWN-PLAN-AGGREGATE", message))
+    }
+}
+
+pub(super) enum Accumulator {
+    Count(i64),
+    Distinct(HashMap<Word, i64>),
+    /// Integers, and decimals by their unscaled values.
+    Exact {
+        count: i64,
+        sum: i128,
+    },
+    Float {
+        count: i64,
+        sum: FloatSum,
+    },
+    Extreme(Multiset),
+}
+
+impl Accumulator {
+    pub fn new(kind: Kind) -> Accumulator {
+        match kind.function {
+            AggregateFunction::Count => Accumulator::Count(0),
+            AggregateFunction::CountDistinct => Accumulator::Distinct(HashMap::new()),
+            AggregateFunction::Min | AggregateFunction::Max => Accumulator::Extreme(Multiset::new()),
+            AggregateFunction::Sum | AggregateFunction::Avg => match kind.argument {
+                Some(DataType::Float32 | DataType::Float64) => {
+                    Accumulator::Float { count: 0, sum: FloatSum::default() }
+                }
+                _ => Accumulator::Exact { count: 0, sum: 0 },
+            },
+        }
+    }
+
+    /// Adds `weight` copies of a value that is not NULL (for COUNT(*): of a row).
+    pub fn fold(&mut self, kind: Kind, word: Word, weight: i64, interner: &mut Interner) {
+        match self {
+            Accumulator::Count(count) => *count += weight,
+            Accumulator::Distinct(values) => {
+                let interned = kind.argument.is_some_and(DataType::interned);
+                let copies = values.entry(word).or_insert_with(|| {
+                    if interned {
+                        interner.retain(word);
+                    }
+                    0
+                });
+                *copies += weight;
+                if *copies == 0 {
+                    values.remove(&word);
+                    if interned {
+                        interner.release(word);
+                    }
+                    if values.capacity() > 4 * values.len().max(8) {
+                        values.shrink_to(2 * values.len());
+                    }
+                }
+            }
+            Accumulator::Exact { count, sum } => {
+                *count += weight;
+                let value = match kind.argument {
+                    Some(argument) if argument.interned() => wide(interner.get(word)),
+                    _ => i128::from(word as i64),
+                };
+                // Wrapping keeps sums exact modulo 2^128, so that one that overflows on its way and comes back is right.
+                *sum = sum.wrapping_add(value.wrapping_mul(i128::from(weight)));
+            }
+            Accumulator::Float { count, sum } => {
+                *count += weight;
+                sum.add(word_float(word), weight);
+            }
+            Accumulator::Extreme(values) => {
+                let data_type = kind.argument.expect("MIN and MAX have an argument");
+                values.add(order_key(data_type, word, interner), weight);
+            }
+        }
+    }
+
+    /// SQL's value; `None` is NULL.
+    pub fn result(&self, kind: Kind, interner: &mut Interner) -> Result<Option<Word>> {
+        Ok(match self {
+            Accumulator::Count(count) => Some(*count as Word),
+            Accumulator::Distinct(values) => Some(values.len() as Word),
+            Accumulator::Exact { count: 0, .. } | Accumulator::Float { count: 0, .. } => None,
+            Accumulator::Exact { count, sum } => Some(exact_result(kind, *count, *sum, interner)?),
+            Accumulator::Float { count, sum } => Some(float_word(match kind.function {
+                AggregateFunction::Avg => sum.value() / *count as f64,
+                _ => sum.value(),
+            })),
+            Accumulator::Extreme(values) => {
+                let key = match kind.function {
+                    AggregateFunction::Min => values.least(),
+                    _ => values.greatest(),
+                };
+                key.map(|key| key_word(kind.result, key, interner))
+            }
+        })
+    }
+
+    /// Bytes outside the accumulator itself.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Accumulator::Distinct(values) => values.capacity() * (size_of::<(Word, i64)>() + 1),
+            Accumulator::Extreme(values) => values.bytes(),
+            _ => 0,
+        }
+    }
+}
+
+fn exact_result(kind: Kind, count: i64, sum: i128, interner: &mut Interner) -> Result<Word> {
+    let scale = match kind.argument {
+        Some(DataType::Decimal { scale, .. }) => scale,
+        _ => 0,
+    };
+    let DataType::Decimal { precision, scale: result_scale } = kind.result else {
+        return match (kind.function, kind.result) {
+            (AggregateFunction::Sum, DataType::Int64) => i64::try_from(sum)
+                .map(|sum| sum as Word)
+                .map_err(|_| KernelError::invalid("CROWN-OVERFLOW", "a SUM of integers does not fit an int64")),
+            _ => Ok(float_word(decimal::to_float(sum, scale) / count as f64)),
+        };
+    };
+    let unscaled = match kind.function {
+        AggregateFunction::Avg => decimal::average(sum, scale, count, result_scale, precision)?,
+        _ => decimal::rescale(sum, scale, result_scale, precision)?,
+    };
+    Ok(if kind.result.interned() { interner.intern(&unscaled.to_le_bytes()) } else { unscaled as i64 as Word })
+}
+
+/// A float sum with its rounding error carried along (about 106 bits), so that what is added and later taken away
+/// leaves no trace. Infinities and NaNs are counted, since they can't be subtracted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FloatSum {
+    high: f64,
+    low: f64,
+    not_a_number: i64,
+    infinite: [i64; 2],
+}
+
+impl FloatSum {
+    fn add(&mut self, value: f64, weight: i64) {
+        if value.is_nan() {
+            self.not_a_number += weight;
+        } else if value.is_infinite() {
+            self.infinite[usize::from(value < 0.0)] += weight;
+        } else {
+            let times = weight as f64;
+            let product = value * times;
+            self.add_finite(product);
+            self.add_finite(value.mul_add(times, -product));
+        }
+    }
+
+    /// Knuth's exact sum of two floats, its error kept in `low`.
+    fn add_finite(&mut self, value: f64) {
+        let sum = self.high + value;
+        let part = sum - self.high;
+        let error = (self.high - (sum - part)) + (value - part);
+        let low = self.low + error;
+        self.high = sum + low;
+        self.low = low - (self.high - sum);
+    }
+
+    fn value(&self) -> f64 {
+        match (self.not_a_number > 0, self.infinite[0] > 0, self.infinite[1] > 0) {
+            (true, _, _) | (_, true, true) => f64::NAN,
+            (_, true, _) => f64::INFINITY,
+            (_, _, true) => f64::NEG_INFINITY,
+            _ => self.high + self.low,
+        }
+    }
+}

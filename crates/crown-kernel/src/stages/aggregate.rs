@@ -1,0 +1,307 @@
+//! GROUP BY: folds signed rows into groups and shows, for each touched group, its old row going and its new row coming.
+
+use super::accumulator::{Accumulator, Kind};
+use super::rows::shrink;
+use super::{Columns, Lookup, Rows};
+use crate::chunk::{Chunk, Nulls, Word, MAX_COLUMNS};
+use crate::error::{KernelError, Result};
+use crate::expression::Compiled;
+use crate::interner::Interner;
+use crate::plan;
+use crate::types::DataType;
+use std::mem::size_of;
+
+pub struct Aggregate {
+    columns: Columns,
+    group: Vec<usize>,
+    kinds: Vec<Kind>,
+    arguments: Vec<Option<Compiled>>,
+    always: bool,
+    /// The groups; all vectors below go by their positions.
+    groups: Rows,
+    /// Input rows of each group: a group whose count is 0 is freed.
+    counts: Vec<i64>,
+    accumulators: Vec<Accumulator>,
+    /// The shown row's aggregates and their NULLs (bit i for aggregate i), and whether a delta has shown it yet.
+    values: Vec<Word>,
+    value_nulls: Vec<Nulls>,
+    shown: Vec<bool>,
+    /// Marks of the running `apply`.
+    touched: Vec<bool>,
+}
+
+/// The evaluated arguments of a batch: by aggregate, then by row.
+type Arguments = Vec<Vec<Option<Word>>>;
+
+impl Aggregate {
+    pub fn new(stage: &plan::AggregateStage, columns: &[(String, DataType)]) -> Result<Aggregate> {
+        let mut own: Columns = Vec::new();
+        let mut group = Vec::new();
+        for name in &stage.group {
+            let position = columns.iter().position(|(other, _)| other == name).ok_or_else(|| {
+                KernelError::plan("CROWN-PLAN-COLUMN", format!("stage '{}' groups by unknown '{name}'", stage.id))
+            })?;
+            own.push(columns[position].clone());
+            group.push(position);
+        }
+        let groups = Rows::new(own.iter().map(|(_, data_type)| *data_type));
+        let (mut kinds, mut arguments) = (Vec::new(), Vec::new());
+        for column in &stage.aggregates {
+            let argument = column.argument.as_ref().map(|argument| Compiled::new(argument, columns)).transpose()?;
+            let result = DataType::parse(&column.data_type)?;
+            let kind = Kind { function: column.function, argument: argument.as_ref().map(Compiled::data_type), result };
+            kinds.push(kind.check(&column.name)?);
+            arguments.push(argument);
+            own.push((column.name.clone(), result));
+        }
+        if own.len() > MAX_COLUMNS || stage.always && !group.is_empty() {
+            let message = format!("stage '{}' has too many columns, or groups although it is global", stage.id);
+            return Err(KernelError::plan("CROWN-PLAN-AGGREGATE", message));
+        }
+        let mut aggregate = Aggregate {
+            columns: own,
+            group,
+            kinds,
+            arguments,
+            always: stage.always,
+            groups,
+            counts: Vec::new(),
+            accumulators: Vec::new(),
+            values: Vec::new(),
+            value_nulls: Vec::new(),
+            shown: Vec::new(),
+            touched: Vec::new(),
+        };
+        if aggregate.always {
+            // The empty group has neither a key nor an interned value, so no interner is needed yet.
+            let interner = &mut Interner::default();
+            aggregate.add_group(&[], 0, interner);
+            let (values, nulls) = aggregate.results(0, interner)?;
+            aggregate.values.copy_from_slice(&values);
+            aggregate.value_nulls[0] = nulls;
+        }
+        Ok(aggregate)
+    }
+
+    pub fn columns(&self) -> &[(String, DataType)] {
+        &self.columns
+    }
+
+    /// The first call, even with no input, shows the row of a global aggregate.
+    pub fn apply(&mut self, input: &Chunk, interner: &mut Interner, out: &mut Chunk) -> Result<()> {
+        let arguments = self.evaluate(input, interner)?;
+        let mut touched = self.fold(input, &arguments, 1, interner);
+        if self.always && !self.shown[0] && touched.is_empty() {
+            touched.push(0);
+        }
+        let mut results = Vec::with_capacity(touched.len());
+        for position in &touched {
+            match self.results(*position, interner) {
+                Ok(result) => results.push(result),
+                Err(error) => {
+                    let undone = self.fold(input, &arguments, -1, interner);
+                    self.free_empty(undone, interner);
+                    return Err(error);
+                }
+            }
+        }
+        for (position, (values, nulls)) in touched.iter().zip(results) {
+            self.show(*position, &values, nulls, interner, out);
+        }
+        self.free_empty(touched, interner);
+        Ok(())
+    }
+
+    /// Takes back the last `apply`, which had this input.
+    pub fn undo(&mut self, input: &Chunk, first: bool, interner: &mut Interner) -> Result<()> {
+        let mut inverse = input.clone();
+        inverse.weights.iter_mut().for_each(|weight| *weight = -*weight);
+        self.apply(&inverse, interner, &mut Chunk::new(self.columns.len()))?;
+        if first && self.always {
+            self.shown[0] = false;
+        }
+        Ok(())
+    }
+
+    fn evaluate(&self, input: &Chunk, interner: &mut Interner) -> Result<Arguments> {
+        let mut values = vec![Vec::with_capacity(input.len()); self.arguments.len()];
+        let mut words = Vec::new();
+        for index in 0..input.len() {
+            let nulls = input.read(index, &mut words);
+            for (argument, values) in self.arguments.iter().zip(&mut values) {
+                values.push(match argument {
+                    Some(argument) => argument.evaluate(&words, nulls, interner)?,
+                    None => Some(0),
+                });
+            }
+        }
+        Ok(values)
+    }
+
+    /// Folds the rows `sign` times and gives the groups they touch, each once.
+    fn fold(&mut self, input: &Chunk, arguments: &Arguments, sign: i64, interner: &mut Interner) -> Vec<usize> {
+        let mut touched = Vec::new();
+        let mut key = Vec::with_capacity(self.group.len());
+        for index in 0..input.len() {
+            key.clear();
+            key.extend(self.group.iter().map(|column| input.columns[*column][index]));
+            let row_nulls = input.nulls_at(index);
+            let bit = |(position, column): (usize, &usize)| (row_nulls >> column & 1) << position;
+            let nulls = self.group.iter().enumerate().map(bit).fold(0, |mask, bit| mask | bit);
+            let position = match self.groups.find(&key, nulls) {
+                Some(position) => position,
+                None => self.add_group(&key, nulls, interner),
+            };
+            if !std::mem::replace(&mut self.touched[position], true) {
+                touched.push(position);
+            }
+            let weight = sign * input.weights[index];
+            self.counts[position] += weight;
+            let own = &mut self.accumulators[position * self.kinds.len()..];
+            for ((accumulator, kind), values) in own.iter_mut().zip(&self.kinds).zip(arguments) {
+                if let Some(word) = values[index] {
+                    accumulator.fold(*kind, word, weight, interner);
+                }
+            }
+        }
+        touched.iter().for_each(|position| self.touched[*position] = false);
+        touched
+    }
+
+    fn add_group(&mut self, key: &[Word], nulls: Nulls, interner: &mut Interner) -> usize {
+        let position = self.groups.insert(key, nulls, interner);
+        self.counts.push(0);
+        self.accumulators.extend(self.kinds.iter().map(|kind| Accumulator::new(*kind)));
+        self.values.resize(self.values.len() + self.kinds.len(), 0);
+        self.value_nulls.push(0);
+        self.shown.push(false);
+        self.touched.push(false);
+        position
+    }
+
+    fn results(&self, position: usize, interner: &mut Interner) -> Result<(Vec<Word>, Nulls)> {
+        let mut nulls = 0;
+        let mut values = Vec::with_capacity(self.kinds.len());
+        let own = &self.accumulators[position * self.kinds.len()..];
+        for (index, (accumulator, kind)) in own.iter().zip(&self.kinds).enumerate() {
+            let value = accumulator.result(*kind, interner)?;
+            nulls |= Nulls::from(value.is_none()) << index;
+            values.push(value.unwrap_or(0));
+        }
+        Ok((values, nulls))
+    }
+
+    /// Emits the group's change and keeps the new values as the shown ones.
+    fn show(&mut self, position: usize, values: &[Word], nulls: Nulls, interner: &mut Interner, out: &mut Chunk) {
+        let range = position * self.kinds.len()..(position + 1) * self.kinds.len();
+        let alive = self.always || self.counts[position] != 0;
+        let same = &self.values[range.clone()] == values && self.value_nulls[position] == nulls;
+        if self.shown[position] && alive && same {
+            return;
+        }
+        let (key, key_nulls) = self.groups.row(position);
+        let mut row = key.to_vec();
+        if self.shown[position] {
+            row.extend_from_slice(&self.values[range.clone()]);
+            out.push(&row, key_nulls | self.value_nulls[position] << key.len(), -1);
+        }
+        if alive {
+            row.truncate(key.len());
+            row.extend_from_slice(values);
+            out.push(&row, key_nulls | nulls << key.len(), 1);
+        }
+        if alive {
+            self.count_references(values, nulls, interner, Interner::retain);
+        }
+        let old = self.values[range.clone()].to_vec();
+        if self.shown[position] {
+            self.count_references(&old, self.value_nulls[position], interner, Interner::release);
+        }
+        self.values[range].copy_from_slice(values);
+        self.value_nulls[position] = nulls;
+        self.shown[position] = alive;
+    }
+
+    /// The interned values of a shown row are held, so that the row can be looked up and go as it came.
+    fn count_references(
+        &self,
+        values: &[Word],
+        nulls: Nulls,
+        interner: &mut Interner,
+        change: fn(&mut Interner, Word),
+    ) {
+        for (index, kind) in self.kinds.iter().enumerate() {
+            if kind.result.interned() && nulls >> index & 1 == 0 {
+                change(interner, values[index]);
+            }
+        }
+    }
+
+    /// Frees those of the touched groups that have no rows.
+    fn free_empty(&mut self, mut touched: Vec<usize>, interner: &mut Interner) {
+        if self.always {
+            return;
+        }
+        touched.retain(|position| self.counts[*position] == 0);
+        // From the end, so that the group that moves into a freed place is never one that is still to be freed.
+        touched.sort_unstable_by(|left, right| right.cmp(left));
+        let width = self.kinds.len();
+        for position in touched {
+            self.groups.remove(position, interner);
+            self.counts.swap_remove(position);
+            self.value_nulls.swap_remove(position);
+            self.shown.swap_remove(position);
+            self.touched.swap_remove(position);
+            let last = self.counts.len();
+            for index in 0..width {
+                self.accumulators.swap(position * width + index, last * width + index);
+                self.values.swap(position * width + index, last * width + index);
+            }
+            self.accumulators.truncate(last * width);
+            self.values.truncate(last * width);
+        }
+        shrink(&mut self.counts);
+        shrink(&mut self.value_nulls);
+        shrink(&mut self.shown);
+        shrink(&mut self.touched);
+        shrink(&mut self.accumulators);
+        shrink(&mut self.values);
+    }
+
+    pub fn rows(&self) -> usize {
+        self.groups.len()
+    }
+
+    pub fn read(&self, start: usize, limit: usize, out: &mut Chunk) -> usize {
+        let end = self.rows().min(start.saturating_add(limit));
+        let mut row = Vec::new();
+        for position in start..end {
+            let (key, nulls) = self.groups.row(position);
+            row.clear();
+            row.extend_from_slice(key);
+            row.extend_from_slice(&self.values[position * self.kinds.len()..][..self.kinds.len()]);
+            out.push(&row, nulls | self.value_nulls[position] << key.len(), 1);
+        }
+        end
+    }
+
+    /// Counts what hangs on each group, so it takes time linear in the groups.
+    pub fn bytes(&self) -> usize {
+        self.groups.bytes()
+            + (self.counts.capacity() + self.values.capacity() + self.value_nulls.capacity()) * 8
+            + self.shown.capacity()
+            + self.touched.capacity()
+            + self.accumulators.capacity() * size_of::<Accumulator>()
+            + self.accumulators.iter().map(Accumulator::bytes).sum::<usize>()
+    }
+}
+
+impl Lookup for Aggregate {
+    fn weight(&self, words: &[Word], nulls: Nulls) -> i64 {
+        let (key, values) = words.split_at(self.group.len());
+        let key_mask = (1 << self.group.len()) - 1;
+        let Some(position) = self.groups.find(key, nulls & key_mask) else { return 0 };
+        let own = &self.values[position * self.kinds.len()..][..self.kinds.len()];
+        i64::from(own == values && self.value_nulls[position] == nulls >> self.group.len())
+    }
+}

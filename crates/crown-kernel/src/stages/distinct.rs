@@ -1,0 +1,99 @@
+//! DISTINCT, and rows kept for look-up: both are the input's rows with their weights.
+
+use super::{Columns, Lookup, WeightedRows};
+use crate::chunk::{Chunk, Nulls, Word};
+use crate::error::Result;
+use crate::interner::Interner;
+use crate::types::DataType;
+
+/// Each row of the input once: a row comes when its weight leaves 0 and goes when it is 0 again.
+pub struct Distinct {
+    columns: Columns,
+    state: WeightedRows,
+}
+
+impl Distinct {
+    pub fn new(columns: &[(String, DataType)]) -> Distinct {
+        Distinct { columns: columns.to_vec(), state: WeightedRows::new(columns.iter().map(|(_, kind)| *kind)) }
+    }
+
+    pub fn columns(&self) -> &[(String, DataType)] {
+        &self.columns
+    }
+
+    pub fn apply(&mut self, input: &Chunk, interner: &mut Interner, out: &mut Chunk) -> Result<()> {
+        let mut words = Vec::new();
+        for index in 0..input.len() {
+            let nulls = input.read(index, &mut words);
+            let (before, after) = self.state.add(&words, nulls, input.weights[index], interner);
+            match (before > 0, after > 0) {
+                (false, true) => out.push(&words, nulls, 1),
+                (true, false) => out.push(&words, nulls, -1),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub fn rows(&self) -> usize {
+        self.state.len()
+    }
+
+    pub fn read(&self, start: usize, limit: usize, out: &mut Chunk) -> usize {
+        self.state.read(start, limit, |_| 1, out)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.state.bytes()
+    }
+}
+
+impl Lookup for Distinct {
+    fn weight(&self, words: &[Word], nulls: Nulls) -> i64 {
+        i64::from(self.state.weight(words, nulls) > 0)
+    }
+}
+
+/// The input unchanged, kept so that a set operation can look rows up.
+pub struct Materialize {
+    columns: Columns,
+    state: WeightedRows,
+}
+
+impl Materialize {
+    pub fn new(columns: &[(String, DataType)]) -> Materialize {
+        Materialize { columns: columns.to_vec(), state: WeightedRows::new(columns.iter().map(|(_, kind)| *kind)) }
+    }
+
+    pub fn columns(&self) -> &[(String, DataType)] {
+        &self.columns
+    }
+
+    pub fn apply(&mut self, input: &Chunk, interner: &mut Interner, out: &mut Chunk) -> Result<()> {
+        let mut words = Vec::new();
+        for index in 0..input.len() {
+            let nulls = input.read(index, &mut words);
+            self.state.add(&words, nulls, input.weights[index], interner);
+            out.push(&words, nulls, input.weights[index]);
+        }
+        Ok(())
+    }
+
+    pub fn rows(&self) -> usize {
+        self.state.len()
+    }
+
+    pub fn read(&self, start: usize, limit: usize, out: &mut Chunk) -> usize {
+        self.state.read(start, limit, |weight| weight, out)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.state.bytes()
+    }
+}
+
+impl Lookup for Materialize {
+    fn weight(&self, words: &[Word], nulls: Nulls) -> i64 {
+        self.state.weight(words, nulls)
+    }
+}

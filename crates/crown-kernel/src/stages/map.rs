@@ -1,0 +1,120 @@
+//! Filter and compute: the only stage without state.
+
+use super::Columns;
+use crate::chunk::{Chunk, Nulls, MAX_COLUMNS};
+use crate::error::{KernelError, Result};
+use crate::expression::Compiled;
+use crate::interner::Interner;
+use crate::net::net_chunks;
+use crate::plan;
+use crate::types::DataType;
+
+pub struct Map {
+    columns: Columns,
+    expressions: Vec<Compiled>,
+    filter: Option<Compiled>,
+    injective: bool,
+}
+
+impl Map {
+    pub fn new(stage: &plan::MapStage, columns: &[(String, DataType)]) -> Result<Map> {
+        let expressions = stage.columns.iter().map(|column| Compiled::new(&column.expression, columns));
+        let expressions = expressions.collect::<Result<Vec<_>>>()?;
+        if expressions.len() > MAX_COLUMNS {
+            let message = format!("stage '{}' has more than {MAX_COLUMNS} columns", stage.id);
+            return Err(KernelError::plan("CROWN-PLAN-COLUMNS", message));
+        }
+        let names = stage.columns.iter().map(|column| column.name.clone());
+        let own = names.zip(expressions.iter().map(Compiled::data_type)).collect();
+        let copied = |column| expressions.iter().any(|expression| expression.is_column() == Some(column));
+        let injective = (0..columns.len()).all(copied);
+        let filter = stage.filter.as_ref().map(|filter| Compiled::new(filter, columns)).transpose()?;
+        Ok(Map { columns: own, expressions, filter, injective })
+    }
+
+    pub fn columns(&self) -> &[(String, DataType)] {
+        &self.columns
+    }
+
+    /// Whether different input rows always give different rows, since every input column is shown.
+    pub fn injective(&self) -> bool {
+        self.injective
+    }
+
+    /// The net change: rows that become equal are added up.
+    pub fn apply(&self, input: &Chunk, interner: &mut Interner, out: &mut Chunk) -> Result<()> {
+        if self.injective {
+            return self.evaluate(input, interner, out);
+        }
+        let mut mapped = Chunk::new(self.columns.len());
+        self.evaluate(input, interner, &mut mapped)?;
+        let netted = net_chunks(&[mapped], self.columns.len());
+        append(out, &netted);
+        Ok(())
+    }
+
+    /// One row for each input row that passes the filter, in order, with its weight. On an error `out` is as it was.
+    pub fn evaluate(&self, input: &Chunk, interner: &mut Interner, out: &mut Chunk) -> Result<()> {
+        let before = out.len();
+        let copies: Option<Vec<usize>> = self.expressions.iter().map(Compiled::is_column).collect();
+        let result = match copies {
+            Some(copies) if self.filter.is_none() => {
+                copy_columns(input, &copies, out);
+                Ok(())
+            }
+            _ => self.evaluate_rows(input, interner, out),
+        };
+        if result.is_err() {
+            truncate(out, before);
+        }
+        result
+    }
+
+    fn evaluate_rows(&self, input: &Chunk, interner: &mut Interner, out: &mut Chunk) -> Result<()> {
+        let (mut words, mut row) = (Vec::new(), vec![0; self.expressions.len()]);
+        for index in 0..input.len() {
+            let nulls = input.read(index, &mut words);
+            if let Some(filter) = &self.filter {
+                if !filter.is_true(&words, nulls, interner)? {
+                    continue;
+                }
+            }
+            let mut row_nulls: Nulls = 0;
+            for (position, expression) in self.expressions.iter().enumerate() {
+                let value = expression.evaluate(&words, nulls, interner)?;
+                row_nulls |= Nulls::from(value.is_none()) << position;
+                row[position] = value.unwrap_or(0);
+            }
+            out.push(&row, row_nulls, input.weights[index]);
+        }
+        Ok(())
+    }
+}
+
+/// Bare columns without a filter: column by column.
+fn copy_columns(input: &Chunk, copies: &[usize], out: &mut Chunk) {
+    for (column, source) in out.columns.iter_mut().zip(copies) {
+        column.extend_from_slice(&input.columns[*source]);
+    }
+    if !input.nulls.is_empty() {
+        out.nulls.resize(out.weights.len(), 0);
+        let permuted = |nulls: Nulls| {
+            let bit = |(position, source): (usize, &usize)| (nulls >> source & 1) << position;
+            copies.iter().enumerate().map(bit).fold(0, |mask, bit| mask | bit)
+        };
+        out.nulls.extend(input.nulls.iter().map(|nulls| permuted(*nulls)));
+    } else if !out.nulls.is_empty() {
+        out.nulls.resize(out.weights.len() + input.len(), 0);
+    }
+    out.weights.extend_from_slice(&input.weights);
+}
+
+fn append(out: &mut Chunk, rows: &Chunk) {
+    copy_columns(rows, &(0..rows.columns.len()).collect::<Vec<_>>(), out);
+}
+
+fn truncate(out: &mut Chunk, rows: usize) {
+    out.columns.iter_mut().for_each(|column| column.truncate(rows));
+    out.nulls.truncate(rows);
+    out.weights.truncate(rows);
+}

@@ -1,0 +1,41 @@
+//! The stages that fold or filter signed rows: everything of a plan but trees and bags.
+//!
+//! All have one shape. `new` takes the plan's stage and the columns of its input. `apply` takes the complete *net* change
+//! of the input and appends the complete net change of the stage's own rows to `out`; when it fails, the
+//! state is as before. The stages with state also offer
+//!
+//! - `weight(words, nulls)`: how often the stage has this row (see `Lookup`),
+//! - `rows()` and `read(start, limit, out)`: its distinct rows, and those from position `start` on,
+//! - `bytes()`: the memory of its state.
+//!
+//! State retains the interned words that it keeps, and shrinks when most of it has gone.
+
+mod accumulator;
+mod aggregate;
+mod distinct;
+mod map;
+mod multiset;
+mod rows;
+mod set_operation;
+mod top;
+
+#[cfg(test)]
+mod tests;
+
+pub use aggregate::Aggregate;
+pub use distinct::{Distinct, Materialize};
+pub use map::Map;
+pub use rows::{Rows, WeightedRows};
+pub use set_operation::SetOperation;
+pub use top::Top;
+
+use crate::chunk::{Nulls, Word};
+use crate::types::DataType;
+
+/// Column names and types, in order.
+pub type Columns = Vec<(String, DataType)>;
+
+/// How often a row is in a stage *now*.
+pub trait Lookup {
+    fn weight(&self, words: &[Word], nulls: Nulls) -> i64;
+}

@@ -1,0 +1,182 @@
+//! Distinct rows, found by hash and kept without gaps.
+//!
+//! Rows are at positions `0..len`; removing one moves the last row into its place, so that a caller who keeps more
+//! about each row does the same `swap_remove` on it. Reading all rows is then a plain scan, and memory follows the
+//! number of rows. The order depends on the changes alone, not on hashes.
+
+use super::Lookup;
+use crate::chunk::{Chunk, Nulls, Word};
+use crate::interner::Interner;
+use crate::row_table::hash_words;
+use crate::types::DataType;
+use hashbrown::HashTable;
+
+/// A set of rows of one width.
+#[derive(Default)]
+pub struct Rows {
+    width: usize,
+    words: Vec<Word>,
+    nulls: Vec<Nulls>,
+    index: HashTable<u32>,
+    interned: Vec<usize>,
+}
+
+fn hash(words: &[Word], nulls: Nulls) -> u64 {
+    hash_words(words.iter().copied().chain([nulls]))
+}
+
+impl Rows {
+    pub fn new(types: impl IntoIterator<Item = DataType>) -> Rows {
+        let types: Vec<DataType> = types.into_iter().collect();
+        let interned = (0..types.len()).filter(|column| types[*column].interned()).collect();
+        Rows { width: types.len(), interned, ..Rows::default() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.nulls.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.nulls.is_empty()
+    }
+
+    pub fn row(&self, position: usize) -> (&[Word], Nulls) {
+        (&self.words[position * self.width..][..self.width], self.nulls[position])
+    }
+
+    pub fn find(&self, words: &[Word], nulls: Nulls) -> Option<usize> {
+        let same = |position: &u32| self.row(*position as usize) == (words, nulls);
+        self.index.find(hash(words, nulls), same).map(|position| *position as usize)
+    }
+
+    /// Adds a row that is not there, at the end.
+    pub fn insert(&mut self, words: &[Word], nulls: Nulls, interner: &mut Interner) -> usize {
+        let position = self.len();
+        self.words.extend_from_slice(words);
+        self.nulls.push(nulls);
+        self.interned_words(position).for_each(|word| interner.retain(word));
+        let id = u32::try_from(position).expect("fewer than 2^32 rows are alive");
+        let (width, all_words, all_nulls) = (self.width, &self.words, &self.nulls);
+        self.index.insert_unique(hash(words, nulls), id, |other| {
+            let other = *other as usize;
+            hash(&all_words[other * width..][..width], all_nulls[other])
+        });
+        position
+    }
+
+    /// Removes a row; the last one takes its position.
+    pub fn remove(&mut self, position: usize, interner: &mut Interner) {
+        self.interned_words(position).for_each(|word| interner.release(word));
+        let last = self.len() - 1;
+        let removed = self.index_hash(position);
+        if let Ok(entry) = self.index.find_entry(removed, |other| *other as usize == position) {
+            entry.remove();
+        }
+        if position != last {
+            let moved = self.index_hash(last);
+            if let Some(other) = self.index.find_mut(moved, |other| *other as usize == last) {
+                *other = position as u32;
+            }
+            self.words.copy_within(last * self.width.., position * self.width);
+        }
+        self.nulls.swap_remove(position);
+        self.words.truncate(last * self.width);
+        self.shrink();
+    }
+
+    fn index_hash(&self, position: usize) -> u64 {
+        let (words, nulls) = self.row(position);
+        hash(words, nulls)
+    }
+
+    fn interned_words(&self, position: usize) -> impl Iterator<Item = Word> + '_ {
+        let (words, nulls) = self.row(position);
+        self.interned.iter().filter(move |column| nulls >> **column & 1 == 0).map(|column| words[*column])
+    }
+
+    fn shrink(&mut self) {
+        if self.nulls.capacity() <= 4 * self.len().max(16) {
+            return;
+        }
+        self.nulls.shrink_to(2 * self.nulls.len());
+        self.words.shrink_to(2 * self.words.len());
+        let (width, words, nulls) = (self.width, &self.words, &self.nulls);
+        self.index.shrink_to(2 * nulls.len(), |other| {
+            let other = *other as usize;
+            hash(&words[other * width..][..width], nulls[other])
+        });
+    }
+
+    pub fn bytes(&self) -> usize {
+        (self.words.capacity() + self.nulls.capacity()) * 8 + self.index.capacity() * 5
+    }
+}
+
+/// Gives memory of a vector beside `Rows` back when most of it is unused.
+pub(super) fn shrink<T>(vector: &mut Vec<T>) {
+    if vector.capacity() > 4 * vector.len().max(16) {
+        vector.shrink_to(2 * vector.len());
+    }
+}
+
+/// A multiset of rows: each with the weight that its changes sum up to. A row of weight 0 is gone.
+#[derive(Default)]
+pub struct WeightedRows {
+    rows: Rows,
+    weights: Vec<i64>,
+}
+
+impl WeightedRows {
+    pub fn new(types: impl IntoIterator<Item = DataType>) -> WeightedRows {
+        WeightedRows { rows: Rows::new(types), weights: Vec::new() }
+    }
+
+    /// Adds to the weight of a row; gives the weight before and after.
+    pub fn add(&mut self, words: &[Word], nulls: Nulls, weight: i64, interner: &mut Interner) -> (i64, i64) {
+        let Some(position) = self.rows.find(words, nulls) else {
+            if weight != 0 {
+                self.rows.insert(words, nulls, interner);
+                self.weights.push(weight);
+            }
+            return (0, weight);
+        };
+        let before = self.weights[position];
+        let after = before + weight;
+        if after == 0 {
+            self.rows.remove(position, interner);
+            self.weights.swap_remove(position);
+            shrink(&mut self.weights);
+        } else {
+            self.weights[position] = after;
+        }
+        (before, after)
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Appends up to `limit` rows from position `start` on, weighted by `show`; gives the next position.
+    pub fn read(&self, start: usize, limit: usize, show: impl Fn(i64) -> i64, out: &mut Chunk) -> usize {
+        let end = self.len().min(start.saturating_add(limit));
+        for position in start..end {
+            let (words, nulls) = self.rows.row(position);
+            out.push(words, nulls, show(self.weights[position]));
+        }
+        end
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.rows.bytes() + self.weights.capacity() * 8
+    }
+}
+
+impl Lookup for WeightedRows {
+    fn weight(&self, words: &[Word], nulls: Nulls) -> i64 {
+        self.rows.find(words, nulls).map_or(0, |position| self.weights[position])
+    }
+}
