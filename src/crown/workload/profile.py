@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from crown.plan.facts import tree_text
 from crown.plan.model import Plan, Profile, TreeStage
 from crown.plan.report import Candidate, ConjunctionReport, Report
 from crown.workload.enclosureness import enclosureness, tree_enclosureness
@@ -151,23 +152,6 @@ def stream_kind(spans: Lifespans) -> Profile:
     return "fifo" if bool(np.all(in_order[1:] >= in_order[:-1])) else "arbitrary"
 
 
-def tree_text(candidate: Candidate) -> str:
-    """A tree on one line: each node with its children in parentheses.
-
-    >>> from crown.plan.model import Node
-    >>> nodes = (Node("[b]", ("b",), None, None, (), True), Node("r", ("a", "b"), 0, 0, ("b",), True),
-    ...          Node("s", ("b",), 1, 0, ("b",), False))
-    >>> tree_text(Candidate(nodes, 1, 0.0))
-    '[b](r, s)'
-    """
-
-    def text(position: int) -> str:
-        children = [text(c) for c, node in enumerate(candidate.nodes) if node.parent == position]
-        return candidate.nodes[position].name + (f"({', '.join(children)})" if children else "")
-
-    return text(0)
-
-
 def _planned(sql: str, schema: Any) -> tuple[Plan, Report]:
     raise NotImplementedError
 
@@ -213,7 +197,7 @@ def _stage_trees(logs: Mapping[str, TableLog], stage: TreeStage, conjunction: Co
         TreeProfile(
             stage=conjunction.stage,
             rank=rank,
-            tree=tree_text(candidate),
+            tree=tree_text(candidate.nodes),
             height=candidate.height,
             enclosureness=tree_enclosureness(candidate.nodes, atoms),
             candidate=candidate,

@@ -1,0 +1,205 @@
+"""Words for the parts of a plan, shared by explain's text, picture and page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from crown.expression import Call, Column, Expression, Literal
+from crown.plan.model import (
+    AggregateStage,
+    Atom,
+    BagStage,
+    DistinctStage,
+    MapStage,
+    MaterializeStage,
+    Node,
+    Plan,
+    SetOperationStage,
+    Stage,
+    TopStage,
+    TreeStage,
+)
+from crown.plan.report import ConjunctionReport
+
+PROFILE_TEXT = {
+    "static": "static tables",
+    "insert_only": "insertions only",
+    "fifo": "first in, first out",
+    "arbitrary": "arbitrary updates",
+    "declared": "as declared",
+}
+
+_INFIX = dict(
+    [
+        *(("add", "+"), ("subtract", "-"), ("multiply", "*"), ("divide", "/"), ("modulo", "%")),
+        *(("eq", "="), ("ne", "<>"), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")),
+        *(
+            ("and", "AND"),
+            ("or", "OR"),
+            ("like", "LIKE"),
+            ("is_not_distinct", "IS NOT DISTINCT FROM"),
+            ("concat", "||"),
+        ),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """What to show of one node of a tree."""
+
+    name: str
+    kind: OneOf["relation", "bag", "generalised"]
+    source: str  # the table or stage that a relation node reads, "" for generalised nodes
+    variables: tuple[str, ...]
+    outputs: frozenset[str]
+    key: tuple[str, ...]
+    edge: str
+    connex: bool
+    parent: int | None
+    filter: str
+    views: str  # empty for a leaf, whose semi-join view is all its rows
+
+
+def node_facts(plan: Plan, stage: TreeStage) -> list[NodeFacts]:
+    """The facts of each node, in the order of the stage's nodes."""
+    bags = {other.id: other for other in plan.stages if isinstance(other, BagStage)}
+    tables = {table.name for table in plan.tables}
+    outputs = frozenset(stage.outputs)
+    facts = []
+    for position, node in enumerate(stage.nodes):
+        atom = None if node.atom is None else stage.atoms[node.atom]
+        source, kind = "", "generalised"
+        if atom is not None:
+            source, kind = atom.source, "relation" if atom.source in tables else "bag"
+            if atom.source in bags:
+                source = "join of " + ", ".join(a.name for a in bags[atom.source].atoms)
+        facts.append(
+            NodeFacts(
+                name=node.name,
+                kind=kind,  # type: ignore[arg-type]
+                source=source,
+                variables=node.variables,
+                outputs=outputs & frozenset(node.variables),
+                key=node.key,
+                edge=node.edge,
+                connex=node.connex,
+                parent=node.parent,
+                filter="" if atom is None or atom.filter is None else expression_text(atom.filter),
+                views=_views(stage, position, atom),
+            )
+        )
+    return facts
+
+
+def _views(stage: TreeStage, position: int, atom: Atom | None) -> str:
+    """How the node's semi-join view comes about: ⋉ is the paper's semi-join, ▷ the anti-join."""
+    node = stage.nodes[position]
+    children = [child for child in stage.nodes if child.parent == position]
+    if atom is None:
+        guards = [child for child in children if child.edge != "anti"]
+        return "keys in all of " + ", ".join(c.name for c in guards) + _steps([c for c in children if c.edge == "anti"])
+    return node.name + _steps(children) if children else ""
+
+
+def _steps(children: list[Node]) -> str:
+    return "".join(f" {'▷' if child.edge == 'anti' else '⋉'} {child.name}" for child in children)
+
+
+def tree_text(nodes: tuple[Node, ...]) -> str:
+    """A tree on one line: each node with its children in parentheses.
+
+    >>> nodes = (Node("[b]", ("b",), None, None, (), True), Node("r", ("a", "b"), 0, 0, ("b",), True),
+    ...          Node("s", ("b",), 1, 0, ("b",), False))
+    >>> tree_text(nodes)
+    '[b](r, s)'
+    """
+
+    def text(position: int) -> str:
+        children = [text(c) for c, node in enumerate(nodes) if node.parent == position]
+        return nodes[position].name + (f"({', '.join(children)})" if children else "")
+
+    return text(0)
+
+
+def class_text(conjunction: ConjunctionReport) -> str:
+    """The class of a conjunction, with what it owes to primary keys, bags and added outputs."""
+    text: str = conjunction.query_class
+    if conjunction.width > 1:
+        text += f", width {conjunction.width}"
+    if conjunction.class_without_keys != conjunction.query_class:
+        text += f" thanks to primary keys ({conjunction.class_without_keys} without them)"
+    return text
+
+
+def added_text(variable: str, determined_by: str) -> str:
+    why = f"determined by {determined_by}, so the result stays linear" if determined_by else "nothing determines it"
+    return f"{variable} ({why})"
+
+
+def stage_text(stage: Stage) -> str:
+    """One line on what a stage does."""
+    match stage:
+        case BagStage():
+            return f"bag: delta joins of {', '.join(atom.name for atom in stage.atoms)}"
+        case TreeStage():
+            mode = {"set": "each row once", "bag": "rows with multiplicity", "ring": "aggregates in the tree"}[
+                stage.mode
+            ]
+            kept = f", then keep {' AND '.join(map(expression_text, stage.residual))}" if stage.residual else ""
+            return f"tree over {', '.join(atom.name for atom in stage.atoms)}: {mode}{kept}"
+        case MapStage():
+            kept = f"keep {expression_text(stage.filter)}, " if stage.filter is not None else ""
+            return f"{kept}compute {', '.join(column.name for column in stage.columns)}"
+        case AggregateStage():
+            by = f" by {', '.join(stage.group)}" if stage.group else ""
+            return f"aggregate {', '.join(column.name for column in stage.aggregates)}{by}"
+        case DistinctStage():
+            return "distinct rows"
+        case MaterializeStage():
+            return "keep rows for look-up"
+        case SetOperationStage():
+            return f"{stage.operator}{' all' if stage.all else ''} of {' and '.join(stage.inputs)}"
+        case TopStage():
+            skipped = f" after {stage.offset}" if stage.offset else ""
+            return f"first {stage.limit} rows{skipped}"
+
+
+def expression_text(expression: Expression) -> str:
+    """An expression as a person writes it.
+
+    >>> expression_text(Call("lt", (Column("p1", "int64"), Literal(100, "int64")), "boolean"))
+    'p1 < 100'
+    """
+    match expression:
+        case Column(name, _):
+            return name
+        case Literal(None, _):
+            return "NULL"
+        case Literal(value, "string"):
+            return "'" + str(value).replace("'", "''") + "'"
+        case Literal(value, _):
+            return str(value).upper() if isinstance(value, bool) else str(value)
+        case Call("cast", (argument,), _):
+            return expression_text(argument)
+        case Call("not", (Call("is_null", (argument,), _),), _):
+            return f"{_operand(argument)} IS NOT NULL"
+        case Call("not", (argument,), _):
+            return f"NOT {_operand(argument)}"
+        case Call("negate", (argument,), _):
+            return f"-{_operand(argument)}"
+        case Call("is_null", (argument,), _):
+            return f"{_operand(argument)} IS NULL"
+        case Call("in", (first, *others), _):
+            return f"{_operand(first)} IN ({', '.join(map(expression_text, others))})"
+        case Call(function, arguments, _) if function in _INFIX:
+            return f" {_INFIX[function]} ".join(map(_operand, arguments))
+        case Call(function, arguments, _):
+            return f"{function.upper()}({', '.join(map(expression_text, arguments))})"
+
+
+def _operand(expression: Expression) -> str:
+    text = expression_text(expression)
+    compound = isinstance(expression, Call) and expression.function in {*_INFIX, "not", "in"}
+    return f"({text})" if compound else text
