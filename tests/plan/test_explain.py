@@ -1,0 +1,224 @@
+"""Explain: the card's lines, the drawn tree, the picture's geometry, the page and the JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+
+import pytest
+
+from crown.expression import Call, Column, Expression, Literal
+from crown.plan import from_json
+from crown.plan.explain import explain
+from crown.plan.facts import expression_text
+from crown.plan.model import Plan
+from crown.plan.report import Report
+from tests.support import plans
+
+SVG = "{http://www.w3.org/2000/svg}"
+SAMPLES = {
+    "three hop": plans.three_hop(),
+    "three hop on eight cells": plans.three_hop(8),
+    "four hop": plans.four_hop(),
+    "dumbbell": plans.dumbbell(),
+    "twelve atoms": plans.twelve_atoms(),
+    "wide star": plans.star(12),
+}
+
+
+def test_the_card_comes_first_and_is_complete() -> None:
+    text = str(explain(*plans.three_hop(8)))
+    assert text.startswith(
+        "GUARANTEE\n  class              free-connex thanks to primary keys (acyclic without them)\n"
+    )
+    for line in (
+        "height             2",
+        "space              O(N)",
+        "delay              O(1)",
+        "O(λ)   arbitrary updates: a row may come and go",
+        "also maintained    m.id (determined by the primary key of message",
+        "why not better     not q-hierarchical",
+        "to make it better  declare the tables insert_only or fifo",
+        "cells              8 = b: 4 x c: 2",
+        "g1: 2 cells, a cell holds 25%",
+        "outputs            not disjoint: c is shared among cells",
+        "merged by          distinct",
+    ):
+        assert line in text
+    assert max(len(line) for line in text.splitlines()) <= 110
+
+
+def test_the_tree_is_drawn_with_keys_and_views() -> None:
+    text = str(explain(*plans.four_hop()))
+    drawn = text[text.index("  ● [c]") : text.index("\n\nALTERNATIVES")].splitlines()
+    assert [line.rstrip() for line in drawn] == [
+        "  ● [c]                          = keys in all of g2, g3",
+        "  ├─(c)─ ● g2(b, c) : graph      = g2 ⋉ g1",
+        "  │  └─(b)─ ● g1(a, b) : graph",
+        "  └─(c)─ ● g3(c, d) : graph      = g3 ⋉ g4",
+        "     └─(d)─ ● g4(d, e) : graph",
+    ]
+
+
+def test_existence_edges_and_filters_in_the_drawn_tree() -> None:
+    text = str(explain(*plans.twelve_atoms()))
+    assert "└╌(custkey) not exists╌ ○ complaint(custkey)" in text
+    assert "└╌(partkey, suppkey) exists╌ ○ partsupp(partkey, suppkey)" in text
+    assert "= customer ⋉ n1 ▷ complaint" in text
+    assert "where partkey < 23" in text
+
+
+def test_alternatives_and_stages() -> None:
+    text = str(explain(*plans.dumbbell()))
+    assert "17 trees compared, all there are" in text
+    assert "→      2        7  g7(left, right)" in text
+    assert "$left    bag: delta joins of g1, g2, g3" in text
+    assert "COUNT(DISTINCT)    O(1) per changed row; loses sampling without enumeration" in text
+
+
+def rectangles(svg: str, style: str) -> list[tuple[float, float, float, float]]:
+    """Those of the tree itself: the legend's are inside moved groups."""
+    root = ElementTree.fromstring(svg)
+    found = []
+    for group in root:
+        if group.get("transform"):
+            continue
+        for rect in group.iter(f"{SVG}rect"):
+            if style in rect.get("class", "").split():
+                x, y, width, height = (float(rect.get(name, "0")) for name in ("x", "y", "width", "height"))
+                found.append((x, y, x + width, y + height))
+    return found
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_nothing_overlaps_or_leaves_the_picture(name: str) -> None:
+    plan, report = SAMPLES[name]
+    svg = explain(plan, report).svg()
+    root = ElementTree.fromstring(svg)
+    width, height = (float(v) for v in root.get("viewBox", "").split()[2:])
+    nodes, plates = rectangles(svg, "box"), rectangles(svg, "plate")
+    (tree,) = [stage for stage in plan.stages if hasattr(stage, "nodes")]
+    assert len(nodes) == len(tree.nodes)
+    assert len(plates) == len(tree.nodes) - 1
+    everything = nodes + plates
+    for left, top, right, bottom in everything:
+        assert 0 <= left < right <= width
+        assert 0 <= top < bottom <= height
+    for number, one in enumerate(everything):
+        for other in everything[number + 1 :]:
+            apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+            assert apart, (one, other)
+    assert width <= 1250
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_text_fits_its_box(name: str) -> None:
+    svg = explain(*SAMPLES[name]).svg()
+    for group in ElementTree.fromstring(svg).iter(f"{SVG}g"):
+        box = group.find(f"{SVG}rect")
+        if group.get("transform") or box is None:
+            continue
+        for text in group.findall(f"{SVG}text"):
+            assert len("".join(text.itertext())) * 7.2 <= float(box.get("width", "0"))
+
+
+def test_kinds_are_visible() -> None:
+    svg = explain(*plans.twelve_atoms()).svg()
+    assert len(rectangles(svg, "connex")) == 7
+    assert len(rectangles(svg, "generalised")) == 2
+    assert svg.count('class="edge anti"') == 3  # two edges and one in the legend
+    assert svg.count('class="edge exists"') == 2
+    assert len(rectangles(explain(*plans.dumbbell()).svg(), "bag")) == 2
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced, and collects the text and what the page would load."""
+
+    VOID = frozenset({"meta", "rect", "path"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+        self.loaded: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loaded += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_page_is_whole_and_needs_nothing_else(name: str) -> None:
+    html = explain(*SAMPLES[name]).html()
+    page = Page(html)
+    assert page.loaded == []
+    assert not re.search(r"url\(|@import|<script", html)
+    for words in ("Guarantee", "Why not better", "What would make it better", "Alternatives", "Cells"):
+        assert words in page.text
+    assert "Result" not in page.text
+    assert "name = 'from <b>' AND x < 3" in page.text
+
+
+def test_the_page_shows_result_rows() -> None:
+    page = Page(explain(*plans.three_hop()).html(result=[(1, 2, "<i>", None)]))
+    assert "<i>" in page.text
+    assert "NULL" in page.text
+    many = Page(explain(*plans.three_hop()).html(result=((i, 0, 0, 0) for i in range(10_000))))
+    assert "The first 500 rows." in many.text
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_json_holds_report_and_plan(name: str) -> None:
+    plan, report = SAMPLES[name]
+    data = json.loads(explain(plan, report).json())
+    assert from_json(json.dumps(data["plan"])) == plan
+    assert data["report"]["conjunctions"][0]["space"] == "O(N)"
+
+
+def test_several_conjunctions_are_told_apart() -> None:
+    plan, report = plans.three_hop()
+    text = str(explain(plan, Report(report.sql, report.conjunctions * 2, (), report.distribution)))
+    assert text.count("GUARANTEE of $tree") == 2
+
+
+def test_no_conjunction_at_all() -> None:
+    plan, report = plans.three_hop()
+    empty = explain(Plan(plan.sql, (), (), (), bag=False), Report(plan.sql, (), (), report.distribution))
+    assert "CELLS" in str(empty)
+    ElementTree.fromstring(empty.svg())
+    Page(empty.html())
+
+
+A, B, S = Column("a", "int64"), Column("b", "int64"), Column("s", "string")
+
+
+@pytest.mark.parametrize(
+    "expression, text",
+    [
+        (
+            Call("and", (Call("lt", (A, B), "boolean"), Call("is_null", (S,), "boolean")), "boolean"),
+            "(a < b) AND s IS NULL",
+        ),
+        (Call("not", (Call("is_null", (A,), "boolean"),), "boolean"), "a IS NOT NULL"),
+        (Call("in", (S, Literal("x'y", "string")), "boolean"), "s IN ('x''y')"),
+        (Call("cast", (A,), "float64"), "a"),
+        (Call("negate", (Call("add", (A, B), "int64"),), "int64"), "-(a + b)"),
+        (Call("coalesce", (A, Literal(None, "int64")), "int64"), "COALESCE(a, NULL)"),
+        (Literal(True, "boolean"), "TRUE"),
+    ],
+)
+def test_expressions_read_well(expression: Expression, text: str) -> None:
+    assert expression_text(expression) == text
