@@ -47,8 +47,8 @@ PLAN = Plan(
     stages=(
         BagStage("$b", (Variable("a", "int64", True),), (ATOM,), ("a",), ("a",)),
         TreeStage("$t", (Variable("a", "int64", True),), (ATOM,),
-                  (Node("r", ("a",), 0, None, (), True), Node("s", ("a",), 0, 0, ("a",), False, "anti")), ("a",), "ring",
-                  (RingComponent("n", (Factor(0, A),), "int64"),), (Literal(None, "boolean"),), True),
+                  (Node("r", ("a",), 0, None, (), True), Node("s", ("a",), 0, 0, ("a",), False, "anti")),
+                  ("a",), "ring", (RingComponent("n", (Factor(0, A),), "int64"),), (Literal(None, "boolean"),), True),
         MapStage("$m", "$t", (OutputColumn("x", "float64", True, Literal("NaN", "float64")),), None),
         AggregateStage("$a", "$m", ("x",), (AggregateColumn("n", "count", None, "int64"),), True),
         DistinctStage("$d", "$a"),

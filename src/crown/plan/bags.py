@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from crown.plan.hypergraph import Edge, cover_number, cyclic_core, union
 
-STATES = 2000
+STATES = 500
 
 Partition: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -107,7 +107,7 @@ def bag_width(bag: Sequence[int], edges: Sequence[Edge]) -> int:
 
 
 def binding_order(edges: Sequence[Edge]) -> tuple[str, ...]:
-    """The order in which a bag's join binds its variables: always one that is connected to those bound, most shared first."""
+    """The order in which a bag's join binds its variables: next to those bound, then the most shared."""
     variables = sorted(union(edges))
     degree = {variable: sum(variable in edge for edge in edges) for variable in variables}
     order: list[str] = []

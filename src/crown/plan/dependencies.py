@@ -1,7 +1,7 @@
 """Primary keys as functional dependencies between variables.
 
-A row of an atom over a table with a primary key is determined by the key's variables. What a set of variables determines
-is its closure. The query with every atom and the output replaced by their closures has the same answers
+A row of an atom over a table with a primary key is determined by the key's variables. What a set of variables
+determines is its closure. The query with every atom and the output replaced by their closures has the same answers
 up to one row for one row; if that one is free-connex, so in effect is the query.
 """
 

@@ -72,3 +72,19 @@ def to_nodes(shape: Shape, atoms: Sequence[Atom], variable_order: Sequence[str])
 
     visit(shape, None, frozenset())
     return tuple(nodes)
+
+
+def relations_above(nodes: Sequence[Node]) -> list[tuple[int, ...]]:
+    """For each node the nodes above it that count as relations, nearest first.
+
+    Those are relation nodes, and derived nodes above a child that holds only a part of their variables.
+    """
+    above: list[tuple[int, ...]] = []
+    for node in nodes:
+        if node.parent is None:
+            above.append(())
+        else:
+            parent = nodes[node.parent]
+            counts = parent.atom is not None or len(node.key) < len(parent.variables)
+            above.append(((node.parent,) if counts else ()) + above[node.parent])
+    return above

@@ -4,8 +4,8 @@ Normal form: *no subtree can be hung higher*. If the key of a child lies inside 
 generalised grandparent: is all of its variables), hanging the child there keeps every property of definition
 3.2, makes no path longer and no atom deeper, so only such trees are looked at. They have a simple recursive form: the
 children of a node are exactly the groups of items that stay connected without the node's variables.
-A generalised node has at least two children (or the component it is derived from), and its variables are then what two of
-the items share.
+A generalised node has at least two children (or the component it is derived from), and its variables are then
+what two of the items share.
 
 Items are what the connex tree spans: atoms that hold output variables only, and existential components,
 shown by their interface. A component becomes a derived node, or hangs directly on a parent that holds its interface.
@@ -19,7 +19,7 @@ the result says when one was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -123,7 +123,8 @@ class _Space:
             derived = any(self._derives(group, variables) for group in covering)
             if len(covering) < 2 and not derived:
                 continue
-            for parts in _assignments(covering, others, lambda group: not self._derives(group, variables)):
+            takers = [i for i, group in enumerate(covering) if not self._derives(group, variables)]
+            for parts in _assignments(covering, others, takers):
                 yield _Choice(
                     variables,
                     None,
@@ -203,10 +204,9 @@ def _component(space: _Space, interface: Edge, free: bool) -> tuple[_Space, _Pro
 
 
 def _assignments(
-    covering: list[frozenset[int]], others: list[frozenset[int]], takes: Callable[[frozenset[int]], bool]
+    covering: list[frozenset[int]], others: list[frozenset[int]], takers: list[int]
 ) -> Iterator[list[frozenset[int]]]:
     """All ways to put each group that can't be a child of the generalised node below one that can."""
-    takers = [position for position, group in enumerate(covering) if takes(group)]
     if len(takers) ** len(others) <= ASSIGNMENTS:
         ways: Iterator[tuple[int, ...]] = product(takers, repeat=len(others))
     else:
@@ -238,7 +238,7 @@ class Trees:
 def find_trees(edges: Sequence[Edge], outputs: Edge, updates: Sequence[float]) -> Trees:
     """The best trees of a free-connex conjunction; `updates` are the expected updates per atom.
 
-    >>> trees = find_trees([frozenset("ab"), frozenset("bc")], frozenset("abc"), [1, 1])
+    >>> trees = find_trees([frozenset("ab"), frozenset("bc")], frozenset("abc"), [1.0, 1.0])
     >>> [(shape.height, shape.cost) for shape in trees.best]
     [(1, 2.0), (2, 3.0), (2, 3.0)]
     """

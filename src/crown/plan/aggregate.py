@@ -1,0 +1,271 @@
+"""GROUP BY: in the tree where its annotations can carry the aggregates, else in a stage that folds the tree's deltas.
+
+Three ways, the first that fits:
+
+1. *Ring*: all aggregates are COUNT, SUM or AVG of sums of products of one-atom factors. The tree shows the group's
+   variables and carries the sums. Where the tree had to show more (an extension, a residual, computed groups,
+   several branches), a stage adds up its partial sums.
+2. *Distinct*: no aggregate minds duplicates (MIN, MAX, any DISTINCT), so a tree of mode `set` shows group and
+   arguments, and a stage folds them. COUNT(DISTINCT x) alone then is a plain count.
+3. *Rows*: a tree of mode `bag` shows group and arguments, and a stage folds them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from crown.errors import PlanError
+from crown.expression import Call, Column, Expression, Literal
+from crown.plan.conjunction import plan_conjunction
+from crown.plan.context import Context, Rows
+from crown.plan.draft import RingTerm
+from crown.plan.factors import count_term, sum_terms
+from crown.plan.model import AggregateColumn, AggregateStage, Variable
+from crown.plan.rows import own_columns, project, union_all, unique
+from crown.plan.scalar import FLOATS, INTEGERS, cast, decimal_scale, null_if, substitute, variables_of
+from crown.plan.select import branch_outputs, plan_rows
+from crown.sql.query import Aggregate, Conjunction, Named, Select
+
+Function: TypeAlias = OneOf["count", "count_distinct", "sum", "avg", "min", "max"]
+
+
+def plan_aggregate(select: Select, context: Context) -> Rows:
+    """The groups, filtered by HAVING, as the select's outputs."""
+    assert select.group_by is not None
+    if not select.aggregates and select.group_by:
+        groups = plan_rows(Select(select.branches, select.group_by), "drop", context)
+        values = own_columns(groups)
+    else:
+        rings = [_branch_ring(branch, select) for branch in select.branches]
+        known = [ring for ring in rings if ring is not None]
+        if len(known) == len(rings):
+            groups, values = _by_ring(select, known, context)
+        else:
+            groups, values = _by_folding(select, context)
+    outputs = [Named(output.name, substitute(output.expression, values)) for output in select.outputs]
+    having = None if select.having is None else substitute(select.having, values)
+    if having is not None:
+        context.note("HAVING", groups.stage, "checked once for each changed group")
+    return project(groups, outputs, context, where=having)
+
+
+@dataclass(frozen=True)
+class _Ring:
+    """The ring components of one branch, and for each aggregate its count and its sum over them."""
+
+    terms: tuple[RingTerm, ...]
+    counts: dict[str, Expression]
+    sums: dict[str, Expression]
+    may_be_empty: frozenset[str]  # aggregates whose argument may be NULL in all rows of a group
+
+
+def _branch_ring(branch: Conjunction, select: Select) -> _Ring | None:
+    """None where some aggregate does not fit the ring."""
+    edges = [frozenset(atom.variables) for atom in branch.atoms]
+    holders = Counter(variable for edge in edges for variable in edge)
+    nullable = {variable.name for variable in branch.variables if variable.nullable and holders[variable.name] == 1}
+    columns = {column.name: column.expression for column in branch.columns}
+    terms: dict[tuple[tuple[Expression, ...], str], RingTerm] = {}
+    counts: dict[str, Expression] = {}
+    sums: dict[str, Expression] = {}
+    may_be_empty = set()
+
+    def component(term: RingTerm) -> Expression:
+        shared = terms.setdefault((term.factors, term.type), term)
+        return Column(shared.name, shared.type)
+
+    for aggregate in select.aggregates:
+        if aggregate.distinct or aggregate.function not in ("count", "sum", "avg"):
+            return None
+        argument = None if aggregate.argument is None else substitute(aggregate.argument, columns)
+        counted = count_term(f"count({aggregate.name})", argument, edges, nullable)
+        if counted is None:
+            return None
+        counts[aggregate.name] = component(counted)
+        if counted.factors:
+            may_be_empty.add(aggregate.name)
+        if aggregate.function != "count":
+            assert argument is not None
+            summed = sum_terms(f"sum({aggregate.name})", argument, edges, nullable)
+            if summed is None:
+                return None
+            type_ = _sum_type(argument.type)
+            parts = [cast(component(term), type_) for term in summed]
+            sums[aggregate.name] = reduce(lambda one, other: Call("add", (one, other), type_), parts)
+    if not terms:
+        component(RingTerm("count", (), "int64"))
+    return _Ring(tuple(terms.values()), counts, sums, frozenset(may_be_empty))
+
+
+def _sum_type(type_: str) -> str:
+    scale = decimal_scale(type_)
+    return f"decimal(38,{scale})" if scale is not None else "int64" if type_ in INTEGERS else "float64"
+
+
+def _by_ring(select: Select, rings: Sequence[_Ring], context: Context) -> tuple[Rows, dict[str, Expression]]:
+    assert select.group_by is not None
+    groups = [branch_outputs(branch, select.group_by) for branch in select.branches]
+    always = not select.group_by
+    partial = [
+        plan_conjunction(
+            branch, variables_of(g.expression for g in group), "ring", context, terms=ring.terms, always=always
+        )
+        for branch, group, ring in zip(select.branches, groups, rings, strict=True)
+    ]
+    ring = rings[0]
+    plain = [group.expression.name if isinstance(group.expression, Column) else None for group in groups[0]]
+    shown = [column.name for column in partial[0].columns[: -len(ring.terms)]]
+    if len(partial) == 1 and sorted(shown) == sorted(str(name) for name in plain):
+        rows = partial[0]
+        by_name = {group.name: group.expression for group in groups[0]}
+        counts, sums = ring.counts, ring.sums
+    else:
+        rows, by_name, counts, sums = _summed(select, groups, rings, partial, always, context)
+    values = by_name | {
+        aggregate.name: _final(aggregate, counts, sums, always or any(aggregate.name in r.may_be_empty for r in rings))
+        for aggregate in select.aggregates
+    }
+    return rows, values
+
+
+def _summed(
+    select: Select,
+    groups: Sequence[tuple[Named, ...]],
+    rings: Sequence[_Ring],
+    partial: Sequence[Rows],
+    always: bool,
+    context: Context,
+) -> tuple[Rows, dict[str, Expression], dict[str, Expression], dict[str, Expression]]:
+    """A stage that adds up the trees' partial sums per group; the group and each count and sum by aggregate name."""
+    assert select.group_by is not None
+    parts = [
+        [
+            *group,
+            *(Named(f"count({name})", expression) for name, expression in ring.counts.items()),
+            *(Named(f"sum({name})", expression) for name, expression in ring.sums.items()),
+        ]
+        for group, ring in zip(groups, rings, strict=True)
+    ]
+    rows = union_all(
+        [project(one, shown, context, named=True) for one, shown in zip(partial, parts, strict=True)], context
+    )
+    group_columns, summed_columns = rows.columns[: len(select.group_by)], rows.columns[len(select.group_by) :]
+    stage = AggregateStage(
+        context.new_id("sum"),
+        rows.stage,
+        tuple(column.name for column in group_columns),
+        tuple(AggregateColumn(c.name, "sum", Column(c.name, c.type), c.type) for c in summed_columns),
+        always,
+    )
+    context.add(stage)
+    context.note("partial sums", stage.id, "one addition for each changed row of the tree", "groups are kept")
+    columns = group_columns + tuple(Variable(c.name, c.type, always) for c in summed_columns)
+    by_name: dict[str, Expression] = {
+        group.name: Column(column.name, column.type)
+        for group, column in zip(select.group_by, group_columns, strict=True)
+    }
+
+    def total(kind: str, name: str) -> Expression:
+        column = columns[rows.names.index(f"{kind}({name})", len(group_columns))]
+        read = Column(column.name, column.type)
+        return Call("coalesce", (read, _zero(column.type)), column.type) if always else read
+
+    counts = {name: total("count", name) for name in rings[0].counts}
+    sums = {name: total("sum", name) for name in rings[0].sums}
+    named = Rows(stage.id, columns, tuple(c.name for c in columns), distinct=True, lookup=True, key=tuple(stage.group))
+    return named, by_name, counts, sums
+
+
+def _zero(type_: str) -> Literal:
+    return Literal(0, type_) if type_ in INTEGERS else Literal(0.0, type_) if type_ in FLOATS else Literal("0", type_)
+
+
+def _final(
+    aggregate: Aggregate, counts: dict[str, Expression], sums: dict[str, Expression], may_be_empty: bool
+) -> Expression:
+    count = counts[aggregate.name]
+    if aggregate.function == "count":
+        return cast(count, aggregate.type)
+    total = sums[aggregate.name]
+    value = cast(total, aggregate.type)
+    if aggregate.function == "avg":
+        type_ = "float64" if decimal_scale(aggregate.type) is None else total.type
+        type_ = type_ if decimal_scale(type_) is not None or type_ == "float64" else "decimal(38,0)"
+        value = cast(
+            Call("divide", (cast(total, type_), cast(count, type_)), _quotient(aggregate.type)), aggregate.type
+        )
+    if not may_be_empty:
+        return value
+    return null_if(Call("eq", (count, Literal(0, "int64")), "boolean"), value)
+
+
+def _quotient(type_: str) -> str:
+    return type_ if decimal_scale(type_) is not None else "float64"
+
+
+def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expression]]:
+    assert select.group_by is not None
+    arguments = dict.fromkeys(a.argument for a in select.aggregates if a.argument is not None)
+    insensitive = all(a.distinct or a.function in ("min", "max") for a in select.aggregates)
+    one_argument = insensitive and len(arguments) == 1
+    given = {group.expression: group.name for group in select.group_by}
+    extra = tuple(Named(f"argument {i}", argument) for i, argument in enumerate(arguments) if argument not in given)
+    rows = plan_rows(
+        Select(select.branches, select.group_by + extra),
+        "drop" if one_argument else "ignore" if insensitive else "keep",
+        context,
+    )
+    own = own_columns(rows)
+    column_of = {named.expression: own[named.name] for named in (*select.group_by, *extra)}
+    group_columns = rows.columns[: len(select.group_by)]
+    names = unique([c.name for c in group_columns] + [f"{a.function}({a.name})" for a in select.aggregates])
+    aggregates = tuple(
+        AggregateColumn(
+            name,
+            _function(aggregate, one_argument, context),
+            None if aggregate.argument is None else column_of[aggregate.argument],
+            aggregate.type,
+        )
+        for name, aggregate in zip(names[len(group_columns) :], select.aggregates, strict=True)
+    )
+    stage = AggregateStage(
+        context.new_id("aggregate"), rows.stage, tuple(c.name for c in group_columns), aggregates, not select.group_by
+    )
+    context.add(stage)
+    ordered = {a.function for a in select.aggregates} & {"min", "max"}
+    context.note(
+        ", ".join(sorted({_label(a) for a in select.aggregates})),
+        stage.id,
+        "O(log N) for each changed row (an ordered multiset per group)" if ordered else "O(1) for each changed row",
+        "the values of each group are kept",
+    )
+    columns = group_columns + tuple(
+        Variable(a.name, a.type, a.function not in ("count", "count_distinct")) for a in aggregates
+    )
+    values = {group.name: own[group.name] for group in select.group_by}
+    values |= {a.name: Column(c.name, c.type) for a, c in zip(select.aggregates, aggregates, strict=True)}
+    names = tuple(c.name for c in columns)
+    return Rows(stage.id, columns, names, distinct=True, lookup=True, key=stage.group), values
+
+
+def _label(aggregate: Aggregate) -> str:
+    return f"{aggregate.function.upper()}({'DISTINCT' if aggregate.distinct else ''})".replace("()", "")
+
+
+def _function(aggregate: Aggregate, rows_are_distinct: bool, context: Context) -> Function:
+    if not aggregate.distinct or aggregate.function in ("min", "max") or rows_are_distinct:
+        return aggregate.function
+    if aggregate.function == "count":
+        return "count_distinct"
+    raise PlanError(
+        f"{aggregate.function.upper()}(DISTINCT ...) together with aggregates over other values is not maintained",
+        code="CROWN-PLAN-SUM-DISTINCT",
+        sql=context.sql,
+        reason="a sum of distinct values needs rows that are distinct in group and value alone",
+        hint="compute it in a query of its own, or use COUNT(DISTINCT ...)",
+    )

@@ -1,0 +1,68 @@
+"""What the planner gathers on its way through one query: stages, their rows, and facts for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from crown.plan.model import BagStage, Profile, Stage, Table, TreeStage, Variable
+from crown.plan.report import ConjunctionReport, Construct
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a stage: its own columns, the names that the query gives them, and what is known of them."""
+
+    stage: str
+    columns: tuple[Variable, ...]
+    names: tuple[str, ...]
+    distinct: bool = False  # no row twice
+    key: tuple[str, ...] | None = None  # own columns that tell distinct rows apart; None: all of them
+    lookup: bool = False  # a set operation can look rows up in it
+
+
+@dataclass
+class Context:
+    sql: str
+    tables: tuple[Table, ...]
+    stages: list[Stage] = field(default_factory=list)
+    conjunctions: list[ConjunctionReport] = field(default_factory=list)
+    constructs: list[Construct] = field(default_factory=list)
+    nested: dict[str, Rows] = field(default_factory=dict)
+    _tables_of: dict[str, frozenset[str]] = field(default_factory=dict)  # base tables under each stage
+
+    def add(self, stage: Stage) -> str:
+        self.stages.append(stage)
+        if isinstance(stage, TreeStage | BagStage):
+            sources = [atom.source for atom in stage.atoms]
+        elif hasattr(stage, "inputs"):
+            sources = list(stage.inputs)
+        else:
+            sources = [stage.input]
+        self._tables_of[stage.id] = frozenset().union(*(self.tables_under(source) for source in sources))
+        return stage.id
+
+    def new_id(self, kind: str) -> str:
+        return f"${kind}{len(self.stages) + 1}"
+
+    def tables_under(self, source: str) -> frozenset[str]:
+        return self._tables_of.get(source, frozenset({source}))
+
+    def updates(self, source: str) -> float:
+        """Expected updates of a table or stage: the sum over the tables under it that change."""
+        return sum(table.updates for table in self._under(source) if profile_of(table) != "static")
+
+    def profiles(self, source: str) -> frozenset[Profile]:
+        return frozenset(profile_of(table) for table in self._under(source))
+
+    def _under(self, source: str) -> Iterable[Table]:
+        names = self.tables_under(source)
+        return (table for table in self.tables if table.name in names)
+
+    def note(self, name: str, stage: str, cost: str, loses: str = "") -> None:
+        self.constructs.append(Construct(name, stage, cost, loses))
+
+
+def profile_of(table: Table) -> Profile:
+    """A window makes a table's own stream first in, first out."""
+    return "fifo" if table.window is not None and table.profile in ("insert_only", "arbitrary") else table.profile

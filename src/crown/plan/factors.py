@@ -1,0 +1,138 @@
+"""Aggregate arguments as sums of products of factors that each read one atom (section 6.3 of the paper).
+
+The sum over all join rows of a product of per-atom factors is a ring component: each atom row carries its factor,
+and the tree multiplies and adds. A sum of such products is several components, by linearity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+from crown.expression import Call, Expression, Literal
+from crown.plan.draft import RingTerm
+from crown.plan.hypergraph import Edge
+from crown.plan.scalar import FLOATS, INTEGERS, cast, decimal_scale, is_numeric, may_be_null, null_if, variables_of
+
+
+@dataclass(frozen=True)
+class _Product:
+    factors: tuple[Expression, ...]
+
+
+def sum_terms(
+    name: str, argument: Expression, edges: Sequence[Edge], nullable: Container[str]
+) -> tuple[RingTerm, ...] | None:
+    """The components whose sum is SUM(argument); None when it is no sum of products of one-atom factors."""
+    products = _products(argument, edges)
+    if products is None or not is_numeric(argument.type):
+        return None
+    terms = []
+    for position, product in enumerate(products):
+        typed = _typed(product)
+        if typed is None:
+            return None
+        factors, type_ = typed
+        # A NULL in one summand makes the whole argument NULL, so the other summands must not count then either.
+        others = [f for other in products if other is not product for f in other.factors if may_be_null(f, nullable)]
+        guards = tuple(
+            _one_unless_null(factor, type_) for factor in dict.fromkeys(others) if factor not in product.factors
+        )
+        terms.append(RingTerm(f"{name}.{position}", factors + guards, type_))
+    return tuple(terms)
+
+
+def count_term(
+    name: str, argument: Expression | None, edges: Sequence[Edge], nullable: Container[str]
+) -> RingTerm | None:
+    """The component that is COUNT(argument), or COUNT(*) without one; None as for `sum_terms`."""
+    if argument is None or not may_be_null(argument, nullable):
+        return RingTerm(name, (), "int64")
+    if _home(argument, edges):
+        return RingTerm(name, (_one_unless_null(argument, "int64"),), "int64")
+    products = _products(argument, edges)
+    if products is None:
+        return None
+    parts = dict.fromkeys(f for product in products for f in product.factors if may_be_null(f, nullable))
+    return RingTerm(name, tuple(_one_unless_null(factor, "int64") for factor in parts), "int64")
+
+
+def _one_unless_null(expression: Expression, type_: str) -> Expression:
+    scale = decimal_scale(type_)
+    one = (
+        Literal(1, "int64")
+        if type_ == "int64"
+        else Literal(1.0, "float64")
+        if scale is None
+        else Literal("1", "decimal(38,0)")
+    )
+    return null_if(Call("is_null", (expression,), "boolean"), one)
+
+
+def _home(expression: Expression, edges: Sequence[Edge]) -> bool:
+    read = frozenset(variables_of([expression]))
+    return any(read <= edge for edge in edges)
+
+
+def _products(expression: Expression, edges: Sequence[Edge]) -> list[_Product] | None:
+    if _home(expression, edges):
+        return [_Product((expression,))]
+    match expression:
+        case Call("add" | "subtract" as function, (left, right)):
+            one, other = _products(left, edges), _products(right, edges)
+            if one is None or other is None:
+                return None
+            return one + (other if function == "add" else [_negated(product) for product in other])
+        case Call("negate", (argument,)):
+            inside = _products(argument, edges)
+            return None if inside is None else [_negated(product) for product in inside]
+        case Call("multiply", (left, right), type_):
+            one, other = _products(left, edges), _products(right, edges)
+            if one is None or other is None:
+                return None
+            crossed = [_Product(a.factors + b.factors) for a in one for b in other]
+            scale = decimal_scale(type_)
+            exact = scale is None or all(_scale(product) == scale for product in crossed)
+            return crossed if exact else None
+        case Call("cast", (argument,), type_):
+            inside = _products(argument, edges)
+            if inside is None or not _widens(argument.type, type_):
+                return None
+            if type_ in FLOATS:
+                return [_Product(tuple(cast(factor, "float64") for factor in product.factors)) for product in inside]
+            return inside
+    return None
+
+
+def _widens(source: str, target: str) -> bool:
+    """Whether the cast keeps every value, so that it may move past a sum or product."""
+    source_scale, target_scale = decimal_scale(source), decimal_scale(target)
+    if target in FLOATS:
+        return is_numeric(source)
+    if source in INTEGERS:
+        return target in INTEGERS or target_scale is not None
+    return source_scale is not None and target_scale is not None and target_scale >= source_scale
+
+
+def _negated(product: _Product) -> _Product:
+    first, *rest = product.factors
+    return _Product((Call("negate", (first,), first.type), *rest))
+
+
+def _scale(product: _Product) -> int:
+    return sum(decimal_scale(factor.type) or 0 for factor in product.factors)
+
+
+def _typed(product: _Product) -> tuple[tuple[Expression, ...], str] | None:
+    """The factors brought to one kind of number, and the component's type."""
+    types = [factor.type for factor in product.factors]
+    if any(type_ in FLOATS for type_ in types):
+        return tuple(cast(factor, "float64") for factor in product.factors), "float64"
+    if all(type_ in INTEGERS for type_ in types):
+        return tuple(cast(factor, "int64") for factor in product.factors), "int64"
+    scale = _scale(product)
+    if scale > 38 or not all(is_numeric(type_) for type_ in types):
+        return None
+    return tuple(
+        cast(factor, "decimal(38,0)") if factor.type in INTEGERS else factor for factor in product.factors
+    ), f"decimal(38,{scale})"

@@ -1,0 +1,99 @@
+"""From a Query to its Plan: nested views first, then the body, each as stages in dependency order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal as OneOf
+
+from crown.plan.aggregate import plan_aggregate
+from crown.plan.context import Context, Rows
+from crown.plan.distribute import describe
+from crown.plan.model import Atom, OrderBy, Plan, TableColumn, TopStage
+from crown.plan.report import Report
+from crown.plan.rows import own_columns, project, without_duplicates
+from crown.plan.scalar import substitute
+from crown.plan.select import plan_rows
+from crown.plan.setops import combine
+from crown.sql.query import Body, Condition, Conjunction, Named, Order, Query, Select, SetOperation, Top
+
+
+def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
+    """The best plan of a query, and the facts that explain it (the distribution over `cells` among them)."""
+    context = Context(query.sql, query.tables)
+    for name, body in query.nested:
+        rows = plan_body(_resolve(body, context), "keep", context)
+        named = [Named(n, value) for n, value in own_columns(rows).items()]
+        context.nested[name] = project(rows, named, context, named=True)
+    rows = plan_body(_resolve(query.body, context), "keep", context)
+    plan = Plan(
+        sql=query.sql,
+        tables=query.tables,
+        stages=tuple(context.stages),
+        columns=tuple(
+            TableColumn(name, column.type, column.nullable)
+            for name, column in zip(rows.names, rows.columns, strict=True)
+        ),
+        bag=not rows.distinct,
+        order=_order(query.order, rows),
+    )
+    report = Report(query.sql, tuple(context.conjunctions), tuple(context.constructs), describe(plan, cells))
+    return plan, report
+
+
+def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context) -> Rows:
+    """The rows of a body. `ignore`: a set operation above looks only at whether a row is there."""
+    match body:
+        case Select():
+            if body.group_by is not None:
+                rows = plan_aggregate(body, context)
+            else:
+                rows = plan_rows(body, "drop" if body.distinct else duplicates, context)
+            return without_duplicates(rows, context) if body.distinct else rows
+        case SetOperation():
+            below: OneOf["keep", "ignore"] = "keep" if body.all else "ignore"
+            return combine(body, plan_body(body.left, below, context), plan_body(body.right, below, context), context)
+        case Top():
+            rows = plan_body(body.input, "keep", context)
+            stage = TopStage(context.new_id("top"), rows.stage, _order(body.order, rows), body.limit, body.offset)
+            context.add(stage)
+            context.note(
+                "ORDER BY ... LIMIT", stage.id, "O(log N) for each changed row", "the input's rows are kept in order"
+            )
+            return replace(rows, stage=stage.id, lookup=False)
+
+
+def _order(order: tuple[Order, ...], rows: Rows) -> tuple[OrderBy, ...]:
+    values = own_columns(rows)
+    return tuple(OrderBy(substitute(o.expression, values), o.descending, o.nulls_first) for o in order)
+
+
+def _resolve(body: Body, context: Context) -> Body:
+    """The body with the names of nested views replaced by their stages."""
+    match body:
+        case Select():
+            return replace(body, branches=tuple(_resolve_branch(branch, context) for branch in body.branches))
+        case SetOperation():
+            return replace(body, left=_resolve(body.left, context), right=_resolve(body.right, context))
+        case Top():
+            return replace(body, input=_resolve(body.input, context))
+
+
+def _resolve_branch(branch: Conjunction, context: Context) -> Conjunction:
+    return replace(
+        branch,
+        atoms=tuple(_resolve_atom(atom, context) for atom in branch.atoms),
+        conditions=tuple(_resolve_condition(condition, context) for condition in branch.conditions),
+    )
+
+
+def _resolve_condition(condition: Condition, context: Context) -> Condition:
+    return replace(
+        condition,
+        atoms=tuple(_resolve_atom(atom, context) for atom in condition.atoms),
+        conditions=tuple(_resolve_condition(inner, context) for inner in condition.conditions),
+    )
+
+
+def _resolve_atom(atom: Atom, context: Context) -> Atom:
+    rows = context.nested.get(atom.source)
+    return atom if rows is None else replace(atom, source=rows.stage)

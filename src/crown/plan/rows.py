@@ -1,0 +1,94 @@
+"""Steps that both kinds of SELECT take: project, filter, unite branches, remove duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from crown.expression import Column, Expression
+from crown.plan.context import Context, Rows
+from crown.plan.model import DistinctStage, MapStage, OutputColumn, SetOperationStage, Variable
+from crown.plan.scalar import may_be_null
+from crown.sql.query import Named
+
+
+def project(
+    rows: Rows, outputs: Sequence[Named], context: Context, *, where: Expression | None = None, named: bool = False
+) -> Rows:
+    """Show `outputs` (over the stage's own columns) of the rows for which `where` holds.
+
+    Without a filter, and when the outputs are just the columns in order, no stage is needed; unless `named` asks that
+    the columns carry the outputs' names.
+    """
+    names = tuple(output.name for output in outputs)
+    plain = [output.expression.name if isinstance(output.expression, Column) else None for output in outputs]
+    columns = [column.name for column in rows.columns]
+    if where is None and plain == columns and (not named or list(names) == columns):
+        return replace(rows, names=names)
+    nullable = {column.name for column in rows.columns if column.nullable}
+    shown = tuple(
+        OutputColumn(name, output.expression.type, may_be_null(output.expression, nullable), output.expression)
+        for name, output in zip(unique(names), outputs, strict=True)
+    )
+    stage = MapStage(context.new_id("map"), rows.stage, shown, where)
+    context.add(stage)
+    place_of = {name: shown[position].name for position, name in enumerate(plain) if name is not None}
+    key = rows.key if rows.key is not None else tuple(columns)
+    still_distinct = rows.distinct and all(name in place_of for name in key)
+    return Rows(
+        stage.id,
+        tuple(Variable(c.name, c.type, c.nullable) for c in shown),
+        names,
+        distinct=still_distinct,
+        key=tuple(place_of[name] for name in key) if still_distinct else None,
+    )
+
+
+def unique(names: Sequence[str]) -> tuple[str, ...]:
+    """The names with a number after those that came before.
+
+    >>> unique(["a", "b", "a"])
+    ('a', 'b', 'a#2')
+    """
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        fresh, number = name, 2
+        while fresh in taken:
+            fresh, number = f"{name}#{number}", number + 1
+        taken.add(fresh)
+        found.append(fresh)
+    return tuple(found)
+
+
+def union_all(branches: Sequence[Rows], context: Context) -> Rows:
+    """The bag union of rows with the same columns."""
+    united, *rest = branches
+    for other in rest:
+        stage = SetOperationStage(context.new_id("union"), "union", True, (united.stage, other.stage))
+        context.add(stage)
+        columns = tuple(
+            Variable(one.name, one.type, one.nullable or two.nullable)
+            for one, two in zip(united.columns, other.columns, strict=True)
+        )
+        united = Rows(stage.id, columns, united.names, lookup=True)
+    return united
+
+
+def without_duplicates(rows: Rows, context: Context) -> Rows:
+    if rows.distinct:
+        return rows
+    stage = DistinctStage(context.new_id("distinct"), rows.stage)
+    context.add(stage)
+    context.note(
+        "DISTINCT after projection",
+        stage.id,
+        "the result's rows are kept with counts",
+        "constant delay and linear space",
+    )
+    return Rows(stage.id, rows.columns, rows.names, distinct=True, lookup=True)
+
+
+def own_columns(rows: Rows) -> dict[str, Expression]:
+    """What the query's names of the rows' columns stand for."""
+    return {name: Column(c.name, c.type) for name, c in zip(rows.names, rows.columns, strict=True)}
