@@ -1,0 +1,50 @@
+"""SQL text and a schema in, a bound `Query` out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from crown.sql.context import Context
+from crown.sql.diagnose import fail, parse_statements
+from crown.sql.options import take_options
+from crown.sql.queries import bind
+from crown.sql.query import Query
+from crown.sql.schema import SchemaLike, load_schema
+from crown.sql.table_options import attach_options
+
+__all__ = ["load_schema", "parse"]
+
+
+def parse(
+    sql: str,
+    schema: SchemaLike,
+    *,
+    dialect: str = "spark",
+    profiles: Mapping[str, Any] | None = None,
+    windows: Mapping[str, Any] | None = None,
+) -> Query:
+    """The query of `sql` over `schema` (see `load_schema`), normalised for the planner.
+
+    `profiles` and `windows` give tables an update profile or a window, by table name. Raises `SqlError` with a
+    stable code and a caret under the place when the text is no query, does not fit the schema, or is
+    not maintained.
+
+    >>> query = parse("SELECT a.src, b.dst FROM g a JOIN g b ON a.dst = b.src", {"g": {"src": "int64", "dst": "int64"}})
+    >>> [v.name for v in query.body.branches[0].variables]
+    ['a_dst', 'a_src', 'b_dst']
+    """
+    loaded = load_schema(schema, dialect=dialect).with_options(profiles, windows)
+    text, options = take_options(sql)
+    statements = [s for s in parse_statements(text, dialect) if not isinstance(s, exp.Semicolon)]
+    if len(statements) != 1:
+        count = "no statement" if not statements else f"{len(statements)} statements"
+        fail(sql, (0, 1), "STATEMENTS", f"there is {count} in the text", hint="give one SELECT")
+    context = Context(sql, dialect, loaded)
+    attach_options(context, statements[0], options)
+    try:
+        return bind(context, statements[0])
+    except RecursionError:
+        fail(sql, (0, 1), "TOO-DEEP", "the query is nested too deeply", hint="split it with WITH or views")

@@ -1,0 +1,387 @@
+"""sqlglot expressions to typed `crown.expression` trees, with every cast inserted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from sqlglot import exp
+
+from crown.expression import Call, Expression, Literal
+from crown.sql import dates, literals, types
+from crown.sql.coerce import always, boolean, cast, compare, unify
+from crown.sql.context import Context
+from crown.sql.fold import fold
+from crown.sql.functions import host_call
+from crown.sql.scope import Scope, resolve
+
+_ARITHMETIC: dict[type[exp.Expr], types.Arithmetic] = {
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Div: "divide",
+    exp.Mod: "modulo",
+}
+_COMPARISON: dict[type[exp.Expr], str] = {
+    exp.EQ: "eq",
+    exp.NEQ: "ne",
+    exp.LT: "lt",
+    exp.LTE: "le",
+    exp.GT: "gt",
+    exp.GTE: "ge",
+    exp.NullSafeEQ: "is_not_distinct",
+}
+_PARTS: dict[type[exp.Expr], str] = {
+    exp.Year: "year",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+}
+
+
+class Subqueries(Protocol):
+    """What the binder hands on: scalar subqueries, and aggregates where they may stand."""
+
+    def scalar(self, node: exp.Expr, scope: Scope) -> Expression: ...
+
+    def aggregate(self, node: exp.Expr, binder: Binder) -> Expression: ...
+
+
+class Binder:
+    def __init__(self, context: Context, scope: Scope, subqueries: Subqueries) -> None:
+        self.context = context
+        self.scope = scope
+        self.subqueries = subqueries
+
+    def condition(self, node: exp.Expr) -> Expression:
+        return boolean(self.context, node, self.bind(node))
+
+    def bind(self, node: exp.Expr) -> Expression:
+        """The typed expression of `node`."""
+        for kind in type(node).__mro__:
+            handler = _HANDLERS.get(kind)
+            if handler is not None:
+                return handler(self, node)
+        return host_call(self.context, node, self.bind)
+
+    def call(self, function: str, arguments: list[Expression], type_: str, node: exp.Expr) -> Expression:
+        return self.context.mark(fold(Call(function, tuple(arguments), type_), always), node)
+
+    def string(self, node: exp.Expr) -> Expression:
+        return cast(self.context, node, self.bind(node), "string")
+
+    def _column(self, node: exp.Expr) -> Expression:
+        assert isinstance(node, exp.Column)
+        if isinstance(node.this, exp.Star):
+            self.context.fail(node, "STAR", "* can't stand here", hint="name the columns")
+        return resolve(self.context, self.scope, node).reference
+
+    def _literal(self, node: exp.Expr) -> Expression:
+        if node.args.get("is_string"):
+            return Literal(str(node.this), "string")
+        found = literals.number(str(node.this))
+        if found is None:
+            self.context.fail(node, "LITERAL", f"the number {node.this} is too long", hint="38 digits at most")
+        return found
+
+    def _arithmetic(self, node: exp.Expr) -> Expression:
+        operator = _ARITHMETIC[type(node)]
+        if operator in ("add", "subtract"):
+            found = dates.interval_arithmetic(self.context, node, operator, self.bind)
+            if found is not None:
+                return found
+        left, right = self.bind(node.this), self.bind(node.expression)
+        if operator == "divide" and node.args.get("typed") and {left.type, right.type} <= set(types.INTEGERS):
+            return host_call(self.context, exp.IntDiv(this=node.this, expression=node.expression), self.bind)
+        if operator in ("add", "subtract") and (left.type in types.TEMPORAL or right.type in types.TEMPORAL):
+            return dates.day_arithmetic(self.context, node, operator, left, right)
+        return self.arithmetic(node, operator, left, right)
+
+    def arithmetic(self, node: exp.Expr, operator: types.Arithmetic, left: Expression, right: Expression) -> Expression:
+        found = types.arithmetic_types(operator, left.type, right.type)
+        if found is None:
+            self.context.fail(
+                node,
+                "TYPE-CLASH",
+                f"{types.spark_name(left.type)} and {types.spark_name(right.type)} can't be combined by {operator}",
+                hint="cast both sides to numbers",
+            )
+        operand, result = found
+        return self.call(
+            operator,
+            [cast(self.context, node, left, operand), cast(self.context, node, right, operand)],
+            result,
+            node,
+        )
+
+    def _comparison(self, node: exp.Expr) -> Expression:
+        if isinstance(node.this, exp.Tuple) or isinstance(node.expression, exp.Tuple):
+            return self._tuple_comparison(node)
+        return compare(self.context, node, _COMPARISON[type(node)], self.bind(node.this), self.bind(node.expression))
+
+    def _tuple_comparison(self, node: exp.Expr) -> Expression:
+        left, right = node.this, node.expression
+        if not (isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and isinstance(node, exp.EQ)):
+            self.context.fail(node, "TUPLE", "rows are compared by = only", hint="compare column by column")
+        if len(left.expressions) != len(right.expressions):
+            self.context.fail(node, "TYPE-CLASH", "the two rows have different lengths")
+        parts = [
+            compare(self.context, node, "eq", self.bind(a), self.bind(b))
+            for a, b in zip(left.expressions, right.expressions, strict=True)
+        ]
+        return self.call("and", parts, "boolean", node)
+
+    def _logic(self, node: exp.Expr) -> Expression:
+        function = "and" if isinstance(node, exp.And) else "or"
+        return self.call(function, [self.condition(node.this), self.condition(node.expression)], "boolean", node)
+
+    def _xor(self, node: exp.Expr) -> Expression:
+        return self.call("ne", [self.condition(node.this), self.condition(node.expression)], "boolean", node)
+
+    def _not(self, node: exp.Expr) -> Expression:
+        return self.call("not", [self.condition(node.this)], "boolean", node)
+
+    def _is(self, node: exp.Expr) -> Expression:
+        subject, value = self.bind(node.this), node.expression
+        if isinstance(value, exp.Null):
+            return self.call("is_null", [subject], "boolean", node)
+        if isinstance(value, exp.Boolean):
+            wanted = Literal(bool(value.this), "boolean")
+            return self.call("is_not_distinct", [boolean(self.context, node, subject), wanted], "boolean", node)
+        self.context.fail(node, "UNKNOWN-FUNCTION", "IS takes NULL, TRUE or FALSE here", hint="write IS NULL")
+
+    def _not_distinct(self, node: exp.Expr) -> Expression:
+        same = compare(self.context, node, "is_not_distinct", self.bind(node.this), self.bind(node.expression))
+        negated = isinstance(node, exp.NullSafeNEQ)
+        return self.call("not", [same], "boolean", node) if negated else same
+
+    def _between(self, node: exp.Expr) -> Expression:
+        subject = self.bind(node.this)
+        low = compare(self.context, node, "ge", subject, self.bind(node.args["low"]))
+        high = compare(self.context, node, "le", subject, self.bind(node.args["high"]))
+        return self.call("and", [low, high], "boolean", node)
+
+    def _in(self, node: exp.Expr) -> Expression:
+        if node.args.get("query") is not None or node.args.get("unnest") is not None or node.args.get("field"):
+            self._misplaced_subquery(node)
+        if isinstance(node.this, exp.Tuple):
+            options = [exp.EQ(this=node.this, expression=e) for e in node.expressions]
+            return self.call("or", [self._tuple_comparison(o) for o in options], "boolean", node)
+        values = [self.bind(e) for e in node.expressions]
+        if not values:
+            self.context.fail(node, "SYNTAX", "IN needs at least one value")
+        return self.call("in", unify(self.context, node, [self.bind(node.this), *values], "this IN"), "boolean", node)
+
+    def _misplaced_subquery(self, node: exp.Expr) -> Expression:
+        self.context.fail(
+            node,
+            "SUBQUERY-PLACE",
+            "a subquery condition can't stand here",
+            reason="EXISTS and IN (SELECT ...) are maintained as semi-joins and anti-joins: as conditions of WHERE joined by AND",
+            hint="move it to an AND of WHERE; for OR write two queries with UNION",
+        )
+
+    def _case(self, node: exp.Expr) -> Expression:
+        conditions: list[Expression] = []
+        results: list[exp.Expr] = []
+        for branch in node.args["ifs"]:
+            if node.this is not None:
+                conditions.append(compare(self.context, branch, "eq", self.bind(node.this), self.bind(branch.this)))
+            else:
+                conditions.append(self.condition(branch.this))
+            results.append(branch.args["true"])
+        default = node.args.get("default")
+        return self._choice(node, conditions, [*results, default or exp.Null()])
+
+    def _if(self, node: exp.Expr) -> Expression:
+        return self._choice(
+            node, [self.condition(node.this)], [node.args["true"], node.args.get("false") or exp.Null()]
+        )
+
+    def _choice(self, node: exp.Expr, conditions: list[Expression], results: list[exp.Expr]) -> Expression:
+        values = unify(self.context, node, [self.bind(r) for r in results], "this CASE")
+        arguments = [part for pair in zip(conditions, values, strict=False) for part in pair]
+        return self.call("case", [*arguments, values[-1]], values[0].type, node)
+
+    def _coalesce(self, node: exp.Expr) -> Expression:
+        values = unify(self.context, node, [self.bind(e) for e in (node.this, *node.expressions)], "this COALESCE")
+        return self.call("coalesce", values, values[0].type, node)
+
+    def _extreme(self, node: exp.Expr) -> Expression:
+        function = "greatest" if isinstance(node, exp.Greatest) else "least"
+        values = unify(self.context, node, [self.bind(e) for e in (node.this, *node.expressions)], f"this {function}")
+        return self.call(function, values, values[0].type, node)
+
+    def _nullif(self, node: exp.Expr) -> Expression:
+        subject = self.bind(node.this)
+        same = compare(self.context, node, "eq", subject, self.bind(node.expression))
+        return self.call("case", [same, Literal(None, subject.type), subject], subject.type, node)
+
+    def _negate(self, node: exp.Expr) -> Expression:
+        if isinstance(node.this, exp.Literal) and not node.this.args.get("is_string"):
+            found = literals.number("-" + str(node.this.this))
+            if found is not None:
+                return found
+        subject = self.bind(node.this)
+        if not types.is_numeric(subject.type):
+            self.context.fail(node, "TYPE-CLASH", f"{types.spark_name(subject.type)} has no negative")
+        return self.call("negate", [subject], subject.type, node)
+
+    def _absolute(self, node: exp.Expr) -> Expression:
+        subject = self.bind(node.this)
+        if not types.is_numeric(subject.type):
+            self.context.fail(node, "TYPE-CLASH", f"abs takes a number, not {types.spark_name(subject.type)}")
+        return self.call("abs", [subject], subject.type, node)
+
+    def _cast(self, node: exp.Expr) -> Expression:
+        target = types.from_sqlglot(node.args["to"]) if isinstance(node.args.get("to"), exp.DataType) else None
+        if target is None:
+            self.context.fail(
+                node,
+                "UNKNOWN-TYPE",
+                f"type {node.args['to'].sql('spark')} is not maintained",
+                hint="use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
+            )
+        return cast(self.context, node, self.bind(node.this), target)
+
+    def _text(self, node: exp.Expr) -> Expression:
+        function = {exp.Upper: "upper", exp.Lower: "lower", exp.Length: "length"}[type(node)]
+        subject = self.bind(node.this)
+        if function == "length" and subject.type == "binary":
+            return host_call(self.context, node, self.bind)
+        type_ = "int32" if function == "length" else "string"
+        return self.call(function, [cast(self.context, node, subject, "string")], type_, node)
+
+    def _concat(self, node: exp.Expr) -> Expression:
+        parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
+        return self.call("concat", [self.string(p) for p in parts], "string", node)
+
+    def _substring(self, node: exp.Expr) -> Expression:
+        start, length = node.args.get("start"), node.args.get("length")
+        plain = isinstance(start, exp.Literal) and isinstance(length, exp.Literal) and start.name.isdigit()
+        if not plain or not length.name.isdigit() or int(start.name) < 1:
+            return host_call(self.context, node, self.bind)
+        bounds = [Literal(int(start.name), "int32"), Literal(int(length.name), "int32")]
+        return self.call("substring", [self.string(node.this), *bounds], "string", node)
+
+    def _trim(self, node: exp.Expr) -> Expression:
+        if node.expression is not None or (node.args.get("position") or "BOTH") != "BOTH":
+            return host_call(self.context, node, self.bind)
+        return self.call("trim", [self.string(node.this)], "string", node)
+
+    def _like(self, node: exp.Expr) -> Expression:
+        pattern = node.expression
+        if not isinstance(pattern, exp.Literal) or "\\" in pattern.name:
+            return host_call(self.context, node, self.bind)
+        subject = self.string(node.this)
+        text = pattern.name
+        if isinstance(node, exp.ILike):
+            subject, text = self.call("lower", [subject], "string", node), text.lower()
+        return self.call("like", [subject, Literal(text, "string")], "boolean", node)
+
+    def _part(self, node: exp.Expr) -> Expression:
+        return self._date_part(node, _PARTS[type(node)], node.this)
+
+    def _extract(self, node: exp.Expr) -> Expression:
+        unit = node.this.name.lower()
+        if unit in ("year", "month", "day"):
+            return self._date_part(node, unit, node.expression)
+        return host_call(self.context, node, self.bind)
+
+    def _date_part(self, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
+        subject = self.bind(argument)
+        if subject.type not in types.TEMPORAL:
+            subject = cast(self.context, node, subject, "date")
+        return self.call(part, [subject], "int32", node)
+
+    def _to_date(self, node: exp.Expr) -> Expression:
+        """sqlglot wraps arguments of date functions so; it is no function of the user's."""
+        subject = self.bind(node.this)
+        return subject if subject.type in types.TEMPORAL else cast(self.context, node, subject, "date")
+
+    def _scalar(self, node: exp.Expr) -> Expression:
+        return self.subqueries.scalar(node, self.scope)
+
+    def _aggregate(self, node: exp.Expr) -> Expression:
+        return self.subqueries.aggregate(node, self)
+
+    def _window(self, node: exp.Expr) -> Expression:
+        self.context.fail(
+            node,
+            "WINDOW-FUNCTION",
+            "window functions are not maintained",
+            reason="one change may move the value of every row of its partition",
+            hint="use GROUP BY, or ORDER BY ... LIMIT for a top list",
+        )
+
+    def _interval(self, node: exp.Expr) -> Expression:
+        self.context.fail(node, "INTERVAL", "an interval can only be added to or taken from a date or timestamp")
+
+    def _paren(self, node: exp.Expr) -> Expression:
+        return self.bind(node.this)
+
+    def _boolean(self, node: exp.Expr) -> Expression:
+        return Literal(bool(node.this), "boolean")
+
+    def _null(self, node: exp.Expr) -> Expression:
+        return Literal(None, types.NULL)
+
+    def _star(self, node: exp.Expr) -> Expression:
+        self.context.fail(node, "STAR", "* can't stand here", hint="name the columns")
+
+    def _alias(self, node: exp.Expr) -> Expression:
+        self.context.fail(node, "SYNTAX", "an alias can't stand here", hint="remove AS and the name")
+
+
+Handler = Callable[[Binder, exp.Expr], Expression]
+
+_HANDLERS: dict[type, Handler] = {
+    exp.Column: Binder._column,
+    exp.Literal: Binder._literal,
+    exp.Boolean: Binder._boolean,
+    exp.Null: Binder._null,
+    exp.Paren: Binder._paren,
+    exp.Alias: Binder._alias,
+    exp.Star: Binder._star,
+    **dict.fromkeys(_ARITHMETIC, Binder._arithmetic),
+    **dict.fromkeys(_COMPARISON, Binder._comparison),
+    exp.NullSafeEQ: Binder._not_distinct,
+    exp.NullSafeNEQ: Binder._not_distinct,
+    exp.And: Binder._logic,
+    exp.Or: Binder._logic,
+    exp.Xor: Binder._xor,
+    exp.Not: Binder._not,
+    exp.Is: Binder._is,
+    exp.Between: Binder._between,
+    exp.In: Binder._in,
+    exp.Exists: Binder._misplaced_subquery,
+    exp.Any: Binder._misplaced_subquery,
+    exp.All: Binder._misplaced_subquery,
+    exp.Case: Binder._case,
+    exp.If: Binder._if,
+    exp.Coalesce: Binder._coalesce,
+    exp.Greatest: Binder._extreme,
+    exp.Least: Binder._extreme,
+    exp.Nullif: Binder._nullif,
+    exp.Neg: Binder._negate,
+    exp.Abs: Binder._absolute,
+    exp.Cast: Binder._cast,
+    exp.Upper: Binder._text,
+    exp.Lower: Binder._text,
+    exp.Length: Binder._text,
+    exp.Concat: Binder._concat,
+    exp.DPipe: Binder._concat,
+    exp.Substring: Binder._substring,
+    exp.Trim: Binder._trim,
+    exp.Like: Binder._like,
+    exp.ILike: Binder._like,
+    **dict.fromkeys(_PARTS, Binder._part),
+    exp.Extract: Binder._extract,
+    exp.TsOrDsToDate: Binder._to_date,
+    exp.Subquery: Binder._scalar,
+    exp.Query: Binder._scalar,
+    exp.AggFunc: Binder._aggregate,
+    exp.Filter: Binder._aggregate,
+    exp.Window: Binder._window,
+    exp.Interval: Binder._interval,
+}

@@ -1,0 +1,112 @@
+"""A `Query` as readable text: for explain, and for tests that compare by eye."""
+
+from __future__ import annotations
+
+from crown.plan.model import Atom, Table
+from crown.sql.query import Body, Condition, Conjunction, Order, Query, Select, SetOperation
+from crown.sql.render import to_spark_sql
+
+
+def describe(query: Query) -> str:
+    """The whole query, one fact to a line.
+
+    >>> from crown.sql import parse
+    >>> print(describe(parse("SELECT a FROM t WHERE b > 1", {"t": {"a": "int64", "b": "int64"}})))
+    table t(a int64?, b int64?)
+    select
+      t: t(t_a = a) where (b > 1)
+      output a = t_a
+    """
+    lines = [_table(t) for t in query.tables]
+    for name, body in query.nested:
+        lines += [f"nested {name}:", *_indented(_body(body))]
+    lines += _body(query.body)
+    lines += [f"order by {_order(o)}" for o in query.order]
+    return "\n".join(lines)
+
+
+def _table(table: Table) -> str:
+    columns = ", ".join(f"{c.name} {c.type}{'?' if c.nullable else ''}" for c in table.columns)
+    text = f"table {table.name}({columns})"
+    if table.primary_key:
+        text += f" key ({', '.join(table.primary_key)})"
+    if table.profile != "arbitrary":
+        text += f" profile {table.profile}"
+    if table.window is not None:
+        window = table.window
+        text += f" window {window.rows} rows" if window.rows else f" window {window.interval} on {window.column}"
+    return "".join([text, *(f"\n  computed {c.name} {c.type} = {c.sql}" for c in table.computed)])
+
+
+def _body(body: Body) -> list[str]:
+    if isinstance(body, Select):
+        return _select(body)
+    if isinstance(body, SetOperation):
+        head = f"{body.operator}{' all' if body.all else ''}"
+        return [head, *_indented(_body(body.left)), *_indented(_body(body.right))]
+    order = ", ".join(_order(o) for o in body.order)
+    offset = f" offset {body.offset}" if body.offset else ""
+    return [f"top {body.limit}{offset} by {order}", *_indented(_body(body.input))]
+
+
+def _select(select: Select) -> list[str]:
+    lines = ["select distinct" if select.distinct else "select"]
+    shown = []
+    if select.group_by is not None:
+        shown.append(f"group by ({', '.join(g.name for g in select.group_by)})")
+    for aggregate in select.aggregates:
+        argument = to_spark_sql(aggregate.argument, casts=False) if aggregate.argument is not None else "*"
+        distinct = "distinct " if aggregate.distinct else ""
+        shown.append(f"aggregate {aggregate.name} = {aggregate.function}({distinct}{argument}) {aggregate.type}")
+    if select.having is not None:
+        shown.append(f"having {to_spark_sql(select.having, casts=False)}")
+    plain = len(select.branches) == 1 and not shown
+    for number, branch in enumerate(select.branches, 1):
+        if len(select.branches) > 1:
+            lines.append(f"  branch {number}")
+        lines += _indented(_conjunction(branch), 4 if len(select.branches) > 1 else 2)
+        if not plain:
+            named = [f"column {c.name} = {to_spark_sql(c.expression, casts=False)}" for c in branch.columns]
+            lines += _indented(named, 4 if len(select.branches) > 1 else 2)
+    if plain:
+        values = {c.name: c.expression for c in select.branches[0].columns}
+        shown += [
+            f"output {o.name} = {to_spark_sql(values.get(getattr(o.expression, 'name', ''), o.expression), casts=False)}"
+            for o in select.outputs
+        ]
+    else:
+        shown += [f"output {o.name} = {to_spark_sql(o.expression, casts=False)}" for o in select.outputs]
+    return lines + _indented(shown)
+
+
+def _conjunction(conjunction: Conjunction) -> list[str]:
+    nullable = {v.name for v in conjunction.variables if v.nullable}
+    lines = [_atom(a, nullable) for a in conjunction.atoms]
+    for condition in conjunction.conditions:
+        lines += _condition(condition, nullable)
+    return lines + [f"residual {to_spark_sql(r, casts=False)}" for r in conjunction.residual]
+
+
+def _condition(condition: Condition, nullable: set[str]) -> list[str]:
+    lines = ["not exists" if condition.negated else "exists"]
+    lines += _indented([_atom(a, nullable) for a in condition.atoms])
+    for inner in condition.conditions:
+        lines += _indented(_condition(inner, nullable))
+    return lines
+
+
+def _atom(atom: Atom, nullable: set[str]) -> str:
+    bindings = ", ".join(f"{b.variable} = {to_spark_sql(b.expression, casts=False)}" for b in atom.bindings)
+    text = f"{atom.name}: {atom.source}({bindings})"
+    if atom.filter is not None:
+        text += f" where {to_spark_sql(atom.filter, casts=False)}"
+    return text + (f" not null {', '.join(atom.not_null)}" if atom.not_null else "")
+
+
+def _order(order: Order) -> str:
+    direction = "desc" if order.descending else "asc"
+    return f"{to_spark_sql(order.expression, casts=False)} {direction} nulls {'first' if order.nulls_first else 'last'}"
+
+
+def _indented(lines: list[str], by: int = 2) -> list[str]:
+    return [" " * by + line for line in lines]

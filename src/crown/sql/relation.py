@@ -1,0 +1,110 @@
+"""What FROM yields while a query is bound: branches of atoms, and the columns that names resolve to.
+
+A column has an id. Ids of source columns are ``atom.column``; in a branch, `values` says what each other id
+stands for there (an expression of a flattened subquery, or NULL where an outer join pads).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from crown.expression import Column, Expression, columns_of
+from crown.sql.diagnose import Span
+
+
+@dataclass(frozen=True)
+class Source:
+    """An atom to be: one use of a table or nested body. `name` is its alias."""
+
+    id: str
+    name: str
+    source: str
+
+    def column(self, name: str) -> str:
+        return f"{self.id}.{name}"
+
+
+@dataclass(frozen=True)
+class Subcondition:
+    """EXISTS of a branch, or NOT EXISTS; the branch's predicates may read columns of the branch around it."""
+
+    branch: Branch
+    negated: bool
+    position: Span | None
+    construct: str  # how to call it in messages
+
+
+@dataclass(frozen=True)
+class Branch:
+    atoms: tuple[Source, ...]
+    predicates: tuple[Expression, ...] = ()
+    conditions: tuple[Subcondition, ...] = ()
+    values: Mapping[str, Expression] = field(default_factory=dict)
+
+    def joined(self, other: Branch) -> Branch:
+        return Branch(
+            self.atoms + other.atoms,
+            self.predicates + other.predicates,
+            self.conditions + other.conditions,
+            {**self.values, **other.values},
+        )
+
+    @property
+    def atom_ids(self) -> frozenset[str]:
+        return frozenset(a.id for a in self.atoms)
+
+
+@dataclass(frozen=True)
+class VisibleColumn:
+    name: str
+    id: str
+    type: str
+
+    @property
+    def reference(self) -> Column:
+        return Column(self.id, self.type)
+
+
+@dataclass(frozen=True)
+class VisibleTable:
+    alias: str
+    columns: tuple[VisibleColumn, ...]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """`visible` are the columns of ``*`` and of unqualified names: USING columns once, then the others."""
+
+    branches: tuple[Branch, ...]
+    tables: tuple[VisibleTable, ...]
+    visible: tuple[VisibleColumn, ...]
+
+    def product(self, other: Relation) -> Relation:
+        return Relation(
+            tuple(a.joined(b) for a, b in product(self.branches, other.branches)),
+            self.tables + other.tables,
+            self.visible + other.visible,
+        )
+
+    def with_branches(self, branches: Iterable[Branch]) -> Relation:
+        return replace(self, branches=tuple(branches))
+
+    @property
+    def ids(self) -> frozenset[str]:
+        listed = [c.id for t in self.tables for c in t.columns] + [c.id for c in self.visible]
+        return frozenset(listed)
+
+
+def atom_of(column: str) -> str:
+    """The atom that a source column's id belongs to."""
+    return column.partition(".")[0]
+
+
+def source_column(column: str) -> str:
+    return column.partition(".")[2]
+
+
+def atoms_of(expression: Expression) -> frozenset[str]:
+    return frozenset(atom_of(c) for c in columns_of(expression))

@@ -1,0 +1,118 @@
+"""Names to columns: of the FROM at hand first, of the queries around it next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from crown.sql.context import Context
+from crown.sql.diagnose import nearest
+from crown.sql.relation import Relation, VisibleColumn, VisibleTable
+
+
+@dataclass(frozen=True)
+class Scope:
+    """`barrier` names a construct whose subquery may not read the queries around it."""
+
+    relation: Relation
+    parent: Scope | None = None
+    barrier: str | None = None
+
+    def chain(self) -> Iterator[Scope]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+
+def resolve(context: Context, scope: Scope, node: exp.Column) -> VisibleColumn:
+    """The column that `node` names."""
+    name, qualifier = node.name, node.text("table")
+    crossed: str | None = None
+    for level in scope.chain():
+        if qualifier:
+            found = _qualified(context, level.relation, node, qualifier, name)
+        else:
+            found = _unqualified(context, level.relation, node, name)
+        if found is not None:
+            if crossed is not None:
+                _refuse_crossing(context, node, crossed)
+            return found
+        crossed = crossed or level.barrier
+    if qualifier:
+        aliases = [t.alias for s in scope.chain() for t in s.relation.tables]
+        context.fail(
+            node.args["table"],
+            "UNKNOWN-TABLE",
+            f"there is no table or alias {qualifier} in FROM",
+            hint=nearest(qualifier, aliases) or _listing("FROM has", aliases),
+        )
+    columns = [c.name for s in scope.chain() for c in s.relation.visible]
+    context.fail(
+        node,
+        "UNKNOWN-COLUMN",
+        f"no table in FROM has a column {name}",
+        hint=nearest(name, columns) or _listing("there are", columns),
+    )
+
+
+def _refuse_crossing(context: Context, node: exp.Column, construct: str) -> None:
+    context.fail(
+        node,
+        "CORRELATED-SUBQUERY",
+        f"{construct} can't read a column of the query around it",
+        reason="only EXISTS and IN compare with the outer row, by equality; their subquery must be a plain join",
+        hint="join with a subquery that groups by the correlated column",
+    )
+
+
+def tables_named(relation: Relation, alias: str) -> list[VisibleTable]:
+    return [t for t in relation.tables if t.alias.lower() == alias.lower()]
+
+
+def _qualified(
+    context: Context, relation: Relation, node: exp.Column, qualifier: str, name: str
+) -> VisibleColumn | None:
+    tables = tables_named(relation, qualifier)
+    if not tables:
+        return None
+    found = [c for t in tables for c in t.columns if c.name.lower() == name.lower()]
+    if not found:
+        columns = [c.name for t in tables for c in t.columns]
+        context.fail(
+            node.this,
+            "UNKNOWN-COLUMN",
+            f"{qualifier} has no column {name}",
+            hint=nearest(name, columns) or _listing("it has", columns),
+        )
+    if len(found) > 1:
+        _ambiguous(context, node, name, [f"{t.alias}.{name}" for t in tables])
+    return found[0]
+
+
+def _unqualified(context: Context, relation: Relation, node: exp.Column, name: str) -> VisibleColumn | None:
+    found = [c for c in relation.visible if c.name.lower() == name.lower()]
+    if len({c.id for c in found}) > 1:
+        owners = [f"{t.alias}.{c.name}" for t in relation.tables for c in t.columns if c.name.lower() == name.lower()]
+        _ambiguous(context, node, name, owners)
+    return found[0] if found else None
+
+
+def _ambiguous(context: Context, node: exp.Column, name: str, owners: list[str]) -> None:
+    context.fail(
+        node,
+        "AMBIGUOUS-COLUMN",
+        f"column {name} is ambiguous",
+        reason=f"it may be {' or '.join(owners[:4])}",
+        hint=f"write {owners[0]}" if owners else "write the table's alias before it",
+    )
+
+
+def _listing(lead: str, names: list[str]) -> str | None:
+    distinct = list(dict.fromkeys(names))
+    if not distinct:
+        return None
+    shown = ", ".join(distinct[:8])
+    return f"{lead} {shown}{', ...' if len(distinct) > 8 else ''}"

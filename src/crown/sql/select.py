@@ -1,0 +1,357 @@
+"""One SELECT: FROM, WHERE, then either plain rows or groups, then DISTINCT, ORDER BY and LIMIT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from crown.expression import Call, Column, Expression
+from crown.sql import types
+from crown.sql.aggregates import MARK, Aggregates
+from crown.sql.binder import Binder
+from crown.sql.conditions import bind_where
+from crown.sql.conjunction import Wanted, build_conjunction, cast_value
+from crown.sql.context import Context
+from crown.sql.from_clause import bind_from
+from crown.sql.grouping import Groups, group_nodes
+from crown.sql.levels import never_holds
+from crown.sql.order import bind_limit, bind_order
+from crown.sql.places import refuse_aggregate
+from crown.sql.queries import Bound, Environment, OutputColumn, bind_query, body_of, source_relation
+from crown.sql.query import Aggregate, Body, Named, Order, Select, Top
+from crown.sql.relation import Branch, Relation
+from crown.sql.scope import Scope, tables_named
+
+
+@dataclass(frozen=True)
+class Item:
+    """One output as written; `star` items are already resolved."""
+
+    name: str
+    node: exp.Expr
+    star: Column | None = None
+
+
+class SelectPlace:
+    """Scalar subqueries and aggregates of one SELECT, as the binder meets them."""
+
+    def __init__(self, context: Context, environment: Environment, aggregates: Aggregates | None, clause: str) -> None:
+        self.context = context
+        self.environment = environment
+        self.aggregates = aggregates
+        self.clause = clause
+        self.joined: list[Relation] = []  # one row each, to be joined to FROM
+
+    def scalar(self, node: exp.Expr, scope: Scope) -> Expression:
+        """An uncorrelated aggregate has exactly one row: it is joined as one more table."""
+        query = node.this if isinstance(node, exp.Subquery) else node
+        barrier = Scope(Relation((), (), ()), scope, "a scalar subquery")
+        bound = bind_query(self.context, node, barrier, self.environment)
+        single = isinstance(bound.body, Select) and bound.body.group_by == () and bound.body.having is None
+        if len(bound.columns) != 1 or not single:
+            self.context.fail(
+                query,
+                "SCALAR-SUBQUERY",
+                "this scalar subquery is not maintained",
+                reason="it must have exactly one row whatever the tables hold: one aggregate without GROUP BY",
+                hint="use MAX, MIN or another aggregate without GROUP BY, or join with the subquery",
+            )
+        source = self.context.nest("scalar", body_of(self.context, bound))
+        relation = source_relation(self.context, source, source, bound.columns)
+        self.joined.append(relation)
+        return relation.visible[0].reference
+
+    def aggregate(self, node: exp.Expr, binder: Binder) -> Expression:
+        if self.aggregates is None:
+            refuse_aggregate(self.context, node, self.clause)
+        return self.aggregates.bind(node, binder)
+
+    def join(self, relation: Relation) -> Relation:
+        """The relation with the scalar subqueries' rows beside it."""
+        for scalar in self.joined:
+            relation = relation.with_branches(b.joined(s) for b in relation.branches for s in scalar.branches)
+        self.joined = []
+        return relation
+
+
+def bind_select(context: Context, node: exp.Select, parent: Scope | None, environment: Environment) -> Bound:
+    relation = bind_from(context, node, parent, environment)
+    relation, correlated = bind_where(context, node.args.get("where"), relation, parent, environment)
+    if correlated:
+        raise AssertionError("a correlated WHERE outside a condition")
+    return bind_rows(context, node, relation, parent, environment)
+
+
+def bind_rows(
+    context: Context, node: exp.Select, relation: Relation, parent: Scope | None, environment: Environment
+) -> Bound:
+    """Everything after WHERE."""
+    scope = Scope(relation, parent)
+    items = expand_items(context, node, relation)
+    aggregates = Aggregates(context)
+    place = SelectPlace(context, environment, aggregates, "SELECT")
+    binder = Binder(context, scope, place)
+    outputs = [item.star or binder.bind(item.node) for item in items]
+    grouped = group_nodes(context, node, items)
+    having = _having(context, node, scope, place, items)
+    order_binder = _OrderBinder(binder)
+    order_columns = [OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True)]
+    order = bind_order(context, node, order_columns, order_binder.bind)
+    limit = bind_limit(context, node, bool(order))
+    distinct = _is_distinct(context, node)
+    if grouped is not None or aggregates.found or having is not None:
+        groups = Groups(context, grouped or [], items, outputs, scope, place)
+        relation = place.join(relation)
+        return _grouped(context, node, relation, items, outputs, groups, aggregates, having, distinct, order, limit)
+    relation = place.join(relation)
+    return _plain(context, relation, items, outputs, distinct, order, limit)
+
+
+class _OrderBinder:
+    """ORDER BY expressions that are no output column by name: bound like an output, matched with outputs later."""
+
+    def __init__(self, binder: Binder) -> None:
+        self.binder = binder
+        self.nodes: dict[Expression, exp.Expr] = {}
+
+    def bind(self, node: exp.Expr) -> Expression:
+        return self.binder.bind(node)
+
+
+def _plain(
+    context: Context,
+    relation: Relation,
+    items: list[Item],
+    outputs: list[Expression],
+    distinct: bool,
+    order: tuple[Order, ...],
+    limit: tuple[int, int] | None,
+) -> Bound:
+    columns = tuple(OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True))
+    order = _over_outputs(context, order, columns, outputs)
+    branches = tuple((b, tuple(context.substitute(e, b.values) for e in outputs)) for b in relation.branches)
+    bound = Bound(columns, branches, None)
+    if distinct:
+        bound = Bound(columns, None, _distinct(context, bound))
+    return _topped(context, bound, order, limit)
+
+
+def _distinct(context: Context, bound: Bound) -> Body:
+    assert bound.branches is not None
+    branches = [b for b in bound.branches if not never_holds(b[0].predicates)] or list(bound.branches[:1])
+    columns = [replace(c, type="string" if c.type == types.NULL else c.type) for c in bound.columns]
+    return Select(
+        branches=tuple(
+            build_conjunction(
+                context,
+                branch,
+                [Wanted(c.name, cast_value(e, c.type), bind=True) for c, e in zip(columns, outputs, strict=True)],
+            )
+            for branch, outputs in branches
+        ),
+        outputs=tuple(Named(c.name, Column(c.name, c.type)) for c in columns),
+        distinct=True,
+    )
+
+
+def _topped(context: Context, bound: Bound, order: tuple[Order, ...], limit: tuple[int, int] | None) -> Bound:
+    if limit is None:
+        return replace(bound, order=order)
+    return Bound(bound.columns, None, Top(body_of(context, bound), order, *limit))
+
+
+def _grouped(
+    context: Context,
+    node: exp.Select,
+    relation: Relation,
+    items: list[Item],
+    outputs: list[Expression],
+    groups: Groups,
+    aggregates: Aggregates,
+    having: Expression | None,
+    distinct: bool,
+    order: tuple[Order, ...],
+    limit: tuple[int, int] | None,
+) -> Bound:
+    names = groups.names | {}
+    wanted: dict[str, Expression] = {name: expression for expression, name in names.items()}
+    found: list[Aggregate] = []
+    living = [b for b in relation.branches if not never_holds(b.predicates)] or list(relation.branches[:1])
+    renames: dict[str, str] = {}
+    for aggregate in aggregates.found:
+        name = groups.free_name(aggregate.name)
+        renames[MARK + aggregate.name] = name
+        argument: Expression | None = None
+        if aggregate.argument is not None and not _counts_rows(
+            context, aggregate.function, aggregate.distinct, aggregate.argument, living
+        ):
+            column = next((n for n, e in wanted.items() if e == aggregate.argument), None)
+            if column is None:
+                column = groups.free_name(f"{name}_input")
+                wanted[column] = aggregate.argument
+            argument = Column(column, aggregate.argument.type)
+        found.append(
+            Aggregate(name, aggregate.function, argument, aggregate.distinct and argument is not None, aggregate.type)
+        )
+
+    def over_groups(expression: Expression, at: exp.Expr) -> Expression:
+        return groups.rewrite(expression, renames, at)
+
+    shown = [over_groups(e, i.node) for i, e in zip(items, outputs, strict=True)]
+    columns = tuple(
+        OutputColumn(i.name, "string" if e.type == types.NULL else e.type) for i, e in zip(items, shown, strict=True)
+    )
+    grouped_order = tuple(
+        o if _is_output(o.expression, columns) else replace(o, expression=over_groups(o.expression, node.args["order"]))
+        for o in order
+    )
+    group_names = set(names.values())
+    select = Select(
+        branches=tuple(
+            build_conjunction(
+                context,
+                branch,
+                [
+                    Wanted(n, cast_value(context.substitute(e, branch.values), e.type), bind=n in group_names)
+                    for n, e in wanted.items()
+                ],
+            )
+            for branch in living
+        ),
+        outputs=tuple(Named(c.name, cast_value(e, c.type)) for c, e in zip(columns, shown, strict=True)),
+        distinct=distinct,
+        group_by=tuple(Named(n, Column(n, e.type)) for e, n in names.items()),
+        aggregates=tuple(found),
+        having=over_groups(having, node.args["having"]) if having is not None else None,
+    )
+    bound = Bound(columns, None, select)
+    return _topped(context, bound, _over_outputs(context, grouped_order, columns, shown), limit)
+
+
+def _counts_rows(context: Context, function: str, distinct: bool, argument: Expression, branches: list[Branch]) -> bool:
+    """COUNT of something that is never NULL is COUNT(*)."""
+    from crown.sql.fold import nullable
+
+    if function != "count" or distinct:
+        return False
+    return not any(nullable(context.substitute(argument, b.values), context.nullable) for b in branches)
+
+
+def _is_output(expression: Expression, columns: tuple[OutputColumn, ...]) -> bool:
+    return isinstance(expression, Column) and any(expression.name == c.name for c in columns)
+
+
+def _over_outputs(
+    context: Context, order: tuple[Order, ...], columns: tuple[OutputColumn, ...], outputs: list[Expression]
+) -> tuple[Order, ...]:
+    """ORDER BY over the output columns: an expression that an output shows is that output."""
+
+    def rewrite(expression: Expression) -> Expression:
+        if _is_output(expression, columns):
+            return expression
+        for column, output in zip(columns, outputs, strict=True):
+            if output == expression:
+                return Column(column.name, column.type)
+        if isinstance(expression, Column):
+            context.fail(
+                context.positions.get(expression),
+                "ORDER-NOT-OUTPUT",
+                "ORDER BY needs a column that is not in the output",
+                reason="the order of a maintained result is kept over its own columns",
+                hint="add the column to SELECT",
+            )
+        if isinstance(expression, Call):
+            return replace(expression, arguments=tuple(rewrite(a) for a in expression.arguments))
+        return expression
+
+    return tuple(replace(o, expression=rewrite(o.expression)) for o in order)
+
+
+def _having(
+    context: Context, node: exp.Select, scope: Scope, place: SelectPlace, items: list[Item]
+) -> Expression | None:
+    clause = node.args.get("having")
+    if clause is None:
+        return None
+    aliases = {i.name.lower(): i.node for i in items if i.star is None and isinstance(i.node, exp.Expr)}
+    return _AliasBinder(context, scope, place, aliases).condition(clause.this)
+
+
+class _AliasBinder(Binder):
+    """HAVING also sees the aliases of SELECT, where no column of FROM has the name."""
+
+    def __init__(self, context: Context, scope: Scope, place: SelectPlace, aliases: dict[str, exp.Expr]) -> None:
+        super().__init__(context, scope, place)
+        self.aliases = aliases
+
+    def bind(self, node: exp.Expr) -> Expression:
+        if isinstance(node, exp.Column) and not node.text("table") and node.name.lower() in self.aliases:
+            names = {c.name.lower() for c in self.scope.relation.visible}
+            if node.name.lower() not in names:
+                return Binder(self.context, self.scope, self.subqueries).bind(self.aliases[node.name.lower()])
+        return super().bind(node)
+
+
+def _is_distinct(context: Context, node: exp.Select) -> bool:
+    distinct = node.args.get("distinct")
+    if distinct is not None and distinct.args.get("on"):
+        context.fail(
+            distinct,
+            "DISTINCT-ON",
+            "DISTINCT ON is not maintained",
+            reason="which row stays depends on an order of rows",
+            hint="use MIN or MAX with GROUP BY",
+        )
+    return distinct is not None
+
+
+def expand_items(context: Context, node: exp.Select, relation: Relation) -> list[Item]:
+    """The outputs with * written out and every name unique."""
+    items: list[Item] = []
+    for expression in node.expressions:
+        if isinstance(expression, exp.Star) or (
+            isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star)
+        ):
+            items += _star(context, expression, relation)
+        elif isinstance(expression, exp.Alias):
+            items.append(Item(expression.alias, expression.this))
+        elif isinstance(expression, exp.Column):
+            items.append(Item(expression.name, expression))
+        elif isinstance(expression, exp.Aliases):
+            context.fail(expression, "TABLE-FUNCTION", "several names for one output", hint="give one name")
+        else:
+            items.append(Item(expression.sql("spark").lower(), expression))
+    if not items:
+        context.fail(node, "SYNTAX", "SELECT has no output", hint="name a column or write *")
+    return _unique(items)
+
+
+def _star(context: Context, node: exp.Expr, relation: Relation) -> list[Item]:
+    star = node.this if isinstance(node, exp.Column) else node
+    for part in ("except_", "replace", "rename"):
+        if star.args.get(part):
+            context.fail(node, "STAR", "* with EXCEPT, REPLACE or RENAME is not maintained", hint="name the columns")
+    if isinstance(node, exp.Column):
+        tables = tables_named(relation, node.text("table"))
+        if not tables:
+            context.fail(node, "UNKNOWN-TABLE", f"there is no table or alias {node.text('table')} in FROM")
+        columns = [c for t in tables for c in t.columns]
+    else:
+        columns = list(relation.visible)
+    return [Item(c.name, node, c.reference) for c in columns]
+
+
+def _unique(items: list[Item]) -> list[Item]:
+    """A row can't have two columns of one name: later ones are numbered."""
+    taken: set[str] = set()
+    result = []
+    given = {i.name.lower() for i in items}
+    for item in items:
+        name, number = item.name, 1
+        while name.lower() in taken or (number > 1 and name.lower() in given):
+            number += 1
+            name = f"{item.name}_{number}"
+        taken.add(name.lower())
+        result.append(replace(item, name=name))
+    return result
