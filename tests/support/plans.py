@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from crown.expression import Call, Column, Literal
-from crown.plan.model import Atom, BagStage, Binding, MapStage, Node, OutputColumn, Plan, Table, TableColumn, TreeStage
-from crown.plan.model import Variable
+from crown.plan.model import (
+    Atom,
+    BagStage,
+    Binding,
+    MapStage,
+    Node,
+    OutputColumn,
+    Plan,
+    Table,
+    TableColumn,
+    TreeStage,
+    Variable,
+)
 from crown.plan.report import (
     AddedOutput,
     AtomLoad,

@@ -13,6 +13,8 @@ import typer
 from rich.console import Console
 
 from crown.cli.demo import demo
+from crown.cli.explain import explain
+from crown.cli.profile import profile
 from crown.errors import CrownError
 
 app = typer.Typer(
@@ -22,7 +24,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
+for command in (explain, profile, demo):
+    app.command()(command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -48,4 +51,4 @@ def main() -> None:
         app()
     except CrownError as error:
         Console(stderr=True, highlight=False).print(str(error), style="red", markup=False, soft_wrap=True)
-        sys.exit(1)
+        sys.exit(2)

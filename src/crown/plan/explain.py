@@ -107,9 +107,10 @@ def _constructs(report: Report) -> str:
     if not report.constructs:
         return ""
     lines = ["CONSTRUCTS"]
+    names = [construct.name for construct in report.constructs]
     for construct in report.constructs:
         loses = f"; loses {construct.loses}" if construct.loses else ""
-        lines += _entry(construct.name, [f"{construct.cost}{loses}"])
+        lines += _entry(construct.name, [f"{construct.cost}{loses}"], width=max(_LABEL, *map(len, names)))
     return "\n".join(lines)
 
 
@@ -167,17 +168,16 @@ def _stages(plan: Plan) -> str:
     return "\n".join(["STAGES", *(f"  {stage.id:<{width}}  {stage_text(stage)}" for stage in plan.stages)])
 
 
-def _entry(label: str, values: Sequence[str], *, hanging: int = 2) -> list[str]:
+def _entry(label: str, values: Sequence[str], *, hanging: int = 2, width: int = _LABEL) -> list[str]:
     """Label on the left, one wrapped paragraph per value on the right."""
     lines: list[str] = []
     for value in values:
         first = label if not lines else ""
-        gap = "" if len(first) <= _LABEL else " "
         lines += textwrap.wrap(
             value,
             _WIDTH,
-            initial_indent=f"  {first:<{_LABEL}}{gap}  ",
-            subsequent_indent=" " * (_LABEL + 4 + hanging),
+            initial_indent=f"  {first:<{width}}  ",
+            subsequent_indent=" " * (width + 4 + hanging),
             break_long_words=False,
         )
     return lines

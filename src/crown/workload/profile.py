@@ -153,7 +153,10 @@ def stream_kind(spans: Lifespans) -> Profile:
 
 
 def _planned(sql: str, schema: Any) -> tuple[Plan, Report]:
-    raise NotImplementedError
+    from crown.plan.planner import plan_with_report
+    from crown.sql import parse
+
+    return plan_with_report(parse(sql, schema))
 
 
 def _query_logs(logs: Mapping[str, TableLog], plan: Plan) -> dict[str, TableLog]:

@@ -1,0 +1,36 @@
+"""`crown explain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crown.cli.inputs import read_query, write_text
+from crown.cli.output import show
+
+
+def explain(
+    query: Annotated[Path, typer.Argument(help="SQL file with the query; - reads standard input.")],
+    schema: Annotated[Path | None, typer.Option(help="SQL file with the CREATE TABLE statements.")] = None,
+    cells: Annotated[int, typer.Option(min=1, help="Show how the data spreads over so many cells.")] = 1,
+    svg: Annotated[Path | None, typer.Option(help="Write the picture of the tree to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write everything as one page to this file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print report and plan as JSON.")] = False,
+) -> None:
+    """What Crown guarantees for a query and why: class, costs, the tree, and what else was considered."""
+    from crown.plan.explain import explain as explained
+    from crown.plan.planner import plan_with_report
+    from crown.sql import parse
+
+    sql, tables = read_query(query, schema)
+    explanation = explained(*plan_with_report(parse(sql, tables), cells=cells))
+    if svg is not None:
+        write_text(svg, explanation.svg())
+    if html is not None:
+        write_text(html, explanation.html())
+    if json:
+        typer.echo(explanation.json())
+    else:
+        show(str(explanation))

@@ -1,0 +1,70 @@
+"""What commands read: SQL files, with the schema beside the query or in front of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from crown.errors import CrownError, SchemaError, SqlError
+
+
+def read_text(path: Path) -> str:
+    """A text file, or standard input for `-`."""
+    if str(path) == "-":
+        return sys.stdin.read()
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SqlError(f"{path} can't be read", code="CROWN-FILE", reason=_reason(error)) from error
+
+
+def read_query(query: Path, schema: Path | None) -> tuple[str, str]:
+    """The SQL text of the query, and the CREATE statements that describe its tables.
+
+    Without a schema file these come first in the query's own file; the query is its last statement.
+    """
+    text = read_text(query)
+    if schema is not None:
+        return text, read_text(schema)
+    created, rest = split_schema(text)
+    if not created.strip():
+        raise SchemaError(
+            f"the tables of {query} are not described",
+            code="CROWN-SCHEMA-MISSING",
+            hint="give --schema FILE with CREATE TABLE statements, or write them before the query",
+        )
+    return rest, created
+
+
+def split_schema(text: str) -> tuple[str, str]:
+    """Cuts SQL text after its leading CREATE statements.
+
+    >>> split_schema("CREATE TABLE r (a INT); SELECT a FROM r")
+    ('CREATE TABLE r (a INT);', ' SELECT a FROM r')
+    """
+    from sqlglot import Tokenizer, TokenType
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tokens = Tokenizer(dialect="spark").tokenize(text)
+    except SqlglotError:
+        return "", text  # the parser says what is wrong, with the place
+    cut, first = 0, True
+    for token in tokens:
+        if first and token.token_type != TokenType.CREATE:
+            break
+        first = token.token_type == TokenType.SEMICOLON
+        if first:
+            cut = token.end + 1
+    return text[:cut], text[cut:]
+
+
+def write_text(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CrownError(f"{path} can't be written", code="CROWN-FILE", reason=_reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
