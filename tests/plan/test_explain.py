@@ -10,8 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from crown.expression import Call, Column, Expression, Literal
-from crown.plan import from_json
-from crown.plan.explain import explain
+from crown.plan import explain, from_json
 from crown.plan.facts import expression_text
 from crown.plan.model import Plan
 from crown.plan.report import Report

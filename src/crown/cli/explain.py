@@ -20,8 +20,8 @@ def explain(
     json: Annotated[bool, typer.Option("--json", help="Print report and plan as JSON.")] = False,
 ) -> None:
     """What Crown guarantees for a query and why: class, costs, the tree, and what else was considered."""
-    from crown.plan.explain import explain as explained
-    from crown.plan.planner import plan_with_report
+    from crown.plan import explain as explained
+    from crown.plan import plan_with_report
     from crown.sql import parse
 
     sql, tables = read_query(query, schema)

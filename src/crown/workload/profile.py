@@ -153,7 +153,7 @@ def stream_kind(spans: Lifespans) -> Profile:
 
 
 def _planned(sql: str, schema: Any) -> tuple[Plan, Report]:
-    from crown.plan.planner import plan_with_report
+    from crown.plan import plan_with_report
     from crown.sql import parse
 
     return plan_with_report(parse(sql, schema))
