@@ -9,6 +9,8 @@ pub mod expression;
 pub mod interner;
 pub mod net;
 pub mod plan;
+#[cfg(test)]
+mod random;
 pub mod row_table;
 pub mod source;
 pub mod stages;

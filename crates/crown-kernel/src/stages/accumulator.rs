@@ -1,5 +1,6 @@
 //! One aggregate of one group, folded from signed values.
 
+use super::float_sum::FloatSum;
 use super::multiset::Multiset;
 use crate::chunk::Word;
 use crate::error::{KernelError, Result};
@@ -150,7 +151,8 @@ impl Accumulator {
         match self {
             Accumulator::Distinct(values) => values.capacity() * (size_of::<(Word, i64)>() + 1),
             Accumulator::Extreme(values) => values.bytes(),
-            _ => 0,
+            Accumulator::Float { sum, .. } => sum.bytes(),
+            Accumulator::Count(_) | Accumulator::Exact { .. } => 0,
         }
     }
 }
@@ -173,48 +175,4 @@ fn exact_result(kind: Kind, count: i64, sum: i128, interner: &mut Interner) -> R
         _ => decimal::rescale(sum, scale, result_scale, precision)?,
     };
     Ok(if kind.result.interned() { interner.intern(&unscaled.to_le_bytes()) } else { unscaled as i64 as Word })
-}
-
-/// A float sum with its rounding error carried along (about 106 bits), so that what is added and later taken away
-/// leaves no trace. Infinities and NaNs are counted, since they can't be subtracted.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FloatSum {
-    high: f64,
-    low: f64,
-    not_a_number: i64,
-    infinite: [i64; 2],
-}
-
-impl FloatSum {
-    fn add(&mut self, value: f64, weight: i64) {
-        if value.is_nan() {
-            self.not_a_number += weight;
-        } else if value.is_infinite() {
-            self.infinite[usize::from(value < 0.0)] += weight;
-        } else {
-            let times = weight as f64;
-            let product = value * times;
-            self.add_finite(product);
-            self.add_finite(value.mul_add(times, -product));
-        }
-    }
-
-    /// Knuth's exact sum of two floats, its error kept in `low`.
-    fn add_finite(&mut self, value: f64) {
-        let sum = self.high + value;
-        let part = sum - self.high;
-        let error = (self.high - (sum - part)) + (value - part);
-        let low = self.low + error;
-        self.high = sum + low;
-        self.low = low - (self.high - sum);
-    }
-
-    fn value(&self) -> f64 {
-        match (self.not_a_number > 0, self.infinite[0] > 0, self.infinite[1] > 0) {
-            (true, _, _) | (_, true, true) => f64::NAN,
-            (_, true, _) => f64::INFINITY,
-            (_, _, true) => f64::NEG_INFINITY,
-            _ => self.high + self.low,
-        }
-    }
 }
