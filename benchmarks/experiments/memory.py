@@ -1,0 +1,28 @@
+"""State along a stream whose window fills, slides and drains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.experiments import Context, row_of
+from benchmarks.store import Result
+
+TITLE = "Memory: bytes of state over the stream"
+WORKLOADS = ("three_hop", "four_hop_project", "star")
+
+
+def run(context: Context) -> Result:
+    rows: list[dict[str, Any]] = []
+    for workload in WORKLOADS:
+        outcome = context.run("crown_memory", workload, context.data.fifo(workload))
+        rows.append(row_of(outcome, "crown", workload, **outcome.details))
+    return Result("memory", context.command, context.data.describe(), context.limits, rows)
+
+
+def chart(result: Result, axes: Any) -> None:
+    for row in result.rows:
+        points = row.get("points", [])
+        axes.plot([p["updates"] for p in points], [p["bytes"] / 2**20 for p in points], label=row["workload"])
+    axes.set_xlabel("updates")
+    axes.set_ylabel("MiB of state")
+    axes.legend(fontsize=8)

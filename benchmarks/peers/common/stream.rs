@@ -1,0 +1,89 @@
+//! What both peers share: the stream file, the running totals and the line of JSON at the end.
+//!
+//! A stream file has one update a line: `+` or `-`, table number, then integer columns, separated by tabs.
+
+use std::io::{BufRead, BufReader};
+use std::time::Instant;
+
+pub struct Update {
+    pub weight: i64,
+    pub table: usize,
+    pub row: (u64, u64),
+}
+
+pub struct Arguments {
+    pub query: String,
+    pub updates: Vec<Update>,
+    /// Updates between two refreshes.
+    pub batch: usize,
+    /// The checksum is also taken after this many updates.
+    pub mark: usize,
+    pub filter: u64,
+    pub threads: usize,
+    pub seconds: f64,
+}
+
+pub fn arguments() -> Arguments {
+    let mut values = std::env::args().skip(1);
+    let mut next = |name: &str| values.next().unwrap_or_else(|| panic!("missing argument {name}"));
+    let query = next("query");
+    let path = next("stream");
+    let mut number = |name: &str| next(name).parse::<f64>().unwrap_or_else(|_| panic!("{name} is not a number"));
+    let (batch, mark, filter) = (number("batch") as usize, number("mark") as usize, number("filter") as u64);
+    let (threads, seconds) = (number("threads") as usize, number("seconds"));
+    let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let updates = BufReader::new(file)
+        .lines()
+        .map(|line| {
+            let line = line.expect("readable line");
+            let mut fields = line.split('\t');
+            let weight = if fields.next() == Some("+") { 1 } else { -1 };
+            let mut integer = || fields.next().map_or(0, |field| field.parse::<u64>().expect("integer"));
+            Update { weight, table: integer() as usize, row: (integer(), integer()) }
+        })
+        .collect();
+    Arguments { query, updates, batch, mark, filter, threads, seconds }
+}
+
+#[derive(Clone, Copy, Default)]
+pub struct Totals {
+    pub inserted: u64,
+    pub deleted: u64,
+    pub checksum: u64,
+}
+
+impl Totals {
+    pub fn add(&mut self, row: &[u64], weight: i64) {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for value in row {
+            hash = (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3);
+            hash ^= hash >> 32;
+        }
+        self.checksum = self.checksum.wrapping_add(hash.wrapping_mul(weight as u64));
+        if weight > 0 {
+            self.inserted += weight as u64;
+        } else {
+            self.deleted += weight.unsigned_abs();
+        }
+    }
+}
+
+pub fn report(started: Instant, done: usize, wanted: usize, totals: Totals, mark: Totals) {
+    println!(
+        "{{\"seconds\": {}, \"updates\": {done}, \"finished\": {}, \"inserted\": {}, \"deleted\": {}, \"checksum\": {}, \"mark_checksum\": {}}}",
+        started.elapsed().as_secs_f64(),
+        done == wanted,
+        totals.inserted,
+        totals.deleted,
+        totals.checksum,
+        mark.checksum,
+    );
+}
+
+impl Arguments {
+    /// The stream in batches, with a cut at the mark, so that every engine stops there.
+    pub fn batches(&self) -> impl Iterator<Item = &[Update]> {
+        let (before, after) = self.updates.split_at(self.mark.min(self.updates.len()));
+        before.chunks(self.batch).chain(after.chunks(self.batch))
+    }
+}

@@ -1,0 +1,122 @@
+//! The paper's graph queries on differential dataflow, written as its users would: shared arrangements and a chain of
+//! binary joins; `_rewritten` variants add the semi-join or pre-aggregation that a careful user writes by hand.
+
+#[path = "../../common/stream.rs"]
+mod stream;
+
+use differential_dataflow::input::InputSession;
+use differential_dataflow::VecCollection;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use stream::Totals;
+
+type Rows<'scope, Row> = VecCollection<'scope, u64, Row, isize>;
+type Edge = (u64, u64);
+
+fn plan<'scope>(query: &str, filter: u64, edges: Rows<'scope, Edge>, first: Rows<'scope, Edge>, second: Rows<'scope, Edge>) -> Rows<'scope, Vec<u64>> {
+    let by_source = edges.clone().arrange_by_key();
+    let by_target = edges.clone().map(|(a, b)| (b, a)).arrange_by_key();
+    match query {
+        "three_hop" => {
+            let last = edges.filter(move |(_, d)| *d > filter).arrange_by_key();
+            by_target
+                .join_core(by_source, |b, a, c| Some((*c, (*a, *b))))
+                .join_core(last, |c, (a, b), d| Some(vec![*a, *b, *c, *d]))
+        }
+        "four_hop" => {
+            let last = edges.filter(move |(_, e)| *e > filter).arrange_by_key();
+            by_target
+                .join_core(by_source.clone(), |b, a, c| Some((*c, (*a, *b))))
+                .join_core(by_source, |c, (a, b), d| Some((*d, (*a, *b, *c))))
+                .join_core(last, |d, (a, b, c), e| Some(vec![*a, *b, *c, *d, *e]))
+        }
+        "four_hop_project" => {
+            let last = edges.filter(move |(_, e)| *e > filter).arrange_by_key();
+            by_target
+                .join_core(by_source.clone(), |b, _, c| Some((*c, *b)))
+                .join_core(by_source, |c, b, d| Some((*d, (*b, *c))))
+                .join_core(last, |d, (b, c), _| Some((*b, *c, *d)))
+                .distinct()
+                .map(|(b, c, d)| vec![b, c, d])
+        }
+        "four_hop_project_rewritten" => {
+            let starts = edges.clone().map(|(_, b)| b).distinct();
+            let ends = edges.clone().filter(move |(_, e)| *e > filter).map(|(d, _)| d).distinct();
+            let middle = edges.clone().semijoin(starts).map(|(b, c)| (c, b)).arrange_by_key();
+            let last = edges.map(|(c, d)| (d, c)).semijoin(ends).map(|(d, c)| (c, d)).arrange_by_key();
+            middle.join_core(last, |c, b, d| Some(vec![*b, *c, *d]))
+        }
+        "two_comb" => {
+            let first = first.map(|(v, _)| (v, ()));
+            let second = second.map(|(v, _)| (v, ()));
+            let left = edges.clone().join_map(first, |a, b, ()| (*b, *a)).arrange_by_key();
+            let right = edges.map(|(c, d)| (d, c)).join_map(second, |d, c, ()| (*c, *d)).arrange_by_key();
+            left.join_core(by_source, |b, a, c| Some((*c, (*a, *b)))).join_core(right, |c, (a, b), d| Some(vec![*a, *b, *c, *d]))
+        }
+        "star" => by_source
+            .clone()
+            .join_core(by_source.clone(), |s, _, _| Some((*s, ())))
+            .join_core(by_source.clone(), |s, _, _| Some((*s, ())))
+            .join_core(by_source, |s, _, _| Some(*s))
+            .count()
+            .map(|(s, n)| vec![s, n as u64]),
+        "star_rewritten" => edges.map(|(s, _)| s).count().map(|(s, n)| vec![s, (n * n * n * n) as u64]),
+        "dumbbell" => {
+            let triangles = by_target
+                .join_core(by_source, |b, a, c| Some(((*c, *a), *b)))
+                .join_map(edges.clone().map(|edge| (edge, ())), |(c, a), b, ()| (*a, (*b, *c)))
+                .arrange_by_key();
+            edges
+                .join_core(triangles.clone(), |p, q, (x, y)| Some((*q, (*p, *x, *y))))
+                .join_core(triangles, |q, (p, x, y), (u, w)| Some(vec![*p, *x, *y, *q, *u, *w]))
+        }
+        other => panic!("no plan for {other}"),
+    }
+}
+
+fn main() {
+    let arguments = Arc::new(stream::arguments());
+    let totals = Arc::new(Mutex::new(Totals::default()));
+    let threads = arguments.threads;
+    let (task, sums) = (arguments.clone(), totals.clone());
+    timely::execute(timely::Config::process(threads), move |worker| {
+        let mut inputs: Vec<InputSession<u64, Edge, isize>> = (0..3).map(|_| InputSession::new()).collect();
+        let local = sums.clone();
+        let probe = worker.dataflow(|scope| {
+            let mut tables: Vec<_> = inputs.iter_mut().map(|input| input.to_collection(scope)).collect();
+            let (second, first, edges) = (tables.pop().unwrap(), tables.pop().unwrap(), tables.pop().unwrap());
+            let result = plan(&task.query, task.filter, edges, first, second);
+            let result = result.inspect_batch(move |_, rows| {
+                let mut sums = local.lock().expect("no panic while counting");
+                rows.iter().for_each(|(row, _, weight)| sums.add(row, *weight as i64));
+            });
+            result.probe().0
+        });
+        let started = Instant::now();
+        let (mut done, mut mark) = (0, Totals::default());
+        for batch in task.batches() {
+            for (position, update) in batch.iter().enumerate() {
+                if (done + position) % worker.peers() == worker.index() {
+                    inputs[update.table].update(update.row, update.weight as isize);
+                }
+            }
+            done += batch.len();
+            let time = *inputs[0].time() + 1;
+            inputs.iter_mut().for_each(|input| {
+                input.advance_to(time);
+                input.flush();
+            });
+            worker.step_while(|| probe.less_than(&time));
+            if done == task.mark {
+                mark = *sums.lock().expect("no panic while counting");
+            }
+            if started.elapsed().as_secs_f64() > task.seconds {
+                break;
+            }
+        }
+        if worker.index() == 0 {
+            stream::report(started, done, task.updates.len(), *sums.lock().expect("no panic while counting"), mark);
+        }
+    })
+    .expect("timely runs");
+}

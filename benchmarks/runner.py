@@ -1,0 +1,86 @@
+"""Runs a job in a process of its own, under the same limits for every engine, and measures it from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.job import Job, Outcome
+
+START_UP_SECONDS = 60.0  # allowed beyond the job's limit for loading and start-up
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def run(job: Job, *, python: str = sys.executable) -> Outcome:
+    """The outcome of `job`; never raises for what an engine does wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder) / "outcome.json"
+        errors = Path(folder) / "errors.txt"
+        with errors.open("w") as error_file:
+            child = subprocess.Popen(
+                [python, "-m", "benchmarks.child", job.to_json(), str(answer)],
+                stdout=subprocess.DEVNULL,
+                stderr=error_file,
+                start_new_session=True,
+            )
+            stopped, peak, processor = _watch(child, job)
+        if answer.exists():
+            outcome = Outcome(**json.loads(answer.read_text()))
+        else:
+            lines = [line for line in errors.read_text().splitlines() if line.strip()]
+            outcome = Outcome(status=stopped or f"failed: {lines[-1] if lines else f'exit code {child.returncode}'}")
+        outcome.peak_bytes = peak
+        outcome.cpu_seconds = processor
+        return outcome
+
+
+def _watch(child: subprocess.Popen[bytes], job: Job) -> tuple[str | None, int, float]:
+    """Waits for the child; ends it when it is over a limit. (why it was ended, peak bytes, CPU seconds) of the tree"""
+    deadline = time.monotonic() + job.seconds + START_UP_SECONDS
+    peak, processor = 0, 0.0
+    while child.poll() is None:
+        resident, used = _tree_usage(child.pid)
+        peak, processor = max(peak, resident), max(processor, used)
+        if peak > job.memory:
+            _end(child)
+            return f"over {job.memory >> 30} GiB", peak, processor
+        if time.monotonic() > deadline:
+            _end(child)
+            return f"not done in {job.seconds:.0f} s", peak, processor
+        time.sleep(0.05)
+    return None, peak, processor
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _tree_usage(root: int) -> tuple[int, float]:
+    """(resident bytes, CPU seconds so far) of a process and all below it, children that have ended included."""
+    children: dict[int, list[int]] = {}
+    usage: dict[int, tuple[int, float]] = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            stat = Path(f"/proc/{entry}/stat").read_text()
+        except OSError:
+            continue
+        fields = stat[stat.rfind(")") + 2 :].split()
+        children.setdefault(int(fields[1]), []).append(int(entry))
+        usage[int(entry)] = (int(fields[21]) * PAGE, sum(map(int, fields[11:15])) / TICKS)
+    resident, processor, waiting = 0, 0.0, [root]
+    while waiting:
+        process = waiting.pop()
+        own = usage.get(process, (0, 0.0))
+        resident, processor = resident + own[0], processor + own[1]
+        waiting.extend(children.get(process, []))
+    return resident, processor

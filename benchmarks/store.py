@@ -1,0 +1,50 @@
+"""Results as files: one JSON for each experiment, stamped with the machine and with how to repeat it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path("benchmarks/results")
+
+
+@dataclass
+class Result:
+    """`rows` are what was measured; `ratios` (name to value, higher is better for Crown) are what is compared over time."""
+
+    experiment: str
+    command: str
+    data: dict[str, Any]
+    limits: dict[str, Any]
+    rows: list[dict[str, Any]]
+    ratios: dict[str, float] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+    date: str = ""
+
+    def save(self, folder: Path = RESULTS) -> Path:
+        self.machine = machine()
+        self.date = datetime.now(UTC).strftime("%Y-%m-%d")
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.experiment}.json"
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        return path
+
+
+def load(experiment: str, folder: Path = RESULTS) -> Result | None:
+    path = folder / f"{experiment}.json"
+    return Result(**json.loads(path.read_text())) if path.exists() else None
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores and memory: enough to know whether two runs may be compared, and no name of the machine."""
+    model = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")),
+        platform.processor(),
+    )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"processor": model, "cores": os.cpu_count(), "memory_gib": round(memory / 2**30), "python": platform.python_version()}

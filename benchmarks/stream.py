@@ -1,0 +1,111 @@
+"""One stream of updates, kept in a folder so that every engine reads the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.feather as feather
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Update i goes to table `names[order[i]]` and is that table's next row; rows carry `_change_type`.
+
+    `mark` updates lead to the state that answers are compared on; what follows may empty the tables.
+    """
+
+    names: tuple[str, ...]
+    order: np.ndarray
+    tables: tuple[pa.Table, ...]
+    mark: int
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @cached_property
+    def _positions(self) -> np.ndarray:
+        """`_positions[t, i]`: rows of table t among the first i updates."""
+        counts = np.zeros((len(self.names), len(self.order) + 1), dtype=np.int64)
+        for table in range(len(self.names)):
+            np.cumsum(self.order == table, out=counts[table, 1:])
+        return counts
+
+    def between(self, start: int, end: int) -> dict[str, pa.Table]:
+        """The updates `start` to `end`, by table."""
+        slices = {}
+        for table, name in enumerate(self.names):
+            first, last = self._positions[table, start], self._positions[table, end]
+            if last > first:
+                slices[name] = self.tables[table].slice(first, last - first)
+        return slices
+
+    def batches(self, size: int) -> Iterator[tuple[int, dict[str, pa.Table]]]:
+        """(updates so far, batch) with a cut at `mark`, so that every engine stops there."""
+        start = 0
+        while start < len(self):
+            end = min(start + size, len(self))
+            if start < self.mark < end:
+                end = self.mark
+            yield end, self.between(start, end)
+            start = end
+
+    def head(self, updates: int) -> Stream:
+        """The first `updates` of the stream, compared at their end."""
+        slices = self.between(0, updates)
+        tables = tuple(slices.get(name, table.slice(0, 0)) for name, table in zip(self.names, self.tables, strict=True))
+        return Stream(self.names, self.order[:updates], tables, updates)
+
+    def save(self, folder: Path) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(folder / "order.npy", self.order)
+        for name, table in zip(self.names, self.tables, strict=True):
+            feather.write_feather(table, folder / f"{name}.arrow", compression="uncompressed")
+        (folder / "stream.json").write_text(json.dumps({"names": self.names, "mark": self.mark}))
+        return folder
+
+    @staticmethod
+    def load(folder: Path) -> Stream:
+        about = json.loads((folder / "stream.json").read_text())
+        tables = tuple(feather.read_table(folder / f"{name}.arrow") for name in about["names"])
+        return Stream(tuple(about["names"]), np.load(folder / "order.npy"), tables, about["mark"])
+
+    def write_lines(self, path: Path) -> Path:
+        """The form that the Rust peers read: sign, table number, integer columns, by tabs."""
+        columns = []
+        for table in self.tables:
+            sign = np.where(is_delete(table), "-", "+")
+            integers = [table[name].to_numpy() for name in table.column_names if name != "_change_type"]
+            columns.append((sign, integers))
+        next_row = [0] * len(self.tables)
+        with path.open("w") as file:
+            for table in self.order:
+                row = next_row[table]
+                next_row[table] += 1
+                sign, integers = columns[table]
+                file.write("\t".join([str(sign[row]), str(table), *(str(column[row]) for column in integers)]) + "\n")
+        return path
+
+
+def is_delete(table: pa.Table) -> np.ndarray:
+    return pc.is_in(table["_change_type"], pa.array(["delete", "update_preimage"])).to_numpy()
+
+
+def of_changes(changes: dict[str, pa.Table], *, mark: int | None = None) -> Stream:
+    """From what `crown.workload.streams` makes. `mark`: its default is the last insertion."""
+    names = tuple(changes)
+    sequences = [changes[name]["_sequence"].to_numpy() for name in names]
+    order = np.empty(sum(map(len, sequences)), dtype=np.int8)
+    for number, sequence in enumerate(sequences):
+        order[sequence] = number
+    tables = tuple(changes[name].drop_columns(["_sequence"]) for name in names)
+    if mark is None:
+        inserted = (sequence[~is_delete(changes[name])] for name, sequence in zip(names, sequences, strict=True))
+        mark = max((int(positions.max()) + 1 for positions in inserted if len(positions)), default=0)
+    return Stream(names, order, tables, mark)
