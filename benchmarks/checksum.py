@@ -1,7 +1,7 @@
 """One number for a signed multiset of rows: the sum over rows of weight times hash, modulo 2^64.
 
-Independent of order and of how updates were batched, so that engines which net differently can be compared. The Rust peers
-compute the same (`peers/common/stream.rs`).
+Independent of order and of how updates were batched, so that engines which net differently can be compared. The
+Rust peers compute the same (`peers/common/stream.rs`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ def column_words(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        words = np.array([int.from_bytes((text or "").encode()[:7], "little") for text in column.to_pylist()], dtype=np.uint64)
+        words = np.array(
+            [int.from_bytes((text or "").encode()[:7], "little") for text in column.to_pylist()], dtype=np.uint64
+        )
     else:
         words = pc.fill_null(column.cast(pa.int64()), -1).to_numpy().astype(np.int64).view(np.uint64)
     return words

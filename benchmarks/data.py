@@ -32,7 +32,9 @@ class Data:
         """What a reader needs to repeat the run; paths are reduced to their last part."""
         return {
             "graph": Path(self.graph).name if self.graph else f"power law, {self._edges()} edges, seed {SEED}",
-            "social": Path(self.social).name if self.social else f"generated, factor {0.03 * self.scale:g}, seed {SEED}",
+            "social": Path(self.social).name
+            if self.social
+            else f"generated, factor {0.03 * self.scale:g}, seed {SEED}",
         }
 
     def _edges(self) -> int:
@@ -56,7 +58,9 @@ class Data:
             generator = np.random.default_rng(SEED)
             nodes = np.unique(np.r_[edges["src"].to_numpy(), edges["dst"].to_numpy()])
             for name in ("V1", "V2"):
-                tables[name] = pa.table({"v": np.sort(generator.choice(nodes, max(1, len(nodes) // 10), replace=False))})
+                tables[name] = pa.table(
+                    {"v": np.sort(generator.choice(nodes, max(1, len(nodes) // 10), replace=False))}
+                )
         return tables
 
     def fifo(self, workload: str, *, share: float = 0.2, drain: bool = True) -> Path:
@@ -71,7 +75,9 @@ class Data:
         tables = self.tables(workload)
         if "G" in tables:
             return of_changes(streams.count_window(tables, max(1, round(share * len(tables["G"]) + 0.5)), drain=drain))
-        created = np.concatenate([table["created"].to_numpy() for table in tables.values() if "created" in table.column_names])
+        created = np.concatenate(
+            [table["created"].to_numpy() for table in tables.values() if "created" in table.column_names]
+        )
         static = tuple(name for name, table in tables.items() if "created" not in table.column_names)
         interval = int(share * (created.max() - created.min()))
         return of_changes(streams.time_window(tables, interval, time="created", static=static, drain=drain))

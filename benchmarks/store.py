@@ -15,7 +15,7 @@ RESULTS = Path("benchmarks/results")
 
 @dataclass
 class Result:
-    """`rows` are what was measured; `ratios` (name to value, higher is better for Crown) are what is compared over time."""
+    """`rows` are what was measured; `ratios` (higher is better for Crown) are what is compared over time."""
 
     experiment: str
     command: str
@@ -43,8 +43,17 @@ def load(experiment: str, folder: Path = RESULTS) -> Result | None:
 def machine() -> dict[str, Any]:
     """Processor, cores and memory: enough to know whether two runs may be compared, and no name of the machine."""
     model = next(
-        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")),
+        (
+            line.split(":")[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
         platform.processor(),
     )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"processor": model, "cores": os.cpu_count(), "memory_gib": round(memory / 2**30), "python": platform.python_version()}
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory / 2**30),
+        "python": platform.python_version(),
+    }

@@ -9,7 +9,9 @@ COMB_SCHEMA = GRAPH_SCHEMA + "CREATE TABLE V1 (v BIGINT NOT NULL); CREATE TABLE 
 SOCIAL_SCHEMA = """
 CREATE TABLE person (id BIGINT NOT NULL PRIMARY KEY, first_name STRING, last_name STRING, created BIGINT);
 CREATE TABLE knows (p1 BIGINT NOT NULL, p2 BIGINT NOT NULL, created BIGINT);
-CREATE TABLE message (id BIGINT NOT NULL PRIMARY KEY, creator BIGINT NOT NULL, reply_of BIGINT, length BIGINT, created BIGINT);
+CREATE TABLE message (
+  id BIGINT NOT NULL PRIMARY KEY, creator BIGINT NOT NULL, reply_of BIGINT, length BIGINT, created BIGINT
+);
 CREATE TABLE message_tag (message BIGINT NOT NULL, tag BIGINT NOT NULL, created BIGINT);
 CREATE TABLE tag (id BIGINT NOT NULL PRIMARY KEY, name STRING);
 """
@@ -113,13 +115,16 @@ WORKLOADS: dict[str, Workload] = {
             "snb_q3",
             "SNB Q3",
             ("tag", "message", "message_tag", "knows"),
-            "SELECT k1.p1 AS a, k1.p2 AS b, k2.p2 AS c, t.id AS tag, m.id AS message " + _FRIENDS + " AND k2.p2 <> k1.p1",
+            "SELECT k1.p1 AS a, k1.p2 AS b, k2.p2 AS c, t.id AS tag, m.id AS message "
+            + _FRIENDS
+            + " AND k2.p2 <> k1.p1",
         ),
         _social(
             "snb_q4",
             "SNB Q4",
             ("tag", "message", "message_tag", "knows"),
-            "SELECT t.name, t.id AS tag, COUNT(DISTINCT m.id) AS messages FROM tag t, message m, message_tag mt, knows k "
+            "SELECT t.name, t.id AS tag, COUNT(DISTINCT m.id) AS messages "
+            "FROM tag t, message m, message_tag mt, knows k "
             "WHERE m.id = mt.message AND mt.tag = t.id AND m.creator = k.p2 AND m.reply_of IS NULL AND k.p1 < {filter} "
             "GROUP BY t.name, t.id",
         ),

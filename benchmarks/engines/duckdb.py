@@ -31,7 +31,9 @@ def run(job: Job) -> Outcome:
             columns = [column for column in table.column_names if column != "_change_type"]
             names = ", ".join(columns)
             # The streams hold no duplicates, so a row that leaves and comes in one batch may be taken in this order.
-            connection.execute(f"DELETE FROM {name} WHERE ({names}) IN (SELECT {names} FROM changes WHERE _change_type = 'delete')")
+            connection.execute(
+                f"DELETE FROM {name} WHERE ({names}) IN (SELECT {names} FROM changes WHERE _change_type = 'delete')"
+            )
             connection.execute(
                 f"INSERT INTO {name} SELECT {names} FROM changes WHERE _change_type = 'insert' "
                 f"AND ({names}) NOT IN (SELECT {names} FROM changes WHERE _change_type = 'delete')"

@@ -1,6 +1,6 @@
 """Flink SQL through PyFlink: a changelog source (Debezium JSON lines in a file), heap state, exact SQL text.
 
-Timing runs end in Flink's `blackhole` sink, since reading tens of millions of rows back into Python would measure Python.
+Timing runs end in Flink's `blackhole` sink: reading tens of millions of rows back into Python would measure Python.
 With `options={"collect": True}` (small streams) the changelog is read back and the answer compared.
 """
 
@@ -33,7 +33,11 @@ def _write_changelog(stream: Stream, folder: Path) -> None:
         with path.open("w") as file:
             for delete, *row in zip(is_delete(table), *values, strict=True):
                 image = json.dumps(dict(zip(columns, row, strict=True)))
-                file.write(f'{{"before":{image},"after":null,"op":"d"}}\n' if delete else f'{{"before":null,"after":{image},"op":"c"}}\n')
+                file.write(
+                    f'{{"before":{image},"after":null,"op":"d"}}\n'
+                    if delete
+                    else f'{{"before":null,"after":{image},"op":"c"}}\n'
+                )
 
 
 def run(job: Job) -> Outcome:
@@ -55,8 +59,8 @@ def run(job: Job) -> Outcome:
     for name, table in zip(stream.names, stream.tables, strict=True):
         columns = ", ".join(f"{f.name} {TYPES[str(f.type)]}" for f in table.schema if f.name != "_change_type")
         environment.execute_sql(
-            f"CREATE TABLE {name} ({columns}) WITH ('connector' = 'filesystem', 'path' = 'file://{job.folder}/{name}.debezium', "
-            "'format' = 'debezium-json')"
+            f"CREATE TABLE {name} ({columns}) WITH ('connector' = 'filesystem', 'format' = 'debezium-json', "
+            f"'path' = 'file://{job.folder}/{name}.debezium')"
         )
     query = job.options.get("sql") or WORKLOADS[job.workload].text(job.filter)
     outcome = Outcome(version=pyflink.version.__version__, updates=len(stream))

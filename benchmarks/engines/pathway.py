@@ -27,7 +27,13 @@ def run(job: Job) -> Outcome:
     table = stream.tables[0]
     times = 2 * (np.arange(len(table)) // (job.batch or 1))
     rows = list(
-        zip(table["src"].to_pylist(), table["dst"].to_pylist(), times.tolist(), np.where(is_delete(table), -1, 1).tolist(), strict=True)
+        zip(
+            table["src"].to_pylist(),
+            table["dst"].to_pylist(),
+            times.tolist(),
+            np.where(is_delete(table), -1, 1).tolist(),
+            strict=True,
+        )
     )
     edges = pw.debug.table_from_rows(schema, rows, is_stream=True)
     first, second, third, fourth = (edges.copy() for _ in range(4))

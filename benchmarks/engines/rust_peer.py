@@ -32,10 +32,20 @@ def run_program(name: str, crate: str, job: Job) -> Outcome:
         stream.write_lines(lines)
     threshold = WORKLOADS[job.workload].filter if job.filter is None else job.filter
     query = job.workload + job.options.get("variant", "")
-    arguments = [query, str(lines), str(job.batch or 1), str(stream.mark), str(threshold), str(job.threads), str(job.seconds)]
+    arguments = [
+        query,
+        str(lines),
+        str(job.batch or 1),
+        str(stream.mark),
+        str(threshold),
+        str(job.threads),
+        str(job.seconds),
+    ]
     finished = subprocess.run([str(path), *arguments], capture_output=True, text=True, check=False)
     if finished.returncode != 0:
-        return Outcome(status=f"failed: {finished.stderr.strip().splitlines()[0] if finished.stderr.strip() else 'no message'}")
+        return Outcome(
+            status=f"failed: {finished.stderr.strip().splitlines()[0] if finished.stderr.strip() else 'no message'}"
+        )
     answer = json.loads(finished.stdout)
     lock = (PEERS / name / "Cargo.lock").read_text()
     version = re.search(rf'name = "{crate}"\nversion = "([^"]+)"', lock)

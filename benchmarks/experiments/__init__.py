@@ -48,7 +48,9 @@ class Context:
     pythons: dict[str, str] = field(default_factory=dict)
 
     def run(self, engine: str, workload: str, stream: Path, **options: Any) -> Outcome:
-        job = Job(engine, workload, str(stream), seconds=options.pop("seconds", self.seconds), memory=self.memory, **options)
+        job = Job(
+            engine, workload, str(stream), seconds=options.pop("seconds", self.seconds), memory=self.memory, **options
+        )
         variant = job.options.get("variant", "")
         self.progress(f"{engine}{variant} on {workload}")
         return runner.run(job, python=self.python(engine))

@@ -23,13 +23,19 @@ def run(context: Context) -> Result:
             refresh = per_update and per_update * interval
             rows.append(row_of(outcome, engine, WORKLOAD, parameter=interval, seconds_per_refresh=refresh))
     compare(rows)
-    return Result("crossing", context.command, context.data.describe(), context.limits, rows, {"crossing": crossing(rows)})
+    return Result(
+        "crossing", context.command, context.data.describe(), context.limits, rows, {"crossing": crossing(rows)}
+    )
 
 
 def crossing(rows: list[dict[str, Any]]) -> float:
     """The largest interval measured at which maintaining is still the cheaper one."""
     cost = {(row["engine"], row["parameter"]): row["seconds_per_refresh"] for row in rows}
-    won = [i for i in INTERVALS if cost.get(("crown", i)) and cost.get(("duckdb", i)) and cost["crown", i] < cost["duckdb", i]]
+    won = [
+        i
+        for i in INTERVALS
+        if cost.get(("crown", i)) and cost.get(("duckdb", i)) and cost["crown", i] < cost["duckdb", i]
+    ]
     return float(max(won, default=0))
 
 

@@ -28,7 +28,9 @@ def run(context: Context) -> Result:
         for engine in ("crown", "duckdb"):
             outcome = context.run(engine, "three_hop_tables", stream, batch=100)
             cost = outcome.seconds / outcome.updates * 1e6 if outcome.seconds and outcome.updates else None
-            rows.append(row_of(outcome, engine, "three_hop_tables", parameter=measured.enclosureness, microseconds=cost))
+            rows.append(
+                row_of(outcome, engine, "three_hop_tables", parameter=measured.enclosureness, microseconds=cost)
+            )
     compare(rows)
     return Result("enclosureness", context.command, context.data.describe(), context.limits, rows)
 

@@ -25,7 +25,11 @@ def run(context: Context) -> Result:
 def chart(result: Result, axes: Any) -> None:
     workloads = list(dict.fromkeys(row["workload"] for row in result.rows))
     for position, name in enumerate(("crown, pulled", "duckdb")):
-        points = [(workloads.index(r["workload"]) + 0.4 * position, r["seconds"]) for r in result.rows if r["engine"] == name and r["seconds"]]
+        points = [
+            (workloads.index(r["workload"]) + 0.4 * position, r["seconds"])
+            for r in result.rows
+            if r["engine"] == name and r["seconds"]
+        ]
         axes.bar([x for x, _ in points], [y for _, y in points], 0.4, label=name)
     axes.set_yscale("log")
     axes.set_ylabel("seconds for the stream and ten results")

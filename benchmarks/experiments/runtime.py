@@ -58,5 +58,3 @@ def chart(result: Result, axes: Any) -> None:
     axes.set_ylabel("updates per second")
     axes.set_xticks([index + 0.4 - width / 2 for index in range(len(workloads))], workloads, rotation=20)
     axes.legend(fontsize=7, ncols=3)
-
-

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from crown.cli.bench import bench
 from crown.cli.demo import demo
 from crown.cli.explain import explain
 from crown.cli.profile import profile
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 for command in (explain, profile, demo):
     app.command()(command)
+app.add_typer(bench, name="bench")
 
 
 def _show_version(wanted: bool) -> None:
