@@ -217,6 +217,8 @@ A, B, S = Column("a", "int64"), Column("b", "int64"), Column("s", "string")
         (Call("negate", (Call("add", (A, B), "int64"),), "int64"), "-(a + b)"),
         (Call("coalesce", (A, Literal(None, "int64")), "int64"), "COALESCE(a, NULL)"),
         (Literal(True, "boolean"), "TRUE"),
+        (Literal(9204, "date"), "DATE '1995-03-15'"),
+        (Literal(1_500_000, "timestamp"), "TIMESTAMP '1970-01-01 00:00:01.500000'"),
     ],
 )
 def test_expressions_read_well(expression: Expression, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,29 @@ def test_upserts_end_the_old_row() -> None:
     keyed = profile(log, three_hop(("graph", "graph", "graph"), key=("src",)))
     assert (loose.tables[0].kind, loose.tables[0].tuples) == ("insert_only", 3)
     assert (keyed.tables[0].kind, keyed.tables[0].tuples, keyed.tables[0].deletions) == ("fifo", 3, 1)
+
+
+def test_conditions_hang_on_every_considered_tree() -> None:
+    plan, report = three_hop()
+    (stage,) = plan.stages
+    assert isinstance(stage, TreeStage)
+    blocked = Atom("b", "blocked", (Binding("c", Column("node", "int64")),), not_null=("c",))
+    below = Atom("w", "witness", (Binding("c", Column("node", "int64")),), not_null=("c",))
+    condition = Node("b", ("c",), 3, 0, ("c",), False, "anti")
+    deeper = Node("w", ("c",), 4, 3, ("c",), False)
+    extended = replace(stage, atoms=(*stage.atoms, blocked, below), nodes=(*stage.nodes, condition, deeper))
+    tables = [Table(name, (TableColumn("node", "int64", False),)) for name in ("blocked", "witness")]
+    plan = replace(plan, tables=(*plan.tables, *tables), stages=(extended,))
+    flicker = {
+        "_change_type": ["insert", "delete"] * 50,
+        "node": [1] * 100,
+        "_sequence": list(range(10, 110)),
+    }
+    edge = pa.table({"src": [1], "dst": [1], "_sequence": [0]})
+    got = profile({"blocked": pa.table(flicker), "g1": edge, "g2": edge}, (plan, report))
+    assert [tree.tree for tree in got.trees] == ["e2(e1, e3, b(w))", "e1(e2(e3, b(w)))"]
+    # 50 tuples of `blocked`, each inside the lifespan of the one tuple of g2, and in the chain of that of g1 too.
+    assert [tree.enclosureness for tree in got.trees] == [1.0, 100 / 52]
 
 
 def test_missing_column_and_missing_table() -> None:

@@ -242,7 +242,7 @@ def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expre
         ", ".join(sorted({_label(a) for a in select.aggregates})),
         stage.id,
         "O(log N) for each changed row (an ordered multiset per group)" if ordered else "O(1) for each changed row",
-        "the values of each group are kept",
+        "linear space in the groups: their values are kept too",
     )
     columns = group_columns + tuple(
         Variable(a.name, a.type, a.function not in ("count", "count_distinct")) for a in aggregates

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
@@ -30,6 +31,7 @@ PROFILE_TEXT = {
     "declared": "as declared",
 }
 
+_EPOCH = datetime.datetime(1970, 1, 1)
 _INFIX = dict(
     [
         *(("add", "+"), ("subtract", "-"), ("multiply", "*"), ("divide", "/"), ("modulo", "%")),
@@ -177,6 +179,10 @@ def expression_text(expression: Expression) -> str:
             return name
         case Literal(None, _):
             return "NULL"
+        case Literal(int(days), "date"):
+            return f"DATE '{_EPOCH.date() + datetime.timedelta(days)}'"
+        case Literal(int(microseconds), "timestamp" | "timestamp_ntz"):
+            return f"TIMESTAMP '{_EPOCH + datetime.timedelta(microseconds=microseconds)}'"
         case Literal(value, "string"):
             return "'" + str(value).replace("'", "''") + "'"
         case Literal(value, _):

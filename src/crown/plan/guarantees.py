@@ -33,7 +33,6 @@ def conjunction_report(draft: Draft, stage: TreeStage, context: Context) -> Conj
         closed = [closure(edge, draft.known) & union(edges) for edge in edges]
         if is_free_connex(closed, closure(outputs, draft.known)):
             with_keys = "free-connex"
-    best = draft.trees.best[0]
     width = max((bag.width for bag in draft.bags), default=1)
     linear = is_linear(frozenset(draft.outputs), edges, draft.known)
     order = [variable.name for variable in draft.variables]
@@ -43,7 +42,7 @@ def conjunction_report(draft: Draft, stage: TreeStage, context: Context) -> Conj
         query_class=with_keys,
         class_without_keys=without_keys,
         width=width,
-        height=best.height,
+        height=_height(stage),
         atoms=tuple(atom.name for atom in draft.query_atoms),
         outputs=tuple(v for v in draft.outputs if v not in draft.added),
         added=tuple(
@@ -60,7 +59,7 @@ def conjunction_report(draft: Draft, stage: TreeStage, context: Context) -> Conj
         space="O(N)" if width == 1 else f"O(N^{width})",
         delay="O(1)",
         guarantees=_guarantees(height, stage, draft, context),
-        why_not_better=_why_not(height, draft),
+        why_not_better=_why_not(height, draft, thanks_to_keys=with_keys != without_keys),
         improvements=_improvements(height, draft),
     )
 
@@ -68,6 +67,12 @@ def conjunction_report(draft: Draft, stage: TreeStage, context: Context) -> Conj
 def _key_label(variable: str, draft: Draft) -> str:
     labels = [dependency.label for dependency in draft.known if variable in dependency.key]
     return labels[0] if labels else (draft.known[0].label if draft.known else "one atom holds all of it")
+
+
+def _height(stage: TreeStage) -> int:
+    """Relations on the longest path, conditions included."""
+    above = relations_above(stage.nodes)
+    return max((1 + len(above[i]) for i, node in enumerate(stage.nodes) if node.atom is not None), default=0)
 
 
 def _moving_height(stage: TreeStage, context: Context) -> int:
@@ -127,15 +132,15 @@ def _profiles(index: int, stage: TreeStage, context: Context) -> frozenset[Profi
     return frozenset().union(*(_profiles(guard, stage, context) for guard in guards))
 
 
-def _why_not(height: int, draft: Draft) -> tuple[str, ...]:
+def _why_not(height: int, draft: Draft, *, thanks_to_keys: bool) -> tuple[str, ...]:
     reasons = []
     if draft.bags:
         for bag in draft.bags:
             reasons.append(f"{', '.join(bag.atoms)} form a cycle, so their join is kept as a bag of width {bag.width}")
     if draft.added:
         reasons.append(
-            f"not free-connex: no atom holds all output variables of a group of atoms that are joined through "
-            f"variables that are not output; {', '.join(draft.added)} had to join the output"
+            f"not free-connex{' by itself' if thanks_to_keys else ''}: no atom holds all output variables of a group of "
+            f"atoms that are joined through variables that are not output; {', '.join(draft.added)} had to join the output"
         )
     if height > 1:
         reasons.append(f"no tree of height 1 exists (not q-hierarchical); the best has height {height}")

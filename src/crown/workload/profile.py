@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from crown.plan.facts import tree_text
-from crown.plan.model import Plan, Profile, TreeStage
+from crown.plan.model import Node, Plan, Profile, TreeStage
 from crown.plan.report import Candidate, ConjunctionReport, Report
 from crown.workload.enclosureness import enclosureness, tree_enclosureness
 from crown.workload.lifespan import AFTER, BEFORE, Lifespans, concatenate, lifespans, row_codes
@@ -200,13 +200,34 @@ def _stage_trees(logs: Mapping[str, TableLog], stage: TreeStage, conjunction: Co
         TreeProfile(
             stage=conjunction.stage,
             rank=rank,
-            tree=tree_text(candidate.nodes),
+            tree=tree_text(nodes),
             height=candidate.height,
-            enclosureness=tree_enclosureness(candidate.nodes, atoms),
+            enclosureness=tree_enclosureness(nodes, atoms),
             candidate=candidate,
         )
         for rank, candidate in enumerate(conjunction.candidates)
+        for nodes in [stage.nodes if rank == 0 else with_conditions(candidate.nodes, stage.nodes)]
     ]
+
+
+def with_conditions(tree: tuple[Node, ...], own: tuple[Node, ...]) -> tuple[Node, ...]:
+    """A considered tree with the subtrees of EXISTS and NOT EXISTS that the plan's own tree has.
+
+    Candidates are trees of the joined atoms alone. A condition hangs on the topmost node that has its key.
+    """
+    result = list(tree)
+    moved: dict[int, int] = {}  # position in `own` to position in the result
+    for position, node in enumerate(own):
+        if node.edge != "join" and node.parent not in moved:
+            key = set(node.key)
+            parent = next(i for i, other in enumerate(tree) if key <= set(other.variables))
+        elif node.parent in moved:
+            parent = moved[node.parent]
+        else:
+            continue
+        moved[position] = len(result)
+        result.append(replace(node, parent=parent))
+    return tuple(result)
 
 
 def _advice(best: TreeProfile, trees: tuple[TreeProfile, ...]) -> str:
