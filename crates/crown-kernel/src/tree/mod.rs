@@ -1,17 +1,53 @@
 //! A free-connex join tree under changes: join-free propagation, constant-delay full and delta enumeration.
+//!
+//! The theory is the paper's ("Change Propagation Without Joins", VLDB 2023, sections 3, 4 and 6.3); the layout is made for caches: slabs with
+//! `u32` ids, rows of a key side by side, results written by column.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `shape` | the plan's tree, checked, names resolved to positions |
+//! | `rows`, `edges`, `lists`, `hash` | the state: rows of a node, entries of an edge, pooled lists |
+//! | `propagate` | changes below the connex part: counters and sums climb |
+//! | `delta`, `live` | changes of the connex part: witnesses, live views |
+//! | `program`, `enumerate`, `cursor` | walks from witnesses, or from the root, by column |
+//! | `ring`, `weight` | annotations |
+//! | `sample`, `stats`, `compact` | random results, figures, giving memory back |
 
+mod compact;
 mod cursor;
+mod delta;
+mod edges;
+mod enumerate;
+mod hash;
+mod lists;
+mod live;
+mod program;
+mod propagate;
+mod ring;
+mod rows;
 mod sample;
+mod shape;
 mod stats;
+#[cfg(test)]
+mod tests;
+mod weight;
 
 pub use cursor::Cursor;
 pub use sample::Sampler;
 pub use stats::{NodeStats, TreeStats};
 
 use crate::chunk::{Chunk, Nulls, Word};
-use crate::error::Result;
+use crate::error::{KernelError, Result};
 use crate::interner::Interner;
-use crate::plan;
+use crate::plan::{self, Mode};
+use edges::Edge;
+use enumerate::Walk;
+use lists::Lists;
+use program::Program;
+use propagate::Scratch;
+use ring::overflow;
+use rows::Rows;
+use shape::Shape;
 
 /// Where a tree puts its output rows.
 pub trait Sink {
@@ -33,19 +69,85 @@ impl Sink for Chunk {
     }
 }
 
-pub struct Tree {}
+pub struct Tree {
+    shape: Shape,
+    /// The walk from each connex node.
+    programs: Vec<Option<Program>>,
+    /// For each connex node the outputs that are its variables.
+    projections: Vec<Vec<usize>>,
+    deltas: bool,
+    rows: Vec<Rows>,
+    edges: Vec<Edge>,
+    lists: Lists,
+    scratch: Scratch,
+    walk: Walk,
+    /// Result rows by the deltas so far.
+    total: i128,
+    /// Some atom row was there more than once at some time.
+    duplicated: bool,
+    updates: u64,
+    counter_changes: u64,
+    /// The first error of the current update. The update is carried through nevertheless, so that it can be undone.
+    failure: Option<KernelError>,
+    /// An update is being undone: nothing is emitted.
+    quiet: bool,
+}
 
 impl Tree {
     /// Builds the empty tree. `deltas = false` leaves out all that only deltas need; `apply` then emits nothing.
     ///
     /// A stage that is not of the right shape is refused with `CROWN-PLAN-TREE`.
-    pub fn new(_stage: &plan::TreeStage, _deltas: bool) -> Result<Tree> {
-        unimplemented!()
+    pub fn new(stage: &plan::TreeStage, deltas: bool) -> Result<Tree> {
+        let shape = Shape::new(stage)?;
+        let programs = (0..shape.nodes.len())
+            .map(|node| shape.nodes[node].connex.then(|| Program::new(&shape, &stage.outputs, node)))
+            .collect();
+        let output = |name: &String| stage.outputs.iter().position(|other| other == name);
+        let projections = shape
+            .nodes
+            .iter()
+            .map(|node| if node.connex { node.variables.iter().filter_map(output).collect() } else { Vec::new() })
+            .collect();
+        let rows = shape.nodes.iter().map(|node| Rows::new(node.width, node.stride, node.factors.len())).collect();
+        let components = shape.components.len();
+        let mut edges: Vec<Edge> = shape
+            .nodes
+            .iter()
+            .map(|node| Edge::new(node.key.width(), if node.annotated { components } else { 0 }))
+            .collect();
+        let top = edges[shape.root].find_or_insert(&[]) as usize;
+        let virtual_entry = &mut edges[shape.root].entries[top];
+        (virtual_entry.live, virtual_entry.references) = (1, 1);
+        Ok(Tree {
+            shape,
+            programs,
+            projections,
+            deltas,
+            rows,
+            edges,
+            lists: Lists::default(),
+            scratch: Scratch::default(),
+            walk: Walk::default(),
+            total: 0,
+            duplicated: false,
+            updates: 0,
+            counter_changes: 0,
+            failure: None,
+            quiet: false,
+        })
     }
 
     /// How often the atom row is there. `words` are in the order of the atom's distinct variables, here and below.
-    pub fn atom_multiplicity(&self, _atom: usize, _words: &[Word], _nulls: Nulls) -> u64 {
-        unimplemented!()
+    pub fn atom_multiplicity(&self, atom: usize, words: &[Word], nulls: Nulls) -> u64 {
+        let node = self.shape.atom_nodes[atom];
+        let found = if self.shape.nodes[node].nullable == 0 {
+            self.rows[node].find(words)
+        } else {
+            let mut row = words.to_vec();
+            row.push(nulls);
+            self.rows[node].find(&row)
+        };
+        found.map_or(0, |row| self.rows[node].multiplicity(row))
     }
 
     /// One change of one atom: `weight` (not 0) more copies of a row, or fewer, but never fewer than none: the
@@ -54,58 +156,270 @@ impl Tree {
     /// The changes of a batch are applied one after the other; their deltas add up to the batch's. A self-join's change is
     /// applied to each of its atoms in turn. On an error (overflow, a failing residual, the sink's own) the tree is as before the
     /// call; rows may have reached the sink.
+    #[inline]
     pub fn apply(
         &mut self,
-        _atom: usize,
-        _words: &[Word],
-        _nulls: Nulls,
-        _weight: i64,
-        _interner: &mut Interner,
-        _sink: &mut impl Sink,
+        atom: usize,
+        words: &[Word],
+        nulls: Nulls,
+        weight: i64,
+        interner: &mut Interner,
+        sink: &mut impl Sink,
     ) -> Result<()> {
-        unimplemented!()
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let total = self.total;
+        let result = self.change(atom, words, nulls, weight, &mut scratch, interner, sink);
+        if let Some(error) = self.failure.take() {
+            self.quiet = true;
+            let undone = self.change(atom, words, nulls, -weight, &mut scratch, interner, sink);
+            debug_assert!(undone.is_ok());
+            self.quiet = false;
+            self.failure = None;
+            self.total = total;
+            self.scratch = scratch;
+            return Err(error);
+        }
+        self.scratch = scratch;
+        result
+    }
+
+    /// Makes the change. An error here leaves the tree untouched; an error in `failure` means that the change was made.
+    #[allow(clippy::too_many_arguments)]
+    #[inline]
+    fn change(
+        &mut self,
+        atom: usize,
+        words: &[Word],
+        nulls: Nulls,
+        weight: i64,
+        scratch: &mut Scratch,
+        interner: &mut Interner,
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        let node = self.shape.atom_nodes[atom];
+        let shape = &self.shape.nodes[node];
+        if words.len() != shape.variables.len() || nulls & !shape.nullable != 0 {
+            return Err(KernelError::invalid("CROWN-VALUE", format!("a row that does not fit '{}'", shape.name)));
+        }
+        scratch.row.clear();
+        scratch.row.extend_from_slice(words);
+        if shape.nullable != 0 {
+            scratch.row.push(nulls);
+        }
+        let found = self.rows[node].find(&scratch.row);
+        let old = found.map_or(0, |row| self.rows[node].multiplicity(row));
+        let new = u64::try_from(i128::from(old) + i128::from(weight)).map_err(|_| {
+            KernelError::invalid("CROWN-ABSENT", format!("'{}' has fewer rows than are to be removed", shape.name))
+        })?;
+        scratch.change.clear();
+        self.updates += 1;
+        match found {
+            None => {
+                let row = self.insert(node, nulls, new, scratch, interner)?;
+                if self.rows[node].missing(row) == 0 {
+                    self.enter_first(node, row, new, scratch);
+                    self.climb(node, scratch, interner, sink);
+                }
+            }
+            Some(row) if new == 0 => {
+                if self.rows[node].missing(row) == 0 {
+                    self.leave_first(node, row, old, scratch);
+                    self.climb(node, scratch, interner, sink);
+                }
+                self.forget(node, row, interner);
+            }
+            Some(row) => {
+                self.duplicated = true;
+                if self.rows[node].missing(row) == 0 && !self.shape.components.is_empty() {
+                    let pairs = &mut scratch.change.value_pairs;
+                    let overflowed =
+                        self.weight(node, row, old, None, pairs) | self.weight(node, row, new, None, pairs);
+                    if overflowed {
+                        self.failure.get_or_insert_with(overflow);
+                    }
+                    scratch.change.valued.push(row);
+                    self.rows[node].set_multiplicity(row, new);
+                    self.climb(node, scratch, interner, sink);
+                } else {
+                    self.rows[node].set_multiplicity(row, new);
+                }
+            }
+        }
+        while let Some((node, row)) = scratch.dead.pop() {
+            self.detach(node, row);
+        }
+        if self.updates % compact::INTERVAL == 0 {
+            self.compact();
+        }
+        Ok(())
+    }
+
+    fn insert(
+        &mut self,
+        node: usize,
+        nulls: Nulls,
+        multiplicity: u64,
+        scratch: &mut Scratch,
+        interner: &mut Interner,
+    ) -> Result<u32> {
+        let shape = &self.shape.nodes[node];
+        scratch.values.clear();
+        for (component, expression) in &shape.factors {
+            let word = expression.evaluate(&scratch.row[..shape.variables.len()], nulls, interner)?;
+            let value = self.shape.components[*component].factor(word, expression.data_type(), interner)?;
+            scratch.values.push(value);
+        }
+        let row = self.rows[node].insert(&scratch.row);
+        if multiplicity != 1 {
+            self.duplicated = true;
+            self.rows[node].set_multiplicity(row, multiplicity);
+        }
+        if !shape.factors.is_empty() {
+            self.rows[node].set_factors(row, &scratch.values);
+        }
+        for column in shape.interned.iter().filter(|column| nulls >> **column & 1 == 0) {
+            interner.retain(scratch.row[*column]);
+        }
+        self.attach(node, row, scratch);
+        Ok(row)
+    }
+
+    fn enter_first(&mut self, node: usize, row: u32, multiplicity: u64, scratch: &mut Scratch) {
+        self.rows[node].in_semi_join += 1;
+        self.move_first(node, row, multiplicity, scratch);
+        scratch.change.entering = true;
+    }
+
+    fn leave_first(&mut self, node: usize, row: u32, multiplicity: u64, scratch: &mut Scratch) {
+        self.rows[node].in_semi_join -= 1;
+        self.move_first(node, row, multiplicity, scratch);
+        scratch.change.entering = false;
+    }
+
+    fn move_first(&mut self, node: usize, row: u32, multiplicity: u64, scratch: &mut Scratch) {
+        scratch.change.moved.push(row);
+        if !self.shape.components.is_empty()
+            && !self.shape.nodes[node].connex
+            && self.weight(node, row, multiplicity, None, &mut scratch.change.amounts)
+        {
+            self.failure.get_or_insert_with(overflow);
+        }
+    }
+
+    /// Removes an atom row that has left every view.
+    fn forget(&mut self, node: usize, row: u32, interner: &mut Interner) {
+        let shape = &self.shape.nodes[node];
+        let words = self.rows[node].words(row);
+        let nulls = if shape.nullable == 0 { 0 } else { words[words.len() - 1] };
+        for column in shape.interned.iter().filter(|column| nulls >> **column & 1 == 0) {
+            interner.release(words[*column]);
+        }
+        self.detach(node, row);
+    }
+
+    /// Whether every result has multiplicity 1.
+    fn is_plain(&self) -> bool {
+        (0..self.rows.len()).all(|node| !self.shape.nodes[node].connex || self.is_unit(node))
     }
 
     /// The row that is in the result of an `always` stage before any change; `None` for other stages. The
     /// deltas are relative to it: the engine emits it once, at the start.
-    pub fn initial_row(&self, _interner: &mut Interner) -> Option<Vec<Word>> {
-        unimplemented!()
+    pub fn initial_row(&self, interner: &mut Interner) -> Option<Vec<Word>> {
+        let zero = |component: &ring::Arithmetic| component.word(0, interner).expect("0 fits every type");
+        self.shape.always.then(|| self.shape.components.iter().map(zero).collect())
     }
 
     /// How often the result has the row (`words` of the stage's `outputs`, without ring components), in O(1): mode
     /// bag counts, set and ring give 0 or 1.
-    pub fn multiplicity(&self, _words: &[Word], _nulls: Nulls, _interner: &mut Interner) -> Result<i64> {
-        unimplemented!()
+    ///
+    /// A result's part in each connex node is in that node's semi-join view, and conversely: so it takes one look-up per node.
+    pub fn multiplicity(&self, words: &[Word], nulls: Nulls, interner: &Interner) -> Result<i64> {
+        if self.shape.always {
+            return Ok(1);
+        }
+        for condition in &self.shape.residual {
+            if !condition.is_true(words, nulls, interner)? {
+                return Ok(0);
+            }
+        }
+        let mut product = vec![1];
+        let (mut row, mut weight) = (Vec::new(), Vec::new());
+        for (node, projection) in self.projections.iter().enumerate() {
+            let shape = &self.shape.nodes[node];
+            if !shape.connex {
+                continue;
+            }
+            row.clear();
+            row.extend(projection.iter().map(|column| words[*column]));
+            let bits =
+                || projection.iter().enumerate().map(|(bit, column)| (nulls >> column & 1) << bit).sum::<Nulls>();
+            if bits() & !shape.nullable != 0 {
+                return Ok(0);
+            }
+            if shape.nullable != 0 {
+                row.push(bits());
+            }
+            let Some(found) = self.rows[node].find(&row).filter(|row| self.rows[node].missing(*row) == 0) else {
+                return Ok(0);
+            };
+            if self.shape.mode == Mode::Bag {
+                weight.clear();
+                let overflowed = self.weight(node, found, self.rows[node].multiplicity(found), None, &mut weight);
+                let (value, over) = self.shape.components[0].multiply(product[0], weight[0]);
+                if overflowed || over {
+                    return Err(overflow());
+                }
+                product[0] = value;
+            }
+        }
+        i64::try_from(product[0]).map_err(|_| overflow())
     }
 
     /// The number of result rows (a bag's with multiplicity). In O(1) when deltas are kept; else in time linear in the
     /// state, or `None` when a residual would have to look at every row.
     pub fn count(&self) -> Option<i128> {
-        unimplemented!()
+        if self.shape.always {
+            Some(1)
+        } else if self.deltas {
+            Some(self.total)
+        } else if self.shape.residual.is_empty() {
+            self.sampler().total()
+        } else {
+            None
+        }
     }
 
     /// A full enumeration from the start. It is valid until the next `apply`.
     pub fn cursor(&self) -> Cursor {
-        unimplemented!()
+        Cursor::new(self)
     }
 
     /// An index for drawing result rows at random, built in time linear in the state, valid until the next `apply`.
     pub fn sampler(&self) -> Sampler {
-        unimplemented!()
+        Sampler::new(self)
     }
 
     /// The atom's rows, each with its multiplicity, in a fixed order. Applying them to an empty tree rebuilds the state.
-    pub fn atom_rows(&self, _atom: usize) -> impl Iterator<Item = (&[Word], Nulls, u64)> {
-        std::iter::empty()
+    pub fn atom_rows(&self, atom: usize) -> impl Iterator<Item = (&[Word], Nulls, u64)> {
+        let node = self.shape.atom_nodes[atom];
+        let (rows, arity) = (&self.rows[node], self.shape.nodes[node].variables.len());
+        rows.iter().map(move |row| {
+            let words = rows.words(row);
+            (&words[..arity], words.get(arity).copied().unwrap_or(0), rows.multiplicity(row))
+        })
     }
 
-    /// Whether a net batch (per atom row), deletions first, gives deltas that are net by construction. May change
+    /// Whether a net batch (per atom row), deletions first, gives deltas that are net by construction: every result determines its
+    /// atom rows, and each of those changes once. May change
     /// from true to false when an atom row gets a multiplicity above 1 in mode bag: ask after the batch.
     pub fn is_net(&self) -> bool {
-        unimplemented!()
-    }
-
-    pub fn stats(&self) -> TreeStats {
-        unimplemented!()
+        let anti = self.shape.nodes.iter().any(|node| node.anti);
+        self.shape.full
+            && !anti
+            && match self.shape.mode {
+                Mode::Set => true,
+                Mode::Bag => !self.duplicated,
+                Mode::Ring => false,
+            }
     }
 }

@@ -1,5 +1,7 @@
 //! What a tree holds and what its updates cost.
 
+use super::Tree;
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeStats {
     pub name: String,
@@ -8,15 +10,40 @@ pub struct NodeStats {
     pub semi_join_rows: usize,
     /// Distinct keys towards the parent.
     pub keys: usize,
+    /// Bytes of the rows and keys; the lists are counted for the whole tree.
     pub bytes: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeStats {
     pub nodes: Vec<NodeStats>,
-    /// Calls of `apply`.
+    /// Atom changes so far.
     pub updates: u64,
-    /// Counters that changed; live enclosureness is counter changes per update.
+    /// Counters that changed so far; counter changes per update is the live enclosureness.
     pub counter_changes: u64,
+    /// Rows of all atoms now.
+    pub live_rows: usize,
     pub bytes: usize,
+}
+
+impl Tree {
+    pub fn stats(&self) -> TreeStats {
+        let nodes: Vec<NodeStats> = (0..self.rows.len())
+            .map(|node| NodeStats {
+                name: self.shape.nodes[node].name.clone(),
+                rows: self.rows[node].len(),
+                semi_join_rows: self.rows[node].in_semi_join,
+                keys: self.edges[node].len(),
+                bytes: self.rows[node].bytes() + self.edges[node].bytes(),
+            })
+            .collect();
+        let bytes = nodes.iter().map(|node| node.bytes).sum::<usize>() + self.lists.bytes();
+        TreeStats {
+            nodes,
+            updates: self.updates,
+            counter_changes: self.counter_changes,
+            live_rows: self.shape.atom_nodes.iter().map(|node| self.rows[*node].len()).sum(),
+            bytes,
+        }
+    }
 }

@@ -1,0 +1,304 @@
+//! Changes of the connex part and the delta they mean (paper, section 4.2).
+//!
+//! A witness is a row that enters or leaves the semi-join view and is a root row or has a live parent: the delta is the disjoint union of the
+//! results that contain a witness (Lemma 4.8). For insertions the live view is the one *before* the update, and results are read from the new
+//! lists. For deletions it is the one *after the rows above were killed*: two rows with one key that leave together with their
+//! parent are both covered by the parent, and would count twice under the view before the update, which the paper's text
+//! takes for both cases. So levels are settled top-down, lists still show the rows that leave, and are cut last.
+
+use super::enumerate::Emission;
+use super::propagate::Scratch;
+use super::ring::overflow;
+use super::{Sink, Tree};
+use crate::interner::Interner;
+use crate::plan::Mode;
+
+/// Rows between two chances of the sink to flush.
+const BLOCK: usize = 8192;
+
+impl Tree {
+    pub(super) fn change_connex(
+        &mut self,
+        node: usize,
+        scratch: &mut Scratch,
+        interner: &mut Interner,
+        sink: &mut impl Sink,
+    ) {
+        if !scratch.change.valued.is_empty() {
+            self.emit_valued(node, scratch, interner, sink);
+        }
+        if scratch.change.moved.is_empty() {
+            return;
+        }
+        let mut levels = std::mem::take(&mut scratch.levels);
+        let height = if scratch.change.entering {
+            let height = self.enter(node, &mut levels, scratch);
+            if self.deltas {
+                self.emit_insertions(node, &mut levels[..height], interner, sink);
+            }
+            height
+        } else {
+            let height = self.leave(node, &mut levels, scratch);
+            if self.deltas {
+                self.emit_deletions(node, &levels[..height], scratch, interner, sink);
+            }
+            self.cut(node, &levels[..height]);
+            height
+        };
+        debug_assert!(height <= levels.len());
+        scratch.levels = levels;
+    }
+
+    /// Puts the moved rows into the semi-join views, from `node` up; `levels` get the rows of each node. Gives the number of levels.
+    fn enter(&mut self, mut node: usize, levels: &mut Vec<Vec<u32>>, scratch: &mut Scratch) -> usize {
+        start_level(levels, 0).extend_from_slice(&scratch.change.moved);
+        let mut height = 1;
+        loop {
+            let mut next = std::mem::take(start_level(levels, height));
+            let shape = &self.shape.nodes[node];
+            let (link, guard, parent) = (shape.parent_link, shape.guard, shape.parent);
+            for row in &levels[height - 1] {
+                let entry = self.rows[node].link(*row, link);
+                let state = &mut self.edges[node].entries[entry as usize];
+                let first = state.children.len == 0;
+                *self.rows[node].link_mut(*row, link + 1) = state.children.len;
+                self.lists.push(&mut state.children, *row);
+                let Some(parent) = parent.filter(|_| first) else { continue };
+                if guard && state.parents.len == 0 {
+                    let created = self.create_generalised(node, parent, entry, scratch);
+                    if self.rows[parent].missing(created) == 0 {
+                        next.push(created);
+                    }
+                    continue;
+                }
+                let parents = self.lists.slice(&state.parents);
+                self.counter_changes += parents.len() as u64;
+                for above in parents {
+                    let missing = self.rows[parent].link_mut(*above, 0);
+                    *missing -= 1;
+                    if *missing == 0 {
+                        next.push(*above);
+                    }
+                }
+            }
+            self.counter_changes += levels[height - 1].len() as u64;
+            let Some(parent) = parent.filter(|_| !next.is_empty()) else {
+                levels[height] = next;
+                return height;
+            };
+            self.rows[parent].in_semi_join += next.len();
+            levels[height] = next;
+            height += 1;
+            node = parent;
+        }
+    }
+
+    /// Marks the moved rows as departed, from `node` up, without cutting any list.
+    fn leave(&mut self, mut node: usize, levels: &mut Vec<Vec<u32>>, scratch: &mut Scratch) -> usize {
+        start_level(levels, 0).extend_from_slice(&scratch.change.moved);
+        let mut height = 1;
+        loop {
+            let mut next = std::mem::take(start_level(levels, height));
+            let shape = &self.shape.nodes[node];
+            let (link, guard, parent) = (shape.parent_link, shape.guard, shape.parent);
+            for row in &levels[height - 1] {
+                let entry = self.rows[node].link(*row, link);
+                let state = &mut self.edges[node].entries[entry as usize];
+                let (position, border) = (self.rows[node].link(*row, link + 1), state.count() - 1);
+                state.departed += 1;
+                if position != border {
+                    let other = self.lists.get(&state.children, border);
+                    self.lists.set(&mut state.children, position, other);
+                    self.lists.set(&mut state.children, border, *row);
+                    *self.rows[node].link_mut(other, link + 1) = position;
+                    *self.rows[node].link_mut(*row, link + 1) = border;
+                }
+                let Some(parent) = parent.filter(|_| border == 0) else { continue };
+                let parents = self.lists.slice(&state.parents);
+                self.counter_changes += parents.len() as u64;
+                for above in parents {
+                    let missing = self.rows[parent].link_mut(*above, 0);
+                    *missing += 1;
+                    if *missing == 1 {
+                        next.push(*above);
+                    }
+                }
+                if guard {
+                    // The key was there, so the generalised parent has exactly one row with it.
+                    let above = self.lists.get(&self.edges[node].entries[entry as usize].parents, 0);
+                    if self.lacks_guards(parent, above) {
+                        scratch.dead.push((parent, above));
+                    }
+                }
+            }
+            self.counter_changes += levels[height - 1].len() as u64;
+            let Some(parent) = parent.filter(|_| !next.is_empty()) else {
+                levels[height] = next;
+                return height;
+            };
+            self.rows[parent].in_semi_join -= next.len();
+            levels[height] = next;
+            height += 1;
+            node = parent;
+        }
+    }
+
+    fn emit_insertions(
+        &mut self,
+        start: usize,
+        levels: &mut [Vec<u32>],
+        interner: &mut Interner,
+        sink: &mut impl Sink,
+    ) {
+        let mut node = start;
+        for level in levels.iter_mut() {
+            // Only witnesses matter from here on: the rows to enumerate, and to mark.
+            level.retain(|row| self.has_live_parent(node, *row));
+            self.emit_moved(node, level, 1, interner, sink);
+            node = self.shape.nodes[node].parent.unwrap_or(node);
+        }
+        self.mark_levels(start, levels);
+    }
+
+    fn mark_levels(&mut self, node: usize, levels: &[Vec<u32>]) {
+        if let (Some(parent), [_, above @ ..]) = (self.shape.nodes[node].parent, levels) {
+            if !above.is_empty() {
+                self.mark_levels(parent, above);
+            }
+        }
+        if !self.shape.nodes[node].connex_children.is_empty() {
+            for row in &levels[0] {
+                self.mark_live(node, *row);
+            }
+        }
+    }
+
+    fn emit_deletions(
+        &mut self,
+        node: usize,
+        levels: &[Vec<u32>],
+        scratch: &mut Scratch,
+        interner: &mut Interner,
+        sink: &mut impl Sink,
+    ) {
+        let [level, above @ ..] = levels else { return };
+        if let Some(parent) = self.shape.nodes[node].parent {
+            self.emit_deletions(parent, above, scratch, interner, sink);
+        }
+        let mut witnesses = std::mem::take(&mut scratch.witnesses);
+        witnesses.clear();
+        witnesses.extend(level.iter().filter(|row| self.has_live_parent(node, **row)));
+        self.emit_moved(node, &witnesses, -1, interner, sink);
+        if !self.shape.nodes[node].connex_children.is_empty() {
+            for row in &witnesses {
+                self.kill(node, *row);
+            }
+        }
+        scratch.witnesses = witnesses;
+    }
+
+    /// Emits the results that contain one of the witnesses, which have come or gone.
+    fn emit_moved(&mut self, node: usize, witnesses: &[u32], sign: i64, interner: &mut Interner, sink: &mut impl Sink) {
+        if witnesses.is_empty() {
+            return;
+        }
+        if !self.shape.always {
+            let plain = match self.shape.mode {
+                Mode::Set => true,
+                Mode::Bag => self.is_plain(),
+                Mode::Ring => false,
+            };
+            let emission = Emission { sign, values: None, pairs: false, plain };
+            return self.emit(node, witnesses, &emission, interner, sink);
+        }
+        // The one row of a global aggregate is always there: what comes or goes is its value.
+        let (mut rows, mut values) = (Vec::new(), Vec::new());
+        for row in witnesses {
+            let zero = vec![0; self.shape.components.len()];
+            let mut own = Vec::new();
+            let overflowed = self.weight(node, *row, self.rows[node].multiplicity(*row), None, &mut own);
+            if overflowed {
+                self.failure.get_or_insert_with(overflow);
+            }
+            let (old, new) = if sign > 0 { (zero, own) } else { (own, zero) };
+            values.extend(old);
+            values.extend(new);
+            rows.extend([*row, *row]);
+        }
+        let emission = Emission { sign, values: Some(&values), pairs: true, plain: false };
+        self.emit(node, &rows, &emission, interner, sink);
+    }
+
+    /// Emits the live results of the rows that stay and have another annotation.
+    fn emit_valued(&mut self, node: usize, scratch: &mut Scratch, interner: &mut Interner, sink: &mut impl Sink) {
+        if !self.deltas {
+            return;
+        }
+        let width = self.shape.components.len();
+        let pairs = self.shape.mode == Mode::Ring;
+        let (mut rows, mut values) = (std::mem::take(&mut scratch.witnesses), std::mem::take(&mut scratch.values));
+        rows.clear();
+        values.clear();
+        for (row, pair) in scratch.change.valued.iter().zip(scratch.change.value_pairs.chunks_exact(2 * width)) {
+            if !self.has_live_parent(node, *row) {
+                continue;
+            }
+            if pairs {
+                rows.extend([*row, *row]);
+                values.extend_from_slice(pair);
+            } else {
+                rows.push(*row);
+                values.push(pair[1].wrapping_sub(pair[0]));
+            }
+        }
+        let emission = Emission { sign: 1, values: Some(&values), pairs, plain: false };
+        self.emit(node, &rows, &emission, interner, sink);
+        (scratch.witnesses, scratch.values) = (rows, values);
+    }
+
+    fn emit(&mut self, node: usize, first: &[u32], emission: &Emission, interner: &mut Interner, sink: &mut impl Sink) {
+        if self.failure.is_some() || self.quiet {
+            return;
+        }
+        let mut walk = std::mem::take(&mut self.walk);
+        walk.restart();
+        let program = self.programs[node].as_ref().expect("connex nodes have programs");
+        loop {
+            let step = walk.run(self, program, first, emission, interner, sink.chunk(), BLOCK);
+            match step.and_then(|finished| sink.flush_if_full().map(|()| finished)) {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(error) => {
+                    self.failure = Some(error);
+                    break;
+                }
+            }
+        }
+        self.total += walk.emitted;
+        self.walk = walk;
+    }
+
+    /// Cuts the departed rows off the lists.
+    fn cut(&mut self, mut node: usize, levels: &[Vec<u32>]) {
+        for level in levels {
+            let link = self.shape.nodes[node].parent_link;
+            for row in level {
+                let state = &mut self.edges[node].entries[self.rows[node].link(*row, link) as usize];
+                if state.departed > 0 {
+                    let count = state.count();
+                    self.lists.truncate(&mut state.children, count);
+                    state.departed = 0;
+                }
+            }
+            node = self.shape.nodes[node].parent.unwrap_or(node);
+        }
+    }
+}
+
+fn start_level(levels: &mut Vec<Vec<u32>>, height: usize) -> &mut Vec<u32> {
+    if levels.len() <= height {
+        levels.push(Vec::new());
+    }
+    levels[height].clear();
+    &mut levels[height]
+}

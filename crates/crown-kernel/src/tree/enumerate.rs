@@ -1,0 +1,375 @@
+//! Results by column: the walk of a program, a block of the innermost list at a time.
+//!
+//! The rows of the innermost list are gathered column by column; the columns of every outer step are filled only when that step moves on, with one
+//! value for all the rows since it last moved. So a result costs a few sequential writes, however many columns it has. A
+//! walk stops after any number of rows and goes on later: deltas and full enumeration are the same walk.
+
+use super::lists::List;
+use super::program::{Program, Step};
+use super::ring::{overflow, Value};
+use super::Tree;
+use crate::chunk::{Chunk, Nulls, Word};
+use crate::error::Result;
+use crate::interner::Interner;
+use crate::plan::Mode;
+
+/// What to emit for the results of the first step's rows.
+pub(super) struct Emission<'a> {
+    /// +1 or -1.
+    pub sign: i64,
+    /// Annotations to take for the rows of the first step instead of their own, one block of components each.
+    pub values: Option<&'a [Value]>,
+    /// Mode ring: the first step's rows come in pairs, the same row with its old and its new annotation; results that
+    /// are equal with both are left out.
+    pub pairs: bool,
+    /// All annotations are 1 (or there are none): every weight is `sign`.
+    pub plain: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Place {
+    list: List,
+    /// How many rows of the list count: the live ones, on the way up.
+    limit: u32,
+    index: u32,
+    row: u32,
+}
+
+/// The state of a walk.
+#[derive(Default)]
+pub(super) struct Walk {
+    places: Vec<Place>,
+    started: bool,
+    /// Sum of the weights of all rows emitted (in mode ring: of their signs).
+    pub emitted: i128,
+    /// Places opened, for the tests of constant delay.
+    #[cfg(test)]
+    pub operations: u64,
+    values: Vec<Value>,
+    prefix: Vec<Value>,
+    keep: Vec<bool>,
+    words: Vec<Word>,
+}
+
+impl Walk {
+    /// Makes the walk begin anew, keeping its buffers.
+    pub fn restart(&mut self) {
+        self.started = false;
+        self.emitted = 0;
+    }
+
+    /// Appends up to `budget` results for the rows of `first`; true when there are no more. On an error the chunk is as before.
+    #[allow(clippy::too_many_arguments)]
+    pub fn run(
+        &mut self,
+        tree: &Tree,
+        program: &Program,
+        first: &[u32],
+        emission: &Emission,
+        interner: &mut Interner,
+        out: &mut Chunk,
+        budget: usize,
+    ) -> Result<bool> {
+        let start = out.len();
+        let result = self.append(tree, program, first, emission, interner, out, budget);
+        if result.is_err() {
+            out.columns.iter_mut().for_each(|column| column.truncate(start));
+            out.nulls.truncate(start);
+            out.weights.truncate(start);
+            self.keep.clear();
+        }
+        result
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn append(
+        &mut self,
+        tree: &Tree,
+        program: &Program,
+        first: &[u32],
+        emission: &Emission,
+        interner: &mut Interner,
+        out: &mut Chunk,
+        budget: usize,
+    ) -> Result<bool> {
+        if first.is_empty() {
+            return Ok(true);
+        }
+        let last = program.steps.len() - 1;
+        if !self.started {
+            self.started = true;
+            self.places.clear();
+            self.places.resize(last + 1, Place::default());
+            self.places[0] = Place { list: List::default(), limit: first.len() as u32, index: 0, row: first[0] };
+            self.open(tree, program, 1);
+        } else if self.places[0].index as usize >= first.len() {
+            return Ok(true);
+        }
+        let start = out.len();
+        let end = start + budget;
+        let mut total = start;
+        let finished = loop {
+            let place = self.places[last];
+            let available = (place.limit - place.index) as usize;
+            let count = available.min(end - total);
+            let range = place.index as usize..place.index as usize + count;
+            let block = if last == 0 { &first[range] } else { &tree.lists.slice(&place.list)[range] };
+            let rows = &tree.rows[program.steps[last].node];
+            for (column, position) in &program.steps[last].columns {
+                out.columns[*column].extend(block.iter().map(|row| rows.word(*row, *position)));
+            }
+            if program.nullable {
+                self.push_nulls(tree, program, block, total, out);
+            }
+            if !emission.plain {
+                self.push_annotations(tree, program, block, place.index as usize, emission, interner, out)?;
+            }
+            total += count;
+            if count < available {
+                self.places[last].index += count as u32;
+                break false;
+            }
+            if !self.advance(tree, program, first, total, out) {
+                break true;
+            }
+            if total == end {
+                break false;
+            }
+        };
+        for (step, place) in program.steps[..last].iter().zip(&self.places) {
+            fill(tree, step, place.row, total, out);
+        }
+        if emission.plain {
+            out.weights.resize(total, emission.sign);
+        }
+        if !out.nulls.is_empty() {
+            out.nulls.resize(total, 0);
+        }
+        self.leave_out(tree, emission, interner, start, out)?;
+        let weights = &out.weights[start..];
+        self.emitted += if emission.plain {
+            i128::from(emission.sign) * weights.len() as i128
+        } else {
+            weights.iter().map(|weight| i128::from(*weight)).sum()
+        };
+        Ok(finished)
+    }
+
+    /// Opens the lists of the steps from `from` on.
+    #[inline(always)]
+    fn open(&mut self, tree: &Tree, program: &Program, from: usize) {
+        for index in from..program.steps.len() {
+            let step = &program.steps[index];
+            let source = self.places[step.source].row;
+            let entry = tree.rows[program.steps[step.source].node].link(source, step.link);
+            let state = &tree.edges[step.edge].entries[entry as usize];
+            let (list, limit) =
+                if step.up { (state.parents, state.live) } else { (state.children, state.children.len) };
+            self.places[index] = Place { list, limit, index: 0, row: tree.lists.get(&list, 0) };
+            #[cfg(test)]
+            {
+                self.operations += 1;
+            }
+        }
+    }
+
+    /// Moves the innermost outer step on that has more rows; false when none has.
+    #[inline(always)]
+    fn advance(&mut self, tree: &Tree, program: &Program, first: &[u32], total: usize, out: &mut Chunk) -> bool {
+        let mut index = program.steps.len() - 1;
+        loop {
+            if index == 0 {
+                self.places[0].index = first.len() as u32;
+                return false;
+            }
+            index -= 1;
+            let place = &mut self.places[index];
+            fill(tree, &program.steps[index], place.row, total, out);
+            place.index += 1;
+            #[cfg(test)]
+            {
+                self.operations += 1;
+            }
+            if place.index < place.limit {
+                let position = place.index;
+                place.row = if index == 0 { first[position as usize] } else { tree.lists.get(&place.list, position) };
+                self.open(tree, program, index + 1);
+                return true;
+            }
+        }
+    }
+
+    /// The NULL masks of a block, `total` rows being there before it.
+    #[cold]
+    fn push_nulls(&mut self, tree: &Tree, program: &Program, block: &[u32], total: usize, out: &mut Chunk) {
+        let (innermost, outer) = program.steps.split_last().expect("a program has steps");
+        let prefix = outer.iter().zip(&self.places).fold(0, |mask, (step, place)| mask | nulls(tree, step, place.row));
+        for (offset, row) in block.iter().enumerate() {
+            let mask = prefix | nulls(tree, innermost, *row);
+            if mask != 0 {
+                out.nulls.resize(total + offset, 0);
+                out.nulls.push(mask);
+            }
+        }
+    }
+
+    /// The weights of a block, and in mode ring its component columns.
+    #[allow(clippy::too_many_arguments)]
+    fn push_annotations(
+        &mut self,
+        tree: &Tree,
+        program: &Program,
+        block: &[u32],
+        offset: usize,
+        emission: &Emission,
+        interner: &mut Interner,
+        out: &mut Chunk,
+    ) -> Result<()> {
+        let components = &tree.shape.components;
+        let width = components.len();
+        let (innermost, outer) = program.steps.split_last().expect("a program has steps");
+        let mut prefix = std::mem::take(&mut self.prefix);
+        prefix.clear();
+        prefix.extend(components.iter().map(|component| component.from_count(1)));
+        let mut overflowed = false;
+        for (index, step) in outer.iter().enumerate() {
+            let place = self.places[index];
+            let given = emission.values.filter(|_| index == 0);
+            overflowed |= self.multiply(tree, step, place.row, place.index as usize, given, &mut prefix);
+        }
+        let mut product = std::mem::take(&mut self.values);
+        for (position, row) in block.iter().enumerate() {
+            product.clear();
+            product.extend_from_slice(&prefix);
+            let index = offset + position;
+            let given = emission.values.filter(|_| outer.is_empty());
+            overflowed |= self.multiply(tree, innermost, *row, index, given, &mut product);
+            if tree.shape.mode == Mode::Bag {
+                let weight = i64::try_from(product[0]).map_err(|_| overflow())?;
+                out.weights.push(emission.sign * weight);
+                continue;
+            }
+            let item = if outer.is_empty() { index } else { self.places[0].index as usize };
+            out.weights.push(if emission.pairs { 2 * (item as i64 & 1) - 1 } else { emission.sign });
+            for (index, value) in product.iter().enumerate() {
+                let word = components[index].word(*value, interner)?;
+                out.columns[tree.shape.outputs + index].push(word);
+            }
+            if let Some(values) = emission.values.filter(|_| emission.pairs) {
+                // The partner's value is this one's with the other annotation of the first row.
+                product.clear();
+                let other = item ^ 1;
+                product.extend_from_slice(&values[other * width..(other + 1) * width]);
+                for (index, step) in outer.iter().enumerate().skip(1) {
+                    overflowed |= self.multiply(tree, step, self.places[index].row, 0, None, &mut product);
+                }
+                if !outer.is_empty() {
+                    overflowed |= self.multiply(tree, innermost, *row, 0, None, &mut product);
+                }
+                let mut equal = true;
+                for (index, value) in product.iter().enumerate() {
+                    let column = &out.columns[tree.shape.outputs + index];
+                    equal &= components[index].word(*value, interner)? == column[column.len() - 1];
+                }
+                self.keep.push(!equal);
+            }
+        }
+        (self.prefix, self.values) = (prefix, product);
+        if overflowed {
+            return Err(overflow());
+        }
+        Ok(())
+    }
+
+    fn multiply(
+        &self,
+        tree: &Tree,
+        step: &Step,
+        row: u32,
+        index: usize,
+        given: Option<&[Value]>,
+        product: &mut Vec<Value>,
+    ) -> bool {
+        if given.is_none() && tree.is_unit(step.node) {
+            return false;
+        }
+        let width = product.len();
+        let mut overflowed = false;
+        match given {
+            Some(values) => product.extend_from_slice(&values[index * width..(index + 1) * width]),
+            None => overflowed |= tree.weight(step.node, row, tree.rows[step.node].multiplicity(row), None, product),
+        }
+        for (index, component) in tree.shape.components.iter().enumerate() {
+            let (value, over) = component.multiply(product[index], product[width + index]);
+            product[index] = value;
+            overflowed |= over;
+        }
+        product.truncate(width);
+        overflowed
+    }
+
+    /// Removes the rows from `start` on that changed nothing or that a residual condition rejects.
+    fn leave_out(
+        &mut self,
+        tree: &Tree,
+        emission: &Emission,
+        interner: &Interner,
+        start: usize,
+        out: &mut Chunk,
+    ) -> Result<()> {
+        let residual = &tree.shape.residual;
+        if residual.is_empty() && !emission.pairs {
+            return Ok(());
+        }
+        if !emission.pairs {
+            self.keep.clear();
+            self.keep.resize(out.len() - start, true);
+        }
+        for condition in residual {
+            for (offset, keep) in self.keep.iter_mut().enumerate().filter(|(_, keep)| **keep) {
+                self.words.clear();
+                self.words.extend(out.columns[..tree.shape.outputs].iter().map(|column| column[start + offset]));
+                *keep = condition.is_true(&self.words, out.nulls_at(start + offset), interner)?;
+            }
+        }
+        if self.keep.iter().any(|keep| !keep) {
+            for column in &mut out.columns {
+                retain(column, start, &self.keep);
+            }
+            retain(&mut out.weights, start, &self.keep);
+            if !out.nulls.is_empty() {
+                retain(&mut out.nulls, start, &self.keep);
+            }
+        }
+        self.keep.clear();
+        Ok(())
+    }
+}
+
+/// Fills the columns of an outer step with its row's values up to `total` rows.
+#[inline(always)]
+fn fill(tree: &Tree, step: &Step, row: u32, total: usize, out: &mut Chunk) {
+    for (column, position) in &step.columns {
+        out.columns[*column].resize(total, tree.rows[step.node].word(row, *position));
+    }
+}
+
+/// The NULL bits of the output columns that a step's row determines.
+fn nulls(tree: &Tree, step: &Step, row: u32) -> Nulls {
+    if !step.nullable {
+        return 0;
+    }
+    let mask = *tree.rows[step.node].words(row).last().expect("a nullable node has a mask");
+    step.columns.iter().map(|(column, position)| (mask >> position & 1) << column).sum()
+}
+
+fn retain<T: Copy>(items: &mut Vec<T>, start: usize, keep: &[bool]) {
+    let mut target = start;
+    for (offset, keep) in keep.iter().enumerate() {
+        if *keep {
+            items[target] = items[start + offset];
+            target += 1;
+        }
+    }
+    items.truncate(target);
+}

@@ -1,0 +1,101 @@
+//! The order in which enumeration visits the connex nodes, fixed once per node that can hold a witness.
+//!
+//! From a witness the walk goes up to the root over live rows, then down into every other branch over the semi-join views (paper, Algorithm 5).
+//! Each step finds its list through a row of an earlier step, and every list it meets is not empty: that makes the delay
+//! constant.
+
+use super::shape::Shape;
+
+pub(super) struct Step {
+    pub node: usize,
+    /// The edge whose entry has the list, and whether it is walked from child to parent.
+    pub edge: usize,
+    pub up: bool,
+    /// The earlier step whose row leads to the entry, and the row's link to it.
+    pub source: usize,
+    pub link: usize,
+    /// Output columns that the step's rows determine, with their position in the row.
+    pub columns: Vec<(usize, usize)>,
+    /// Whether some of these may be NULL.
+    pub nullable: bool,
+}
+
+pub(super) struct Program {
+    pub steps: Vec<Step>,
+    pub nullable: bool,
+}
+
+impl Program {
+    /// The walk from rows of `start`, a connex node.
+    pub fn new(shape: &Shape, stage_outputs: &[String], start: usize) -> Program {
+        let mut assigned = vec![false; stage_outputs.len()];
+        let mut program = Program { steps: Vec::new(), nullable: false };
+        program.add(
+            shape,
+            stage_outputs,
+            &mut assigned,
+            Step { node: start, edge: start, up: false, source: 0, link: 0, columns: Vec::new(), nullable: false },
+        );
+        let mut path = vec![start];
+        let mut node = start;
+        while let Some(parent) = shape.nodes[node].parent {
+            program.add(
+                shape,
+                stage_outputs,
+                &mut assigned,
+                Step {
+                    node: parent,
+                    edge: node,
+                    up: true,
+                    source: path.len() - 1,
+                    link: shape.nodes[node].parent_link,
+                    columns: Vec::new(),
+                    nullable: false,
+                },
+            );
+            path.push(parent);
+            node = parent;
+        }
+        for step in 0..path.len() {
+            program.descend(shape, stage_outputs, &mut assigned, step, &path);
+        }
+        program
+    }
+
+    fn descend(&mut self, shape: &Shape, outputs: &[String], assigned: &mut [bool], source: usize, path: &[usize]) {
+        let node = self.steps[source].node;
+        for child in shape.nodes[node].connex_children.iter().filter(|child| !path.contains(child)) {
+            let step = self.add(
+                shape,
+                outputs,
+                assigned,
+                Step {
+                    node: *child,
+                    edge: *child,
+                    up: false,
+                    source,
+                    link: shape.nodes[*child].link_in_parent,
+                    columns: Vec::new(),
+                    nullable: false,
+                },
+            );
+            self.descend(shape, outputs, assigned, step, path);
+        }
+    }
+
+    fn add(&mut self, shape: &Shape, outputs: &[String], assigned: &mut [bool], mut step: Step) -> usize {
+        let node = &shape.nodes[step.node];
+        for (column, name) in outputs.iter().enumerate().filter(|(column, _)| !assigned[*column]) {
+            if let Some(position) = node.variables.iter().position(|variable| variable == name) {
+                step.columns.push((column, position));
+                step.nullable |= node.nullable >> position & 1 != 0;
+            }
+        }
+        for (column, _) in &step.columns {
+            assigned[*column] = true;
+        }
+        self.nullable |= step.nullable;
+        self.steps.push(step);
+        self.steps.len() - 1
+    }
+}

@@ -1,0 +1,310 @@
+//! Change propagation without joins (paper, section 3.2), below the connex part of the tree.
+//!
+//! An update climbs one path, from its node to the root. At every node all changes have one direction: rows enter the semi-join
+//! view, or rows leave it; an anti edge turns the direction. Beside them, in mode bag and ring, rows
+//! that stay may change their annotation. A node that is not connex is never enumerated, so its changes are made at once; the connex
+//! part is in `delta`.
+
+use super::ring::{overflow, Value};
+use super::{Sink, Tree};
+use crate::interner::Interner;
+
+/// Rows of one node that an update changes.
+#[derive(Default)]
+pub(super) struct Change {
+    /// Whether `moved` enter the semi-join view or leave it.
+    pub entering: bool,
+    pub moved: Vec<u32>,
+    /// Annotations of `moved`, one block of components each: the new ones if they enter, the old ones if they leave.
+    /// Not kept at connex nodes, where enumeration finds them.
+    pub amounts: Vec<Value>,
+    /// Rows that are in the semi-join view before and after, with another annotation.
+    pub valued: Vec<u32>,
+    /// Old and new annotation of each of `valued`.
+    pub value_pairs: Vec<Value>,
+}
+
+impl Change {
+    pub fn clear(&mut self) {
+        self.entering = true;
+        self.moved.clear();
+        self.amounts.clear();
+        self.valued.clear();
+        self.value_pairs.clear();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.moved.is_empty() && self.valued.is_empty()
+    }
+}
+
+/// An entry that the current update changes, as it was before.
+struct Touched {
+    entry: u32,
+    count: u32,
+}
+
+/// Buffers of an update, kept between updates so that none allocates.
+#[derive(Default)]
+pub(super) struct Scratch {
+    pub change: Change,
+    next: Change,
+    touched: Vec<Touched>,
+    sums: Vec<Value>,
+    /// Generalised rows without a guard left: node and row.
+    pub dead: Vec<(usize, u32)>,
+    pub levels: Vec<Vec<u32>>,
+    pub witnesses: Vec<u32>,
+    pub values: Vec<Value>,
+    pub key: Vec<u64>,
+    pub words: Vec<u64>,
+    /// The row being changed, with its NULL mask.
+    pub row: Vec<u64>,
+}
+
+impl Tree {
+    /// Carries the change of `node` in `scratch.change` up to the root.
+    pub(super) fn climb(
+        &mut self,
+        mut node: usize,
+        scratch: &mut Scratch,
+        interner: &mut Interner,
+        sink: &mut impl Sink,
+    ) {
+        let mut postponed = None;
+        while !self.shape.nodes[node].connex {
+            if scratch.change.is_empty() {
+                return;
+            }
+            self.change_entries(node, scratch);
+            let Some(parent) = self.shape.nodes[node].parent else { return };
+            self.change_parents(node, parent, scratch);
+            std::mem::swap(&mut scratch.change, &mut scratch.next);
+            if self.shape.nodes[parent].connex && !scratch.change.entering && self.shape.nodes[node].annotated {
+                // The delta of rows that leave shows annotations as they were.
+                self.swap_sums(node, scratch);
+                postponed = Some(node);
+            }
+            node = parent;
+        }
+        self.change_connex(node, scratch, interner, sink);
+        if let Some(node) = postponed {
+            self.swap_sums(node, scratch);
+        }
+    }
+
+    /// S-update: counts and sums of the entries of the changed rows. Fills `touched` with the entries as they were.
+    fn change_entries(&mut self, node: usize, scratch: &mut Scratch) {
+        let shape = &self.shape.nodes[node];
+        let (rows, edge) = (&mut self.rows[node], &mut self.edges[node]);
+        let components = if shape.annotated { &self.shape.components[..] } else { &[] };
+        let width = components.len();
+        let Scratch { change, touched, sums, .. } = scratch;
+        touched.clear();
+        sums.clear();
+        let mut overflowed = false;
+        let mut replace = |edge: &mut super::edges::Edge, entry: u32, old: Option<&[Value]>, new: Option<&[Value]>| {
+            for (index, component) in components.iter().enumerate() {
+                let (old, new) = (old.map_or(0, |old| old[index]), new.map_or(0, |new| new[index]));
+                let sum = &mut edge.values_mut(entry)[index];
+                let (total, over) = component.replace(*sum, old, new);
+                *sum = total;
+                overflowed |= over;
+            }
+        };
+        let mut touch = |edge: &mut super::edges::Edge, entry: u32| {
+            let state = &mut edge.entries[entry as usize];
+            let known = touched.get(state.departed as usize).is_some_and(|touched| touched.entry == entry);
+            if !known {
+                state.departed = touched.len() as u32;
+                touched.push(Touched { entry, count: state.children.len });
+                if width > 0 {
+                    sums.extend_from_slice(edge.values(entry));
+                }
+            }
+        };
+        for (index, row) in change.moved.iter().enumerate() {
+            let entry = rows.link(*row, shape.parent_link);
+            touch(edge, entry);
+            let amount = (width > 0).then(|| &change.amounts[index * width..(index + 1) * width]);
+            let count = &mut edge.entries[entry as usize].children.len;
+            if change.entering {
+                *count += 1;
+                replace(edge, entry, None, amount);
+            } else {
+                *count -= 1;
+                let emptied = *count == 0;
+                replace(edge, entry, amount, None);
+                if emptied {
+                    edge.values_mut(entry).fill(0);
+                }
+            }
+        }
+        if width > 0 {
+            for (row, pair) in change.valued.iter().zip(change.value_pairs.chunks_exact(2 * width)) {
+                let entry = rows.link(*row, shape.parent_link);
+                touch(edge, entry);
+                replace(edge, entry, Some(&pair[..width]), Some(&pair[width..]));
+            }
+        }
+        self.counter_changes += change.moved.len() as u64;
+        if overflowed {
+            self.failure.get_or_insert_with(overflow);
+        }
+    }
+
+    /// P-update: the counters and annotations of the parent rows of the touched entries. Fills `scratch.next`.
+    fn change_parents(&mut self, node: usize, parent: usize, scratch: &mut Scratch) {
+        let mut next = std::mem::take(&mut scratch.next);
+        let (touched, sums) = (std::mem::take(&mut scratch.touched), std::mem::take(&mut scratch.sums));
+        next.clear();
+        let (anti, guard) = (self.shape.nodes[node].anti, self.shape.nodes[node].guard);
+        let width = if self.shape.nodes[node].annotated { self.shape.components.len() } else { 0 };
+        let annotate = !self.shape.components.is_empty() && !self.shape.nodes[parent].connex;
+        let mut overflowed = false;
+        for (index, Touched { entry, count }) in touched.iter().enumerate() {
+            let old_sums = &sums[index * width..(index + 1) * width];
+            let instead = (width > 0).then_some((node, old_sums));
+            let state = &self.edges[node].entries[*entry as usize];
+            let (was, is) = (*count > 0, state.children.len > 0);
+            if was == is {
+                if width > 0 && *old_sums != *self.edges[node].values(*entry) {
+                    for position in 0..state.parents.len {
+                        let row = self.lists.get(&self.edges[node].entries[*entry as usize].parents, position);
+                        if self.rows[parent].missing(row) == 0 {
+                            next.valued.push(row);
+                            let multiplicity = self.rows[parent].multiplicity(row);
+                            overflowed |= self.weight(parent, row, multiplicity, instead, &mut next.value_pairs);
+                            overflowed |= self.weight(parent, row, multiplicity, None, &mut next.value_pairs);
+                        }
+                    }
+                }
+                continue;
+            }
+            next.entering = is != anti;
+            if is && guard && state.parents.len == 0 {
+                let row = self.create_generalised(node, parent, *entry, scratch);
+                if self.rows[parent].missing(row) == 0 {
+                    next.moved.push(row);
+                    if annotate {
+                        overflowed |= self.weight(parent, row, 1, None, &mut next.amounts);
+                    }
+                }
+                continue;
+            }
+            let parents = state.parents.len;
+            self.counter_changes += u64::from(parents);
+            for position in 0..parents {
+                let row = self.lists.get(&self.edges[node].entries[*entry as usize].parents, position);
+                let missing = self.rows[parent].link_mut(row, 0);
+                let flips = if next.entering {
+                    *missing -= 1;
+                    *missing == 0
+                } else {
+                    *missing += 1;
+                    *missing == 1
+                };
+                if flips {
+                    next.moved.push(row);
+                    if annotate {
+                        let before = if next.entering { None } else { instead };
+                        let multiplicity = self.rows[parent].multiplicity(row);
+                        overflowed |= self.weight(parent, row, multiplicity, before, &mut next.amounts);
+                    }
+                }
+                if guard && !is && self.lacks_guards(parent, row) {
+                    scratch.dead.push((parent, row));
+                }
+            }
+        }
+        if next.entering {
+            self.rows[parent].in_semi_join += next.moved.len();
+        } else {
+            self.rows[parent].in_semi_join -= next.moved.len();
+        }
+        (scratch.next, scratch.touched, scratch.sums) = (next, touched, sums);
+        if overflowed {
+            self.failure.get_or_insert_with(overflow);
+        }
+    }
+
+    fn swap_sums(&mut self, node: usize, scratch: &mut Scratch) {
+        let width = self.shape.components.len();
+        for (touched, sums) in scratch.touched.iter().zip(scratch.sums.chunks_exact_mut(width.max(1))) {
+            self.edges[node].values_mut(touched.entry).swap_with_slice(sums);
+        }
+    }
+
+    /// The row of a generalised node for the key of `entry`, which its guard edge `guard` has just got.
+    pub(super) fn create_generalised(&mut self, guard: usize, node: usize, entry: u32, scratch: &mut Scratch) -> u32 {
+        let key = &self.shape.nodes[guard].key;
+        let from = self.edges[guard].key(entry);
+        let words = &mut scratch.words;
+        words.clear();
+        words.resize(self.shape.nodes[node].width, 0);
+        for (word, column) in from.iter().zip(&key.parent_columns) {
+            words[*column] = *word;
+        }
+        if key.nullable {
+            let mask = from[from.len() - 1];
+            let bits = key.parent_columns.iter().enumerate().map(|(bit, column)| (mask >> bit & 1) << column);
+            *words.last_mut().expect("a nullable node has a mask") = bits.sum();
+        }
+        let row = self.rows[node].insert(words);
+        self.attach(node, row, scratch);
+        row
+    }
+
+    /// Links a new row to the entries of its keys and counts the children it misses.
+    pub(super) fn attach(&mut self, node: usize, row: u32, scratch: &mut Scratch) {
+        let mut missing = 0;
+        for index in 0..self.shape.nodes[node].children.len() {
+            let child = self.shape.nodes[node].children[index];
+            let shape = &self.shape.nodes[child];
+            shape.key.read(&shape.key.parent_columns, self.rows[node].words(row), &mut scratch.key);
+            let entry = self.edges[child].find_or_insert(&scratch.key);
+            let state = &mut self.edges[child].entries[entry as usize];
+            *self.rows[node].link_mut(row, shape.link_in_parent) = entry;
+            *self.rows[node].link_mut(row, shape.link_in_parent + 1) = state.parents.len;
+            self.lists.push(&mut state.parents, row);
+            let present = if shape.connex { state.count() > 0 } else { state.children.len > 0 };
+            missing += u32::from(present == shape.anti);
+        }
+        *self.rows[node].link_mut(row, 0) = missing;
+        let shape = &self.shape.nodes[node];
+        let entry = if shape.parent.is_some() {
+            shape.key.read(&shape.key.child_columns, self.rows[node].words(row), &mut scratch.key);
+            self.edges[node].find_or_insert(&scratch.key)
+        } else {
+            0
+        };
+        self.edges[node].entries[entry as usize].references += 1;
+        *self.rows[node].link_mut(row, shape.parent_link) = entry;
+    }
+
+    /// Takes a row out that is in no semi-join view and not live.
+    pub(super) fn detach(&mut self, node: usize, row: u32) {
+        for index in 0..self.shape.nodes[node].children.len() {
+            let child = self.shape.nodes[node].children[index];
+            let link = self.shape.nodes[child].link_in_parent;
+            let (entry, position) = (self.rows[node].link(row, link), self.rows[node].link(row, link + 1));
+            let parents = &mut self.edges[child].entries[entry as usize].parents;
+            if let Some(moved) = self.lists.swap_remove(parents, position) {
+                *self.rows[node].link_mut(moved, link + 1) = position;
+            }
+            self.edges[child].remove_if_unused(entry);
+        }
+        let entry = self.rows[node].link(row, self.shape.nodes[node].parent_link);
+        self.edges[node].entries[entry as usize].references -= 1;
+        self.edges[node].remove_if_unused(entry);
+        self.rows[node].remove(row);
+    }
+
+    pub(super) fn lacks_guards(&self, node: usize, row: u32) -> bool {
+        self.shape.nodes[node].children.iter().all(|child| {
+            let shape = &self.shape.nodes[*child];
+            let state = &self.edges[*child].entries[self.rows[node].link(row, shape.link_in_parent) as usize];
+            !shape.guard || if shape.connex { state.count() == 0 } else { state.children.len == 0 }
+        })
+    }
+}

@@ -1,0 +1,361 @@
+//! What never changes about a tree: its nodes and edges with names resolved to positions, checked once.
+//!
+//! Edge i leads from node i to its parent. The root has a virtual edge with one entry whose one parent is always live, so that
+//! the root's semi-join view is a list like any other and a root row is a witness by the same rule as every other row. A root that is not
+//! connex (no outputs) gets a connex root without variables above it: then each tree has a connex root.
+
+use super::ring::Arithmetic;
+use crate::chunk::{Nulls, Word, MAX_COLUMNS};
+use crate::error::{KernelError, Result};
+use crate::expression::Compiled;
+use crate::plan::{self, Mode};
+use crate::types::DataType;
+use std::collections::HashMap;
+
+pub(super) struct NodeShape {
+    pub name: String,
+    pub variables: Vec<String>,
+    /// Words per row: one per variable, and one for the NULL mask if some variable may be NULL.
+    pub width: usize,
+    pub nullable: Nulls,
+    pub interned: Vec<usize>,
+    pub parent: Option<usize>,
+    pub children: Vec<usize>,
+    pub connex_children: Vec<usize>,
+    pub connex: bool,
+    pub relation: bool,
+    pub anti: bool,
+    /// The key is all of a generalised parent, and not by an anti edge: the parent's rows come from here.
+    pub guard: bool,
+    /// The edge carries annotations: a join edge of a node that is not connex, in mode bag or ring.
+    pub annotated: bool,
+    /// Some annotated edge or factor: the row's annotation is not just its multiplicity.
+    pub weighted: bool,
+    pub key: KeyShape,
+    /// Where the row's link to its own edge's entry is (its place in the list follows when connex).
+    pub parent_link: usize,
+    /// Where the parent row's link to this edge's entry is; its place in the list follows.
+    pub link_in_parent: usize,
+    pub stride: usize,
+    /// Ring factors of the atom: component and expression.
+    pub factors: Vec<(usize, Compiled)>,
+}
+
+/// How a key is read from a row of either side.
+pub(super) struct KeyShape {
+    pub child_columns: Vec<usize>,
+    pub parent_columns: Vec<usize>,
+    /// Some variable of the key may be NULL: the key's own NULL mask is its last word.
+    pub nullable: bool,
+}
+
+impl KeyShape {
+    pub fn width(&self) -> usize {
+        self.child_columns.len() + usize::from(self.nullable)
+    }
+
+    /// Reads the key from a row's words (the NULL mask is the row's last word).
+    #[inline(always)]
+    pub fn read(&self, columns: &[usize], words: &[Word], key: &mut Vec<Word>) {
+        key.clear();
+        key.extend(columns.iter().map(|column| words[*column]));
+        if self.nullable {
+            let mask = words[words.len() - 1];
+            key.push(columns.iter().enumerate().map(|(bit, column)| (mask >> column & 1) << bit).sum());
+        }
+    }
+}
+
+pub(super) struct Shape {
+    pub nodes: Vec<NodeShape>,
+    pub root: usize,
+    pub atom_nodes: Vec<usize>,
+    pub outputs: usize,
+    pub mode: Mode,
+    /// One per ring component; in mode bag the multiplicity; none in mode set.
+    pub components: Vec<Arithmetic>,
+    pub residual: Vec<Compiled>,
+    pub always: bool,
+    /// Every variable of every atom is an output.
+    pub full: bool,
+}
+
+fn malformed(message: impl Into<String>) -> KernelError {
+    KernelError::plan("CROWN-PLAN-TREE", message)
+}
+
+fn require(condition: bool, message: impl FnOnce() -> String) -> Result<()> {
+    if condition {
+        Ok(())
+    } else {
+        Err(malformed(message()))
+    }
+}
+
+impl Shape {
+    pub fn new(stage: &plan::TreeStage) -> Result<Shape> {
+        let variables = Variables::new(stage)?;
+        let components = match stage.mode {
+            Mode::Set => Vec::new(),
+            Mode::Bag => vec![Arithmetic::Integer],
+            Mode::Ring => {
+                stage.ring.iter().map(|component| Arithmetic::parse(&component.data_type)).collect::<Result<_>>()?
+            }
+        };
+        require(stage.mode == Mode::Ring || stage.ring.is_empty(), || "components without mode ring".into())?;
+        require(!stage.always || (stage.mode == Mode::Ring && stage.outputs.is_empty()), || {
+            "`always` is for mode ring without outputs".into()
+        })?;
+        require(stage.outputs.len() + stage.ring.len() <= MAX_COLUMNS, || {
+            format!("more than {MAX_COLUMNS} columns in stage '{}'", stage.id)
+        })?;
+        let mut nodes = read_nodes(stage, &variables)?;
+        let root = add_connex_root(&mut nodes);
+        link(&mut nodes, !components.is_empty())?;
+        let atom_nodes = place_atoms(stage, &nodes)?;
+        read_factors(stage, &components, &variables, &atom_nodes, &mut nodes)?;
+        check_outputs(stage, &nodes)?;
+        let typed_outputs: Vec<(String, DataType)> =
+            stage.outputs.iter().map(|name| Ok((name.clone(), variables.get(name)?.0))).collect::<Result<_>>()?;
+        let residual =
+            stage.residual.iter().map(|condition| Compiled::new(condition, &typed_outputs)).collect::<Result<_>>()?;
+        let full = stage.atoms.iter().all(|atom| atom.bindings.iter().all(|b| stage.outputs.contains(&b.variable)));
+        Ok(Shape {
+            nodes,
+            root,
+            atom_nodes,
+            outputs: stage.outputs.len(),
+            mode: stage.mode,
+            components,
+            residual,
+            always: stage.always,
+            full,
+        })
+    }
+}
+
+struct Variables(HashMap<String, (DataType, bool)>);
+
+impl Variables {
+    fn new(stage: &plan::TreeStage) -> Result<Variables> {
+        let mut variables = HashMap::new();
+        for variable in &stage.variables {
+            variables.insert(variable.name.clone(), (DataType::parse(&variable.data_type)?, variable.nullable));
+        }
+        Ok(Variables(variables))
+    }
+
+    fn get(&self, name: &str) -> Result<(DataType, bool)> {
+        self.0.get(name).copied().ok_or_else(|| malformed(format!("unknown variable '{name}'")))
+    }
+}
+
+fn atom_variables(atom: &plan::Atom) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for binding in &atom.bindings {
+        if !names.contains(&binding.variable) {
+            names.push(binding.variable.clone());
+        }
+    }
+    names
+}
+
+fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<NodeShape>> {
+    require(!stage.nodes.is_empty(), || format!("stage '{}' has no nodes", stage.id))?;
+    let mut nodes: Vec<NodeShape> = Vec::new();
+    for (index, node) in stage.nodes.iter().enumerate() {
+        require(node.parent.is_none() == (index == 0), || format!("node '{}': only the first is the root", node.name))?;
+        require(node.parent.is_none_or(|parent| parent < index), || {
+            format!("node '{}' comes before its parent", node.name)
+        })?;
+        let names = match node.atom {
+            Some(atom) => {
+                let atom = stage.atoms.get(atom).ok_or_else(|| malformed(format!("no atom {atom}")))?;
+                let names = atom_variables(atom);
+                let same =
+                    names.len() == node.variables.len() && names.iter().all(|name| node.variables.contains(name));
+                require(same, || format!("node '{}' has other variables than its atom", node.name))?;
+                names
+            }
+            None => node.variables.clone(),
+        };
+        let mut distinct = names.clone();
+        distinct.sort();
+        distinct.dedup();
+        require(distinct.len() == names.len(), || format!("node '{}' repeats a variable", node.name))?;
+        let types: Vec<(DataType, bool)> = names.iter().map(|name| variables.get(name)).collect::<Result<_>>()?;
+        require(names.len() < MAX_COLUMNS, || format!("node '{}' has {MAX_COLUMNS} variables or more", node.name))?;
+        let nullable = types.iter().enumerate().map(|(bit, (_, nullable))| u64::from(*nullable) << bit).sum();
+        let key = match node.parent {
+            Some(parent) => read_key(node, &names, &nodes[parent], variables)?,
+            None => KeyShape { child_columns: Vec::new(), parent_columns: Vec::new(), nullable: false },
+        };
+        if let Some(parent) = node.parent {
+            require(!node.connex || (nodes[parent].connex && node.edge == plan::Edge::Join), || {
+                format!("node '{}' is connex under a node or by an edge that is not", node.name)
+            })?;
+        }
+        require(!node.connex || names.iter().all(|name| stage.outputs.contains(name)), || {
+            format!("connex node '{}' has a variable that is not an output", node.name)
+        })?;
+        nodes.push(NodeShape {
+            name: node.name.clone(),
+            width: names.len() + usize::from(nullable != 0),
+            nullable,
+            interned: (0..names.len()).filter(|i| node.atom.is_some() && types[*i].0.interned()).collect(),
+            variables: names,
+            parent: node.parent,
+            children: Vec::new(),
+            connex_children: Vec::new(),
+            connex: node.connex,
+            relation: node.atom.is_some(),
+            anti: node.edge == plan::Edge::Anti,
+            guard: node.edge != plan::Edge::Anti,
+            annotated: node.edge == plan::Edge::Join && !node.connex,
+            weighted: false,
+            key,
+            parent_link: 0,
+            link_in_parent: 0,
+            stride: 0,
+            factors: Vec::new(),
+        });
+    }
+    Ok(nodes)
+}
+
+fn read_key(node: &plan::Node, names: &[String], parent: &NodeShape, variables: &Variables) -> Result<KeyShape> {
+    let position = |list: &[String], name: &String| {
+        list.iter()
+            .position(|other| other == name)
+            .ok_or_else(|| malformed(format!("key variable '{name}' is not on both sides of '{}'", node.name)))
+    };
+    let mut nullable = false;
+    for name in &node.key {
+        nullable |= variables.get(name)?.1;
+    }
+    for name in names.iter().filter(|_| node.edge == plan::Edge::Join) {
+        require(node.key.contains(name) || !parent.variables.contains(name), || {
+            format!("'{name}' is on both sides of '{}' but not in its key", node.name)
+        })?;
+    }
+    Ok(KeyShape {
+        child_columns: node.key.iter().map(|name| position(names, name)).collect::<Result<_>>()?,
+        parent_columns: node.key.iter().map(|name| position(&parent.variables, name)).collect::<Result<_>>()?,
+        nullable,
+    })
+}
+
+/// Gives the connex root's index, adding it if there is none.
+fn add_connex_root(nodes: &mut Vec<NodeShape>) -> usize {
+    if nodes[0].connex {
+        return 0;
+    }
+    let root = nodes.len();
+    let top = &mut nodes[0];
+    (top.parent, top.anti, top.guard, top.annotated) = (Some(root), false, true, true);
+    nodes.push(NodeShape {
+        name: "[]".into(),
+        variables: Vec::new(),
+        width: 0,
+        nullable: 0,
+        interned: Vec::new(),
+        parent: None,
+        children: Vec::new(),
+        connex_children: Vec::new(),
+        connex: true,
+        relation: false,
+        anti: false,
+        guard: false,
+        annotated: false,
+        weighted: false,
+        key: KeyShape { child_columns: Vec::new(), parent_columns: Vec::new(), nullable: false },
+        parent_link: 0,
+        link_in_parent: 0,
+        stride: 0,
+        factors: Vec::new(),
+    });
+    root
+}
+
+fn link(nodes: &mut [NodeShape], annotate: bool) -> Result<()> {
+    for index in 0..nodes.len() {
+        let Some(parent) = nodes[index].parent else { continue };
+        nodes[index].link_in_parent = 1 + 2 * nodes[parent].children.len();
+        let all = nodes[index].key.parent_columns.len() == nodes[parent].variables.len();
+        let generalised = !nodes[parent].relation;
+        let node = &mut nodes[index];
+        node.guard &= generalised && all;
+        node.annotated &= annotate;
+        let (connex, annotated) = (node.connex, node.annotated);
+        nodes[parent].weighted |= annotated;
+        nodes[parent].children.push(index);
+        if connex {
+            nodes[parent].connex_children.push(index);
+        }
+    }
+    for index in 0..nodes.len() {
+        let guarded = nodes[index].children.iter().any(|child| nodes[*child].guard);
+        let node = &mut nodes[index];
+        require(node.relation || guarded, || format!("node '{}' has neither an atom nor a guard", node.name))?;
+        node.parent_link = 1 + 2 * node.children.len();
+        node.stride = node.parent_link + 1 + usize::from(node.connex);
+    }
+    Ok(())
+}
+
+fn place_atoms(stage: &plan::TreeStage, nodes: &[NodeShape]) -> Result<Vec<usize>> {
+    let mut places = vec![usize::MAX; stage.atoms.len()];
+    for (index, node) in stage.nodes.iter().enumerate() {
+        if let Some(atom) = node.atom {
+            require(places[atom] == usize::MAX, || format!("atom '{}' has two nodes", stage.atoms[atom].name))?;
+            places[atom] = index;
+        }
+    }
+    let missing = places.iter().position(|place| *place == usize::MAX);
+    require(missing.is_none() && nodes.len() >= stage.nodes.len(), || "an atom has no node".into())?;
+    Ok(places)
+}
+
+fn read_factors(
+    stage: &plan::TreeStage,
+    components: &[Arithmetic],
+    variables: &Variables,
+    atom_nodes: &[usize],
+    nodes: &mut [NodeShape],
+) -> Result<()> {
+    for (component, ring) in stage.ring.iter().enumerate() {
+        let mut scale = 0;
+        for factor in &ring.factors {
+            let place = *atom_nodes.get(factor.atom).ok_or_else(|| malformed("a factor of no atom"))?;
+            let node = &mut nodes[place];
+            let columns: Vec<(String, DataType)> =
+                node.variables.iter().map(|name| Ok((name.clone(), variables.get(name)?.0))).collect::<Result<_>>()?;
+            let compiled = Compiled::new(&factor.expression, &columns)?;
+            match compiled.data_type() {
+                DataType::Float32 | DataType::Float64 => require(components[component] == Arithmetic::Float, || {
+                    format!("component '{}' is exact but has a float factor", ring.name)
+                })?,
+                DataType::Decimal { scale: own, .. } => scale += i32::from(own),
+                DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => {}
+                other => return Err(malformed(format!("component '{}' has a factor of type {other:?}", ring.name))),
+            }
+            let repeated = node.factors.iter().any(|(other, _)| *other == component);
+            require(!repeated, || format!("component '{}' has two factors of one atom", ring.name))?;
+            node.factors.push((component, compiled));
+            node.weighted = true;
+        }
+        let shown = if let DataType::Decimal { scale, .. } = DataType::parse(&ring.data_type)? { scale } else { 0 };
+        require(components[component] == Arithmetic::Float || i32::from(shown) == scale, || {
+            format!("component '{}' has a scale other than its factors'", ring.name)
+        })?;
+    }
+    Ok(())
+}
+
+fn check_outputs(stage: &plan::TreeStage, nodes: &[NodeShape]) -> Result<()> {
+    for name in &stage.outputs {
+        let placed = nodes.iter().any(|node| node.connex && node.variables.contains(name));
+        require(placed, || format!("output '{name}' is in no connex node"))?;
+    }
+    Ok(())
+}

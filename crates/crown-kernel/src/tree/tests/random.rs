@@ -1,0 +1,234 @@
+//! Random trees of every valid shape, and streams of updates for them.
+
+use super::harness::{run, Update};
+use super::oracle::{variables, Row};
+use crate::plan::*;
+
+/// A small deterministic generator (PCG's multiplier).
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678);
+        random.below(2);
+        random
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % bound
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for index in (1..items.len()).rev() {
+            items.swap(index, self.below(index as u64 + 1) as usize);
+        }
+    }
+}
+
+pub fn column(name: &str) -> Expression {
+    Expression::Column { name: name.into(), data_type: "int64".into() }
+}
+
+struct Builder<'a> {
+    random: &'a mut Random,
+    stage: TreeStage,
+    limit: usize,
+}
+
+pub fn stage(random: &mut Random) -> TreeStage {
+    let mode = [Mode::Set, Mode::Bag, Mode::Ring][random.below(3) as usize];
+    let mut builder = Builder {
+        stage: TreeStage {
+            id: "$tree".into(),
+            variables: Vec::new(),
+            atoms: Vec::new(),
+            nodes: Vec::new(),
+            outputs: Vec::new(),
+            mode,
+            ring: Vec::new(),
+            residual: Vec::new(),
+            always: false,
+        },
+        limit: 1 + random.below(6) as usize,
+        random,
+    };
+    let connex = builder.random.chance(85);
+    builder.node(None, Edge::Join, connex, 0);
+    let Builder { mut stage, random, .. } = builder;
+    for node in stage.nodes.iter().filter(|node| node.connex) {
+        for name in &node.variables {
+            if !stage.outputs.contains(name) {
+                stage.outputs.push(name.clone());
+            }
+        }
+    }
+    random.shuffle(&mut stage.outputs);
+    if mode == Mode::Ring {
+        let joined = joined_atoms(&stage);
+        for index in 0..random.below(3) {
+            let mut factors = Vec::new();
+            for atom in &joined {
+                let names = variables(&stage, stage.nodes.iter().position(|node| node.atom == Some(*atom)).unwrap());
+                if !names.is_empty() && random.chance(40) {
+                    let name = &names[random.below(names.len() as u64) as usize];
+                    factors.push(Factor { atom: *atom, expression: column(name) });
+                }
+            }
+            stage.ring.push(RingComponent { name: format!("c{index}"), factors, data_type: "int64".into() });
+        }
+        stage.always = stage.outputs.is_empty() && random.chance(50);
+    }
+    if !stage.outputs.is_empty() && random.chance(15) {
+        let name = &stage.outputs[random.below(stage.outputs.len() as u64) as usize];
+        stage.residual.push(Expression::Column { name: name.clone(), data_type: "boolean".into() });
+        stage.variables.iter_mut().find(|variable| variable.name == *name).unwrap().data_type = "boolean".into();
+        let typed =
+            |factor: &Factor| matches!(&factor.expression, Expression::Column { name: other, .. } if other == name);
+        for component in &mut stage.ring {
+            component.factors.retain(|factor| !typed(factor));
+        }
+    }
+    stage
+}
+
+fn joined_atoms(stage: &TreeStage) -> Vec<usize> {
+    let mut joined = vec![false; stage.nodes.len()];
+    for (index, node) in stage.nodes.iter().enumerate() {
+        joined[index] = node.parent.is_none_or(|parent| joined[parent] && node.edge == Edge::Join);
+    }
+    stage.nodes.iter().zip(joined).filter(|(_, joined)| *joined).filter_map(|(node, _)| node.atom).collect()
+}
+
+impl Builder<'_> {
+    fn fresh(&mut self) -> String {
+        let name = format!("v{}", self.stage.variables.len());
+        let nullable = self.random.chance(15);
+        self.stage.variables.push(Variable { name: name.clone(), data_type: "int64".into(), nullable });
+        name
+    }
+
+    /// Adds a node and what hangs below it; gives its index.
+    fn node(&mut self, parent: Option<(usize, Vec<String>)>, edge: Edge, connex: bool, depth: usize) -> usize {
+        let guarding = parent.as_ref().is_some_and(|(parent, key)| {
+            self.stage.nodes[*parent].atom.is_none() && key.len() == self.stage.nodes[*parent].variables.len()
+        });
+        let (parent, key) = parent.map_or((None, Vec::new()), |(parent, key)| (Some(parent), key));
+        let mut names = key.clone();
+        for _ in 0..self.random.below(if depth == 0 { 3 } else { 2 + u64::from(!guarding) }) {
+            let name = self.fresh();
+            names.push(name);
+        }
+        self.random.shuffle(&mut names);
+        let index = self.stage.nodes.len();
+        let generalised = depth < 3 && self.random.chance(if depth == 0 { 40 } else { 15 });
+        let atom = (!generalised).then(|| {
+            let bindings = names.iter().map(|name| Binding { variable: name.clone(), expression: column(name) });
+            self.stage.atoms.push(Atom {
+                name: format!("a{index}"),
+                source: "t".into(),
+                bindings: bindings.collect(),
+                filter: None,
+                not_null: Vec::new(),
+            });
+            self.stage.atoms.len() - 1
+        });
+        let mut listed = names.clone();
+        self.random.shuffle(&mut listed);
+        let variables = if generalised { names.clone() } else { listed };
+        self.stage.nodes.push(Node { name: format!("n{index}"), variables, atom, parent, key, connex, edge });
+        if generalised {
+            let mut guard = names.clone();
+            self.random.shuffle(&mut guard);
+            self.child(index, guard, connex, depth, true);
+        }
+        while depth < 4 && self.stage.nodes.len() < self.limit {
+            let mut key: Vec<String> = names.iter().filter(|_| self.random.chance(60)).cloned().collect();
+            if generalised && self.random.chance(60) {
+                key = names.clone();
+            }
+            self.random.shuffle(&mut key);
+            self.child(index, key, connex, depth, false);
+            if self.random.chance(30) {
+                break;
+            }
+        }
+        index
+    }
+
+    fn child(&mut self, parent: usize, key: Vec<String>, connex: bool, depth: usize, guard: bool) {
+        let connex = connex && self.random.chance(60);
+        let edge = match self.random.below(10) {
+            _ if connex => Edge::Join,
+            0 | 1 => Edge::Exists,
+            2 | 3 if !guard => Edge::Anti,
+            _ => Edge::Join,
+        };
+        self.node(Some((parent, key)), edge, connex, depth + 1);
+    }
+}
+
+/// Updates (atom, row, weight) of one of several kinds, never removing what is not there.
+pub fn updates(stage: &TreeStage, random: &mut Random, length: usize) -> Vec<Update> {
+    let kind = random.below(5);
+    let domain = 1 + random.below(3);
+    let mut present: Vec<(usize, Row)> = Vec::new();
+    let mut stream = Vec::new();
+    let remove = |present: &mut Vec<(usize, Row)>, index: usize, stream: &mut Vec<Update>| {
+        let (atom, row) = present.remove(index);
+        stream.push(Update { atom, row, weight: -1 });
+    };
+    for step in 0..length {
+        let window = 3 + length / 4;
+        let deletes = match kind {
+            0 => false,
+            1 => present.len() >= window,
+            2 => present.len() > 2 && random.chance(45),
+            3 => step % 7 > 3 && !present.is_empty(),
+            _ => present.len() > 6 && random.chance(50),
+        };
+        if deletes {
+            let index = if kind == 1 { 0 } else { random.below(present.len() as u64) as usize };
+            remove(&mut present, index, &mut stream);
+        }
+        let atom = random.below(stage.atoms.len() as u64) as usize;
+        let node = stage.nodes.iter().position(|node| node.atom == Some(atom)).unwrap();
+        let row: Row = variables(stage, node)
+            .iter()
+            .map(|name| {
+                let nullable = stage.variables.iter().any(|variable| variable.name == *name && variable.nullable);
+                (!(nullable && random.chance(25))).then(|| random.below(domain + 1))
+            })
+            .collect();
+        let copies = if kind == 4 && random.chance(30) { 2 } else { 1 };
+        for _ in 0..copies {
+            present.push((atom, row.clone()));
+        }
+        stream.push(Update { atom, row, weight: copies });
+    }
+    if random.chance(60) {
+        random.shuffle(&mut present);
+        while !present.is_empty() {
+            remove(&mut present, 0, &mut stream);
+        }
+    }
+    stream
+}
+
+#[test]
+fn oracle_random_trees_after_every_update() {
+    let first = std::env::var("CROWN_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seeds = first.map_or(0..1500, |seed| seed..seed + 1);
+    for seed in seeds {
+        let mut random = Random::new(seed);
+        let stage = stage(&mut random);
+        let length = 10 + random.below(30) as usize;
+        let stream = updates(&stage, &mut random, length);
+        let outcome = std::panic::catch_unwind(|| run(&stage, &stream));
+        assert!(outcome.is_ok(), "fails with CROWN_SEED={seed}: {:#?}", stage.nodes);
+    }
+}
