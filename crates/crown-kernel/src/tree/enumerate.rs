@@ -230,7 +230,7 @@ impl Walk {
         let (innermost, outer) = program.steps.split_last().expect("a program has steps");
         let mut prefix = std::mem::take(&mut self.prefix);
         prefix.clear();
-        prefix.extend(components.iter().map(|component| component.from_count(1)));
+        prefix.extend(components.iter().map(|component| component.of_count(1)));
         let mut overflowed = false;
         for (index, step) in outer.iter().enumerate() {
             let place = self.places[index];

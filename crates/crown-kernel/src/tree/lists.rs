@@ -188,7 +188,7 @@ mod tests {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let random = (state >> 33) as usize;
             let (list, model) = &mut pairs[random % 8];
-            if step / 4000 % 2 == 0 && random % 5 > 0 || model.is_empty() {
+            if step / 4000 % 2 == 0 && !random.is_multiple_of(5) || model.is_empty() {
                 lists.push(list, step);
                 model.push(step);
             } else {

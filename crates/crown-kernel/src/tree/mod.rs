@@ -248,7 +248,7 @@ impl Tree {
         while let Some((node, row)) = scratch.dead.pop() {
             self.detach(node, row);
         }
-        if self.updates % compact::INTERVAL == 0 {
+        if self.updates.is_multiple_of(compact::INTERVAL) {
             self.compact();
         }
         Ok(())
@@ -342,7 +342,7 @@ impl Tree {
                 return Ok(0);
             }
         }
-        let mut product = vec![1];
+        let mut product = 1;
         let (mut row, mut weight) = (Vec::new(), Vec::new());
         for (node, projection) in self.projections.iter().enumerate() {
             let shape = &self.shape.nodes[node];
@@ -365,14 +365,14 @@ impl Tree {
             if self.shape.mode == Mode::Bag {
                 weight.clear();
                 let overflowed = self.weight(node, found, self.rows[node].multiplicity(found), None, &mut weight);
-                let (value, over) = self.shape.components[0].multiply(product[0], weight[0]);
+                let (value, over) = self.shape.components[0].multiply(product, weight[0]);
                 if overflowed || over {
                     return Err(overflow());
                 }
-                product[0] = value;
+                product = value;
             }
         }
-        i64::try_from(product[0]).map_err(|_| overflow())
+        i64::try_from(product).map_err(|_| overflow())
     }
 
     /// The number of result rows (a bag's with multiplicity). In O(1) when deltas are kept; else in time linear in the

@@ -47,7 +47,7 @@ impl Arithmetic {
 
     /// `count` as a value: the annotation of `count` equal rows.
     #[inline]
-    pub fn from_count(self, count: u64) -> Value {
+    pub fn of_count(self, count: u64) -> Value {
         match self {
             Arithmetic::Float => from_float(count as f64),
             _ => Value::from(count),

@@ -21,7 +21,7 @@ impl Tree {
         let start = out.len();
         let mut overflowed = false;
         for component in &self.shape.components {
-            out.push(component.from_count(multiplicity));
+            out.push(component.of_count(multiplicity));
         }
         if !shape.weighted {
             return false;
