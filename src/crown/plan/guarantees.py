@@ -138,9 +138,10 @@ def _why_not(height: int, draft: Draft, *, thanks_to_keys: bool) -> tuple[str, .
         for bag in draft.bags:
             reasons.append(f"{', '.join(bag.atoms)} form a cycle, so their join is kept as a bag of width {bag.width}")
     if draft.added:
+        by_itself = " by itself" if thanks_to_keys else ""
         reasons.append(
-            f"not free-connex{' by itself' if thanks_to_keys else ''}: no atom holds all output variables of a group of "
-            f"atoms that are joined through variables that are not output; {', '.join(draft.added)} had to join the output"
+            f"not free-connex{by_itself}: no atom holds all output variables of a group of atoms that are joined "
+            f"through variables that are not output; {', '.join(draft.added)} had to join the output"
         )
     if height > 1:
         reasons.append(f"no tree of height 1 exists (not q-hierarchical); the best has height {height}")
