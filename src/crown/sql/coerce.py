@@ -35,11 +35,8 @@ def cast(context: Context, node: exp.Expr, expression: Expression, target: str) 
         return folded
     if source == types.NULL:
         return Literal(None, target)
-    if types.kernel_casts(source, target):
-        return fold(Call("cast", (expression,), target), always)
-    if "string" in (source, target) and "binary" not in (source, target):
-        template = f"sql:CAST(\x000\x00 AS {types.spark_name(target)})"
-        return context.mark(Call(template, (expression,), target), node)
+    if types.castable(source, target):
+        return context.mark(fold(Call("cast", (expression,), target), always), node)
     context.fail(
         node,
         "TYPE-CLASH",

@@ -125,10 +125,10 @@ def _null_conditions(
 ) -> list[Subcondition]:
     """The parts of NOT IN that are about NULL."""
     outer_nullable = [
-        any(nullable(context.substitute(s, b.values), context.nullable) for b in relation.branches) for s, _ in pairs
+        any(context.may_be_null(s, b) for b in relation.branches) for s, _ in pairs
     ]
     inner_nullable = [
-        any(nullable(context.substitute(o, b.values), context.nullable) for b in inner.branches) for _, o in pairs
+        any(context.may_be_null(o, b) for b in inner.branches) for _, o in pairs
     ]
     if len(pairs) > 1 and any(outer_nullable + inner_nullable):
         context.fail(
@@ -209,14 +209,15 @@ def _known(relation: Relation) -> frozenset[str]:
 
 def _with_conditions(context: Context, branch: Branch, conditions: list[Subcondition]) -> Branch:
     for condition in conditions:
-        branch = attached(branch, replace(condition, branch=_substituted(context, condition.branch, branch.values)))
+        branch = attached(branch, replace(condition, branch=_in_outer(context, condition.branch, branch)))
     return branch
 
 
-def _substituted(context: Context, branch: Branch, values) -> Branch:  # type: ignore[no-untyped-def]
+def _in_outer(context: Context, inner: Branch, outer: Branch) -> Branch:
     """The inner branch with the outer columns it reads replaced by what they stand for in an outer branch."""
+    atoms = inner.atom_ids | outer.atom_ids
     return Branch(
-        branch.atoms,
-        tuple(context.substitute(p, values) for p in branch.predicates),
-        tuple(replace(c, branch=_substituted(context, c.branch, values)) for c in branch.conditions),
+        inner.atoms,
+        tuple(context.substitute(p, outer.values, atoms) for p in inner.predicates),
+        tuple(replace(c, branch=_in_outer(context, c.branch, outer)) for c in inner.conditions),
     )

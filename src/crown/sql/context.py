@@ -12,9 +12,9 @@ from sqlglot import exp
 from crown.expression import Call, Column, Expression
 from crown.plan.model import ComputedColumn, Table, TableColumn, Window
 from crown.sql.diagnose import Span, fail, span
-from crown.sql.fold import fold
+from crown.sql.fold import fold, nullable
 from crown.sql.query import Body
-from crown.sql.relation import Source
+from crown.sql.relation import Branch, Source, atom_of
 from crown.sql.schema import Schema
 
 
@@ -62,16 +62,40 @@ class Context:
             self.positions.setdefault(expression, position)
         return expression
 
-    def substitute(self, expression: Expression, values: Mapping[str, Expression]) -> Expression:
-        """The expression with columns replaced and folded; it keeps its place in the text."""
-        if not isinstance(expression, Call):
-            return values.get(expression.name, expression) if isinstance(expression, Column) else expression
-        arguments = tuple(self.substitute(a, values) for a in expression.arguments)
-        result = fold(replace(expression, arguments=arguments), self.nullable)
-        position = self.positions.get(expression)
-        if position is not None:
-            self.positions.setdefault(result, position)
-        return result
+    def substitute(
+        self, expression: Expression, values: Mapping[str, Expression], atoms: frozenset[str]
+    ) -> Expression:
+        """The expression with columns replaced and folded; it keeps its place in the text.
+
+        Only columns of `atoms` are taken at their schema's word about NULL: a column of a query around this one
+        may yet be padded by an outer join.
+        """
+
+        def may_be_null(column: str) -> bool:
+            return atom_of(column) not in atoms or self.nullable(column)
+
+        def replaced(part: Expression) -> Expression:
+            if isinstance(part, Column):
+                return values.get(part.name, part)
+            if not isinstance(part, Call):
+                return part
+            result = fold(replace(part, arguments=tuple(replaced(a) for a in part.arguments)), may_be_null)
+            position = self.positions.get(part)
+            if position is not None:
+                self.positions.setdefault(result, position)
+            return result
+
+        return replaced(expression)
+
+    def in_branch(self, expression: Expression, branch: Branch) -> Expression:
+        """What an expression over visible columns stands for in a branch."""
+        return self.substitute(expression, branch.values, branch.atom_ids)
+
+    def may_be_null(self, expression: Expression, branch: Branch) -> bool:
+        """Whether an expression over visible columns may be NULL in a row of the branch."""
+        atoms = branch.atom_ids
+        found = self.in_branch(expression, branch)
+        return nullable(found, lambda column: atom_of(column) not in atoms or self.nullable(column))
 
     def new_id(self, prefix: str) -> str:
         self._counter += 1

@@ -59,6 +59,8 @@ def nullable(expression: Expression, column: Nullable) -> bool:
             return any(nullable(a, column) for a in results)
         case Call("divide" | "modulo", _, _):
             return True
+        case Call("cast", (argument,), type_) if argument.type in types.FLOATS and types.is_decimal(type_):
+            return True  # NaN and the infinities are no decimals
         case Call(function, _, _) if function.startswith("sql:"):
             return True
         case Call(_, arguments, _):

@@ -267,7 +267,7 @@ def _merge(
             continue
         column = VisibleColumn(by_left[name].name, f"{context.new_id('s')}.0", by_left[name].type)
         both = Call("coalesce", (by_left[name].reference, by_right[name].reference), column.type)
-        branches = [replace(b, values={**b.values, column.id: context.substitute(both, b.values)}) for b in branches]
+        branches = [replace(b, values={**b.values, column.id: context.in_branch(both, b)}) for b in branches]
         shown.append(column)
     rest = [c for c in (*left.visible, *right.visible) if c.name.lower() not in lowered]
     return Relation(tuple(branches), joined.tables, (*shown, *rest))

@@ -14,10 +14,11 @@ from crown.sql.context import Context
 from crown.sql.names import readable
 from crown.sql.order import ordinal
 from crown.sql.places import NoAggregates
+from crown.sql.relation import VisibleColumn
 from crown.sql.scope import Scope
 
 if TYPE_CHECKING:
-    from crown.sql.select import Item, SelectPlace
+    from crown.sql.select import Item
 
 
 def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> list[exp.Expr] | None:
@@ -49,16 +50,22 @@ class Groups:
         items: list[Item],
         outputs: list[Expression],
         scope: Scope,
-        place: SelectPlace,
     ) -> None:
         self.context = context
         self.names: dict[Expression, str] = {}
         self._taken: set[str] = set()
+        self._scalars: frozenset[str] = frozenset()
         binder = Binder(context, scope, NoAggregates(context, "GROUP BY"))
         for node in nodes:
             expression, name = self._bind(node, items, outputs, scope, binder)
             if expression not in self.names:
                 self.names[expression] = self.free_name(name)
+
+    def add_scalars(self, columns: list[VisibleColumn]) -> None:
+        """A scalar subquery has one value: grouping by it too changes no group. Without groups it can't be shown."""
+        self._scalars = frozenset(c.id for c in columns)
+        for column in columns if self.names else ():
+            self.names[column.reference] = self.free_name("scalar")
 
     def _bind(
         self, node: exp.Expr, items: list[Item], outputs: list[Expression], scope: Scope, binder: Binder
@@ -94,6 +101,14 @@ class Groups:
         if isinstance(expression, Column):
             if expression.name in renames:
                 return Column(renames[expression.name], expression.type)
+            if expression.name in self._scalars:
+                self.context.fail(
+                    node,
+                    "SCALAR-SUBQUERY",
+                    "a scalar subquery beside aggregates without GROUP BY is not maintained",
+                    reason="the one row must exist even when no row joins with the subquery's",
+                    hint="add GROUP BY, or select the subquery in a query of its own",
+                )
             self.context.fail(
                 node,
                 "NOT-GROUPED",

@@ -51,7 +51,7 @@ def nest_relation(
                 context,
                 branch,
                 [
-                    Wanted(names[c.id], context.substitute(c.reference, branch.values), bind=distinct)
+                    Wanted(names[c.id], context.in_branch(c.reference, branch), bind=distinct)
                     for c in every.values()
                 ],
             )

@@ -16,7 +16,7 @@ from crown.sql.relation import Branch, Relation, Subcondition, atoms_of
 
 def restricted(context: Context, branch: Branch, predicates: list[Expression]) -> Branch:
     """The branch with further predicates, given over its columns."""
-    added = tuple(context.substitute(p, branch.values) for p in predicates)
+    added = tuple(context.in_branch(p, branch) for p in predicates)
     return replace(branch, predicates=branch.predicates + added)
 
 
@@ -66,7 +66,7 @@ def filtered(
     for branch in kept.branches:
         for partner in other.branches:
             values = {**branch.values, **partner.values}
-            own = tuple(context.substitute(p, values) for p in predicates)
+            own = tuple(context.substitute(p, values, branch.atom_ids | partner.atom_ids) for p in predicates)
             inner = Branch(partner.atoms, partner.predicates + own, partner.conditions)
             branch = attached(branch, Subcondition(inner, negated, span(node), construct))
         branches.append(replace(branch, values={**branch.values, **padding}))

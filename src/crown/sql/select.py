@@ -101,7 +101,8 @@ def bind_rows(
     limit = bind_limit(context, node, bool(order))
     distinct = _is_distinct(context, node)
     if grouped is not None or aggregates.found or having is not None:
-        groups = Groups(context, grouped or [], items, outputs, scope, place)
+        groups = Groups(context, grouped or [], items, outputs, scope)
+        groups.add_scalars([r.visible[0] for r in place.joined])
         relation = place.join(relation)
         return _grouped(context, node, relation, items, outputs, groups, aggregates, having, distinct, order, limit)
     relation = place.join(relation)
@@ -130,7 +131,7 @@ def _plain(
 ) -> Bound:
     columns = tuple(OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True))
     order = _over_outputs(context, order, columns, outputs)
-    branches = tuple((b, tuple(context.substitute(e, b.values) for e in outputs)) for b in relation.branches)
+    branches = tuple((b, tuple(context.in_branch(e, b) for e in outputs)) for b in relation.branches)
     bound = Bound(columns, branches, None)
     if distinct:
         bound = Bound(columns, None, _distinct(context, bound))
@@ -213,7 +214,7 @@ def _grouped(
                 context,
                 branch,
                 [
-                    Wanted(n, cast_value(context.substitute(e, branch.values), e.type), bind=n in group_names)
+                    Wanted(n, cast_value(context.in_branch(e, branch), e.type), bind=n in group_names)
                     for n, e in wanted.items()
                 ],
             )
@@ -231,11 +232,9 @@ def _grouped(
 
 def _counts_rows(context: Context, function: str, distinct: bool, argument: Expression, branches: list[Branch]) -> bool:
     """COUNT of something that is never NULL is COUNT(*)."""
-    from crown.sql.fold import nullable
-
     if function != "count" or distinct:
         return False
-    return not any(nullable(context.substitute(argument, b.values), context.nullable) for b in branches)
+    return not any(context.may_be_null(argument, b) for b in branches)
 
 
 def _is_output(expression: Expression, columns: tuple[OutputColumn, ...]) -> bool:

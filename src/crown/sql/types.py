@@ -197,12 +197,19 @@ def average_type(type_: str) -> str | None:
     return "float64" if is_numeric(type_) or type_ in (NULL, "string") else None
 
 
-def kernel_casts(source: str, target: str) -> bool:
-    """Whether the kernel converts `source` to `target` itself; the host of the engine does the others."""
-    if is_numeric(source) and is_numeric(target):
+def castable(source: str, target: str) -> bool:
+    """Whether a value of `source` can be cast to `target`, as in Spark's ANSI mode.
+
+    >>> castable("string", "date"), castable("date", "int32")
+    (True, False)
+    """
+    if source == target or "string" in (source, target):
         return True
-    if source == "boolean":
-        return target in INTEGERS
+    if "binary" in (source, target):
+        return False
+    if is_numeric(source) or is_numeric(target):
+        other = target if is_numeric(source) else source
+        return is_numeric(other) or other in ("boolean", "timestamp")
     return source in TEMPORAL and target in TEMPORAL
 
 

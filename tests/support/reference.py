@@ -1,0 +1,321 @@
+"""A `Query` evaluated naively, by nested loops over Python rows: what the contract of `crown.sql.query` says, and no more.
+
+Compared with DuckDB's answer for the SQL text, it judges the SQL layer alone, without planner and kernel.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import duckdb
+import sqlglot
+
+from crown.expression import Call, Column, Expression, Literal
+from crown.plan.model import Atom, Table
+from crown.sql.query import Aggregate, Body, Condition, Conjunction, Order, Query, Select, SetOperation
+
+Row = dict[str, Any]
+Tables = Mapping[str, Sequence[Row]]
+
+
+def evaluate(query: Query, tables: Tables) -> list[tuple[Any, ...]]:
+    """The rows of the query over `tables` (rows as dicts by column name)."""
+    sources: dict[str, Sequence[Row]] = {t.name: _with_computed(t, tables[t.name]) for t in query.tables}
+    for name, body in query.nested:
+        sources[name] = _body(body, sources)
+    return [tuple(row.values()) for row in _body(query.body, sources)]
+
+
+def _with_computed(table: Table, rows: Sequence[Row]) -> Sequence[Row]:
+    kept = [{c.name: row[c.name] for c in table.columns} for row in rows]
+    if not table.computed or not rows:
+        return kept
+    connection = duckdb.connect()
+    types = {"string": "VARCHAR", "int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT"}
+    types |= {"float64": "DOUBLE", "float32": "FLOAT"}
+    columns = ", ".join(f'"{c.name}" {types.get(c.type, c.type)}' for c in table.columns)
+    connection.execute(f"CREATE TABLE t ({columns})")
+    for row in kept:
+        connection.execute(f"INSERT INTO t VALUES ({', '.join('?' * len(row))})", list(row.values()))
+    for column in table.computed:
+        sql = sqlglot.transpile(f"SELECT {column.sql} FROM t", read="spark", write="duckdb")[0]
+        for row, (value,) in zip(kept, connection.execute(sql).fetchall(), strict=True):
+            row[column.name] = value
+    return kept
+
+
+def _body(body: Body, sources: Tables) -> list[Row]:
+    if isinstance(body, Select):
+        return _select(body, sources)
+    if isinstance(body, SetOperation):
+        return _set_operation(body, sources)
+    rows = sorted(_body(body.input, sources), key=_order_key(body.order))
+    return rows[body.offset : body.offset + body.limit]
+
+
+def _order_key(order: Sequence[Order]) -> Callable[[Row], Any]:
+    def compare(left: Row, right: Row) -> int:
+        for part in order:
+            a, b = value(part.expression, left), value(part.expression, right)
+            if a is None or b is None:
+                if (a is None) != (b is None):
+                    return -1 if (a is None) == part.nulls_first else 1
+                continue
+            if a != b:
+                return -1 if (a < b) != part.descending else 1
+        return 0
+
+    return functools.cmp_to_key(compare)
+
+
+def _set_operation(body: SetOperation, sources: Tables) -> list[Row]:
+    left_rows = _body(body.left, sources)
+    names = _names(body)
+    left = Counter(tuple(r.values()) for r in left_rows)
+    right = Counter(tuple(r.values()) for r in _body(body.right, sources))
+    if body.operator == "union":
+        result = left + right if body.all else Counter(dict.fromkeys([*left, *right], 1))
+    elif body.operator == "except":
+        result = left - right if body.all else Counter({r: 1 for r in left if not right[r]})
+    else:
+        result = left & right if body.all else Counter({r: 1 for r in left if right[r]})
+    return [dict(zip(names, row, strict=True)) for row in result.elements()]
+
+
+def _names(body: Body) -> list[str]:
+    while not isinstance(body, Select):
+        body = body.left if isinstance(body, SetOperation) else body.input
+    return [o.name for o in body.outputs]
+
+
+def _select(select: Select, sources: Tables) -> list[Row]:
+    rows = [row for branch in select.branches for row in _conjunction(branch, sources)]
+    if select.group_by is not None:
+        rows = list(_groups(select, rows))
+    if select.having is not None:
+        rows = [row for row in rows if value(select.having, row) is True]
+    shown = [{o.name: value(o.expression, row) for o in select.outputs} for row in rows]
+    if select.distinct:
+        shown = [dict(items) for items in dict.fromkeys(tuple(row.items()) for row in shown)]
+    return shown
+
+
+def _groups(select: Select, rows: list[Row]) -> Iterator[Row]:
+    assert select.group_by is not None
+    groups: dict[tuple[Any, ...], list[Row]] = {} if select.group_by else {(): []}
+    for row in rows:
+        groups.setdefault(tuple(value(g.expression, row) for g in select.group_by), []).append(row)
+    for key, members in groups.items():
+        result = dict(zip((g.name for g in select.group_by), key, strict=True))
+        yield result | {a.name: _aggregate(a, members) for a in select.aggregates}
+
+
+def _aggregate(aggregate: Aggregate, rows: list[Row]) -> Any:
+    if aggregate.argument is None:
+        return len(rows)
+    values = [v for row in rows if (v := value(aggregate.argument, row)) is not None]
+    if aggregate.distinct:
+        values = list(dict.fromkeys(values))
+    if aggregate.function == "count":
+        return len(values)
+    if not values:
+        return None
+    if aggregate.function == "sum":
+        return _typed(sum(values), aggregate.type)
+    if aggregate.function == "avg":
+        return _typed(sum(values) / len(values), aggregate.type)
+    return min(values) if aggregate.function == "min" else max(values)
+
+
+def _conjunction(conjunction: Conjunction, sources: Tables) -> Iterator[Row]:
+    assert {v.name for v in conjunction.variables} == _variables(conjunction)
+    for row in _joined(conjunction.atoms, sources, {}):
+        if not all(_holds(c, row, sources) for c in conjunction.conditions):
+            continue
+        for variable in conjunction.variables:
+            if variable.name in row and not variable.nullable:
+                assert row[variable.name] is not None, f"{variable.name} is said to be never NULL"
+        if all(value(r, row) is True for r in conjunction.residual):
+            yield {c.name: value(c.expression, row) for c in conjunction.columns}
+
+
+def _variables(conjunction: Conjunction) -> set[str]:
+    found = {v for a in conjunction.atoms for v in a.variables}
+    waiting = list(conjunction.conditions)
+    while waiting:
+        condition = waiting.pop()
+        found |= {v for a in condition.atoms for v in a.variables}
+        waiting += condition.conditions
+    return found
+
+
+def _holds(condition: Condition, row: Row, sources: Tables) -> bool:
+    found = any(
+        all(_holds(c, inner, sources) for c in condition.conditions)
+        for inner in _joined(condition.atoms, sources, row)
+    )
+    return found != condition.negated
+
+
+def _joined(atoms: Sequence[Atom], sources: Tables, outer: Row) -> Iterator[Row]:
+    """Rows over the atoms' variables that agree with `outer`. NULL equals NULL here, as in the kernel."""
+    if not atoms:
+        yield dict(outer)
+        return
+    for bound in _atom_rows(atoms[0], sources):
+        if all(name not in outer or outer[name] == v for name, v in bound.items()):
+            yield from _joined(atoms[1:], sources, {**outer, **bound})
+
+
+def _atom_rows(atom: Atom, sources: Tables) -> Iterator[Row]:
+    for row in sources[atom.source]:
+        if atom.filter is not None and value(atom.filter, row) is not True:
+            continue
+        bound: Row = {}
+        for binding in atom.bindings:
+            computed = value(binding.expression, row)
+            if bound.setdefault(binding.variable, computed) != computed:
+                break
+        else:
+            if all(bound[v] is not None for v in atom.not_null):
+                yield bound
+
+
+def value(expression: Expression, row: Row) -> Any:
+    """The value of an expression in a row; NULL is None."""
+    if isinstance(expression, Column):
+        return row[expression.name]
+    if isinstance(expression, Literal):
+        return _literal(expression)
+    return _call(expression, row)
+
+
+def _literal(literal: Literal) -> Any:
+    content = literal.value
+    if content is None:
+        return None
+    if literal.type == "date":
+        return datetime.date(1970, 1, 1) + datetime.timedelta(days=int(content))
+    if literal.type.startswith("timestamp"):
+        return datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=int(content))
+    return Decimal(str(content)) if literal.type.startswith("decimal") else content
+
+
+def _call(call: Call, row: Row) -> Any:
+    function, arguments = call.function, call.arguments
+    _check_types(call)
+    if function == "and":
+        values = [value(a, row) for a in arguments]
+        return False if False in values else None if None in values else True
+    if function == "or":
+        values = [value(a, row) for a in arguments]
+        return True if True in values else None if None in values else False
+    if function == "case":
+        for when, then in zip(arguments[:-1:2], arguments[1:-1:2], strict=True):
+            if value(when, row) is True:
+                return value(then, row)
+        return value(arguments[-1], row)
+    values = [value(a, row) for a in arguments]
+    if function == "is_null":
+        return values[0] is None
+    if function == "is_not_distinct":
+        return values[0] == values[1]
+    if function == "coalesce":
+        return next((v for v in values if v is not None), None)
+    if function in ("greatest", "least"):
+        present = [v for v in values if v is not None]
+        return (max if function == "greatest" else min)(present) if present else None
+    if function == "in":
+        if values[0] is None:
+            return None
+        return True if values[0] in values[1:] else None if None in values[1:] else False
+    if None in values:
+        return None
+    return _STRICT[function](call, *values)
+
+
+def _check_types(call: Call) -> None:
+    """The contract: comparisons and arithmetic have arguments of one type."""
+    uniform = ("add", "subtract", "multiply", "divide", "modulo", "eq", "ne", "lt", "le", "gt", "ge")
+    if call.function in uniform:
+        assert len({a.type for a in call.arguments}) == 1, call
+    if call.function in ("coalesce", "greatest", "least"):
+        assert {a.type for a in call.arguments} == {call.type}, call
+    if call.function == "case":
+        assert {a.type for a in (*call.arguments[1::2], call.arguments[-1])} == {call.type}, call
+
+
+def _typed(result: Any, type_: str) -> Any:
+    if type_.startswith("decimal"):
+        scale = int(type_.split(",")[1].rstrip(")"))
+        return Decimal(str(result)).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
+    if type_.startswith("float"):
+        return float(result)
+    return result
+
+
+def _cast(call: Call, source: Any) -> Any:
+    target = call.type
+    if target == "string":
+        return str(source).lower() if isinstance(source, bool) else str(source)
+    if target.startswith("int"):
+        return int(source)
+    if target == "boolean":
+        return source.lower() == "true" if isinstance(source, str) else bool(source)
+    if target == "date":
+        if isinstance(source, str):
+            return datetime.date.fromisoformat(source)
+        return source.date() if isinstance(source, datetime.datetime) else source
+    if target.startswith("timestamp"):
+        if isinstance(source, str):
+            return datetime.datetime.fromisoformat(source)
+        return datetime.datetime(source.year, source.month, source.day) if type(source) is datetime.date else source
+    return _typed(Decimal(str(source)), target)
+
+
+def _like(call: Call, text: str, pattern: str) -> bool:
+    parts = ["." if c == "_" else ".*" if c == "%" else re.escape(c) for c in pattern]
+    return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+
+
+def _divide(call: Call, a: Any, b: Any) -> Any:
+    return _typed(a / b, call.type) if b else None
+
+
+def _modulo(call: Call, a: Any, b: Any) -> Any:
+    return _typed(a - b * int(a / b), call.type) if b else None
+
+
+_STRICT: dict[str, Callable[..., Any]] = {
+    "add": lambda call, a, b: _typed(a + b, call.type),
+    "subtract": lambda call, a, b: _typed(a - b, call.type),
+    "multiply": lambda call, a, b: _typed(a * b, call.type),
+    "divide": _divide,
+    "modulo": _modulo,
+    "negate": lambda call, a: -a,
+    "abs": lambda call, a: abs(a),
+    "eq": lambda call, a, b: a == b,
+    "ne": lambda call, a, b: a != b,
+    "lt": lambda call, a, b: a < b,
+    "le": lambda call, a, b: a <= b,
+    "gt": lambda call, a, b: a > b,
+    "ge": lambda call, a, b: a >= b,
+    "not": lambda call, a: not a,
+    "cast": _cast,
+    "like": _like,
+    "upper": lambda call, a: a.upper(),
+    "lower": lambda call, a: a.lower(),
+    "trim": lambda call, a: a.strip(" "),
+    "length": lambda call, a: len(a),
+    "concat": lambda call, *parts: "".join(parts),
+    "substring": lambda call, text, start, length: text[start - 1 : start - 1 + length],
+    "year": lambda call, a: a.year,
+    "month": lambda call, a: a.month,
+    "day": lambda call, a: a.day,
+}
