@@ -163,7 +163,9 @@ def _summed(
         always,
     )
     context.add(stage)
-    context.note("partial sums", stage.id, "one addition for each changed row of the tree", "groups are kept")
+    context.note(
+        "partial sums", stage.id, "one addition for each changed row of the tree", "linear space: groups are kept"
+    )
     columns = group_columns + tuple(Variable(c.name, c.type, always) for c in summed_columns)
     by_name: dict[str, Expression] = {
         group.name: Column(column.name, column.type)
@@ -242,7 +244,7 @@ def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expre
         ", ".join(sorted({_label(a) for a in select.aggregates})),
         stage.id,
         "O(log N) for each changed row (an ordered multiset per group)" if ordered else "O(1) for each changed row",
-        "linear space in the groups: their values are kept too",
+        "linear space: the values of each group are kept",
     )
     columns = group_columns + tuple(
         Variable(a.name, a.type, a.function not in ("count", "count_distinct")) for a in aggregates

@@ -143,7 +143,9 @@ def _why_not(height: int, draft: Draft, *, thanks_to_keys: bool) -> tuple[str, .
             f"not free-connex{by_itself}: no atom holds all output variables of a group of atoms that are joined "
             f"through variables that are not output; {', '.join(draft.added)} had to join the output"
         )
-    if height > 1:
+    if height > 1 and draft.trees is not None and draft.trees.best[0].height == 1:
+        reasons.append(f"EXISTS or NOT EXISTS hangs below a relation, which makes the height {height}")
+    elif height > 1:
         reasons.append(f"no tree of height 1 exists (not q-hierarchical); the best has height {height}")
     return tuple(reasons)
 

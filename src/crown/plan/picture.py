@@ -218,7 +218,7 @@ def _draw(boxes: list[_Box], downwards: bool) -> list[str]:
 
 def _plate_text(node: NodeFacts) -> str:
     word = {"join": "", "exists": "exists ", "anti": "not exists "}[node.edge]
-    return word + (", ".join(node.key) or "cross")
+    return (word + ", ".join(node.key)).strip() or "cross"
 
 
 def _plate_width(node: NodeFacts) -> float:
@@ -282,7 +282,7 @@ def _legend(shown: list[NodeFacts]) -> tuple[str, float, float]:
         node = NodeFacts("", kind, "", (), frozenset(), (), "join", connex, None, "", "")  # type: ignore[arg-type]
         return _shape(node, 0, 0, 30, 18)
 
-    if ("relation", True) in present:
+    if any(node.connex for node in shown):
         items.append((swatch("relation", True), "carries output (connex)"))
     if ("relation", False) in present:
         items.append((swatch("relation", False), "only decides existence"))

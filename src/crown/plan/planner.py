@@ -57,7 +57,10 @@ def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context)
             stage = TopStage(context.new_id("top"), rows.stage, _order(body.order, rows), body.limit, body.offset)
             context.add(stage)
             context.note(
-                "ORDER BY ... LIMIT", stage.id, "O(log N) for each changed row", "the input's rows are kept in order"
+                "ORDER BY ... LIMIT",
+                stage.id,
+                "O(log N) for each changed row",
+                "linear space: the input's rows are kept in order",
             )
             return replace(rows, stage=stage.id, lookup=False)
 

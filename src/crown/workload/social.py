@@ -20,7 +20,7 @@ SOCIAL_SCHEMA = """\
 CREATE TABLE person (id BIGINT NOT NULL PRIMARY KEY, first_name STRING, last_name STRING, created BIGINT NOT NULL);
 CREATE TABLE knows (p1 BIGINT NOT NULL, p2 BIGINT NOT NULL, created BIGINT NOT NULL, PRIMARY KEY (p1, p2));
 CREATE TABLE message (
-  id BIGINT NOT NULL PRIMARY KEY, creator BIGINT NOT NULL, reply_of BIGINT, length INT, created BIGINT NOT NULL);
+  id BIGINT NOT NULL PRIMARY KEY, creator BIGINT NOT NULL, reply_of BIGINT, length BIGINT, created BIGINT NOT NULL);
 CREATE TABLE message_tag (
   message BIGINT NOT NULL, tag BIGINT NOT NULL, created BIGINT NOT NULL, PRIMARY KEY (message, tag));
 CREATE TABLE tag (id BIGINT NOT NULL PRIMARY KEY, name STRING NOT NULL);
@@ -113,7 +113,7 @@ def _messages(generator: np.random.Generator, joined: npt.NDArray[np.int64], cou
             "id": position,
             "creator": creator,
             "reply_of": pa.array(np.maximum(reply, 0), mask=~is_reply),
-            "length": pa.array((generator.pareto(1.5, count) * 60 + 1).clip(1, 2000).astype(np.int32)),
+            "length": pa.array((generator.pareto(1.5, count) * 60 + 1).clip(1, 2000).astype(np.int64)),
             "created": created,
         }
     )
