@@ -1,7 +1,7 @@
 """Plans give the right answers: random queries over small tables with NULLs and duplicates, DuckDB as judge.
 
-The plan is evaluated by `tests.support.interpreter`, from the meaning of its stages, so that the planner is tested without the
-kernel and without the SQL layer.
+The plan, alone and over several cells, is evaluated by `tests.support.interpreter` from the meaning of its stages, so
+that the planner is tested without the kernel and without the SQL layer.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import pytest
 
 from crown.errors import PlanError
 from crown.expression import Call, Column, Expression
-from crown.plan import from_json, plan_with_report, to_json
+from crown.plan import distribute, from_json, plan_with_report, to_json
 from crown.sql.query import Aggregate, Condition, Query, Select
 from tests.support.build import atoms, query, variable
 from tests.support.datalog_sql import to_sql
-from tests.support.interpreter import run
+from tests.support.interpreter import run, run_cells
 from tests.support.render import render_plan
 
 TABLES = {"R": 2, "S": 2, "T": 3, "U": 1}
@@ -147,6 +147,9 @@ def test_random_queries(rng: random.Random, part: int) -> None:
             tables = random_tables(rng, built)
             expected, got = rounded(answer(judge, built, tables)), rounded(run(plan, tables))
             assert got == expected, f"{to_sql(built)}\n{render_plan(plan)}\n{tables}"
+            spread = distribute(plan, rng.choice([2, 3, 4, 6, 8]))
+            got = rounded(run_cells(spread.cell, spread.merge, tables))
+            assert got == expected, f"{to_sql(built)}\n{spread}\n{tables}"
             told += bool(expected)
     assert told > ROUNDS // 2, "too many empty answers tell nothing"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cmp_to_key
 from itertools import product
 from typing import Any
@@ -311,3 +311,51 @@ def _compare_values(one: Any, other: Any, descending: bool, nulls_first: bool) -
         return 0 if one is other else (-1 if (one is None) == nulls_first else 1)
     result = (one > other) - (one < other)
     return -result if descending else result
+
+
+def run_cells(cell: Plan, merge: Plan | None, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> Counter[Row]:
+    """The result of a distributed plan: each atom's rows go to their cells, every cell runs, the merge plan adds up."""
+    routing = cell.routing
+    assert routing is not None
+    outputs: Counter[Row] = Counter()
+    for place in product(*(range(share) for share in routing.shares)):
+        known = {
+            table.name: Relation(
+                tuple(c.name for c in table.columns),
+                Counter(tuple(r[c.name] for c in table.columns) for r in tables[table.name]),
+            )
+            for table in cell.tables
+        }
+        for stage in cell.stages:
+            if isinstance(stage, TreeStage | BagStage):
+                stage = _routed(stage, cell, known, place)
+            known[stage.id] = _stage(stage, known)
+        outputs += known[cell.stages[-1].id].rows
+    if merge is None:
+        return outputs
+    (table,) = merge.tables
+    names = [column.name for column in table.columns]
+    return run(merge, {table.name: [dict(zip(names, row, strict=True)) for row in outputs.elements()]})
+
+
+def _routed(
+    stage: TreeStage | BagStage, cell: Plan, known: dict[str, Relation], place: tuple[int, ...]
+) -> TreeStage | BagStage:
+    """The stage over the rows that this cell gets: each atom over a table reads its own copy."""
+    assert cell.routing is not None
+    atoms = list(stage.atoms)
+    for route in cell.routing.routes:
+        if route.stage != stage.id:
+            continue
+        atom = atoms[route.atom]
+        source = known[atom.source]
+        mine: Counter[Row] = Counter()
+        for row, weight in source.as_dicts():
+            hashed = [None if c is None else hash((evaluate(c, row), "salt")) for c in route.coordinates]
+            spots = zip(hashed, cell.routing.shares, place, strict=True)
+            if all(value is None or value % share == spot for value, share, spot in spots):
+                mine[tuple(row.values())] += weight
+        copy = f"{stage.id}/{route.atom}"
+        known[copy] = Relation(source.columns, mine)
+        atoms[route.atom] = replace(atom, source=copy)
+    return replace(stage, atoms=tuple(atoms))

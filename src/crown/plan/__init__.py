@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from crown.plan.distribute import Distributed, distribute
 from crown.plan.explain import Explanation, explain
 from crown.plan.model import Plan
 from crown.plan.report import Report
@@ -17,7 +18,7 @@ from crown.plan.serial import from_json, to_json
 if TYPE_CHECKING:
     from crown.sql.query import Query
 
-__all__ = ["Explanation", "explain", "from_json", "plan", "plan_with_report", "to_json"]
+__all__ = ["Distributed", "Explanation", "distribute", "explain", "from_json", "plan", "plan_with_report", "to_json"]
 
 # `crown.sql.query` is written in terms of `crown.plan.model`, so the planner, which reads queries, can't be
 # imported while this package is.

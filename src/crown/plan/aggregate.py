@@ -27,7 +27,7 @@ from crown.plan.draft import RingTerm
 from crown.plan.factors import count_term, sum_terms
 from crown.plan.model import AggregateColumn, AggregateStage, Variable
 from crown.plan.rows import own_columns, project, union_all, unique
-from crown.plan.scalar import FLOATS, INTEGERS, cast, decimal_scale, null_if, substitute, variables_of
+from crown.plan.scalar import INTEGERS, cast, decimal_scale, null_if, substitute, variables_of, zero
 from crown.plan.select import branch_outputs, plan_rows
 from crown.sql.query import Aggregate, Conjunction, Named, Select
 
@@ -175,16 +175,12 @@ def _summed(
     def total(kind: str, name: str) -> Expression:
         column = columns[rows.names.index(f"{kind}({name})", len(group_columns))]
         read = Column(column.name, column.type)
-        return Call("coalesce", (read, _zero(column.type)), column.type) if always else read
+        return Call("coalesce", (read, zero(column.type)), column.type) if always else read
 
     counts = {name: total("count", name) for name in rings[0].counts}
     sums = {name: total("sum", name) for name in rings[0].sums}
     named = Rows(stage.id, columns, tuple(c.name for c in columns), distinct=True, lookup=True, key=tuple(stage.group))
     return named, by_name, counts, sums
-
-
-def _zero(type_: str) -> Literal:
-    return Literal(0, type_) if type_ in INTEGERS else Literal(0.0, type_) if type_ in FLOATS else Literal("0", type_)
 
 
 def _final(

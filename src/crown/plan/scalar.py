@@ -84,3 +84,7 @@ def all_of(conditions: Iterable[Expression]) -> Expression | None:
 def variables_of(expressions: Iterable[Expression]) -> tuple[str, ...]:
     """The columns that the expressions read, each once, in order."""
     return tuple(dict.fromkeys(name for expression in expressions for name in columns_of(expression)))
+
+
+def zero(type_: str) -> Literal:
+    return Literal(0, type_) if type_ in INTEGERS else Literal(0.0, type_) if type_ in FLOATS else Literal("0", type_)
