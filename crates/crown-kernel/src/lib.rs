@@ -2,6 +2,7 @@
 
 pub mod arrow_in;
 pub mod arrow_out;
+pub mod bag;
 pub mod binding;
 pub mod chunk;
 pub mod error;

@@ -435,9 +435,9 @@ fn oracle_set_operations() {
             }
             assert_eq!(total, expected, "{operator} all={all} step {step}");
             let mut all_rows = Shown::new();
-            for side in 0..2 {
+            for (side, input) in inputs.iter().enumerate() {
                 let (mut rows, mut out) = (Chunk::new(4), Chunk::new(4));
-                inputs[side].read(0, usize::MAX, &mut rows);
+                input.read(0, usize::MAX, &mut rows);
                 operation.read(side, &rows, lookups, &mut out);
                 accumulate(&mut all_rows, shown(&out, &columns, &interner));
             }
@@ -521,7 +521,7 @@ fn memory_follows_the_live_rows() {
         let mut window: Vec<Vec<Word>> = Vec::new();
         let mut after = Vec::new();
         let width = stage.shape().len();
-        let mut feed = |stage: &mut dyn Kept, rows: &[Vec<Word>], weight: i64, interner: &mut Interner| {
+        let feed = |stage: &mut dyn Kept, rows: &[Vec<Word>], weight: i64, interner: &mut Interner| {
             let mut chunk = Chunk::new(4);
             rows.iter().for_each(|row| chunk.push(row, 0, weight));
             stage.feed(&chunk, interner, &mut Chunk::new(width)).unwrap();

@@ -1,0 +1,284 @@
+//! A bag of a cyclic query: the join of its atoms, by worst-case-optimal delta joins.
+//!
+//! The law: a join is linear in each atom, so a change of one atom's row changes the result by the join of that row with
+//! the other atoms as they are, times the change. Several atoms over one table are changed one after the other.
+//!
+//! No pairwise join is ever materialised: state is the atoms' rows and indexes on them. A change binds its variables,
+//! and then variables are bound one by one, each by running through the *smallest* of the lists that restrict it and
+//! probing the others (see `program`).
+
+mod program;
+pub(crate) mod relation;
+
+#[cfg(test)]
+mod tests;
+
+use crate::chunk::{Chunk, Nulls, Word};
+use crate::error::{KernelError, Result};
+use crate::interner::Interner;
+use crate::plan;
+use crate::types::DataType;
+use program::{Compiler, Program, Projection, Shape, Source, Step};
+use relation::Relation;
+
+pub struct Bag {
+    columns: Vec<(String, DataType)>,
+    outputs: Vec<usize>,
+    shape: Shape,
+    relations: Vec<Relation>,
+    projections: Vec<Projection>,
+    programs: Vec<Program>,
+    /// Per atom: the columns that other atoms share, in which NULL must not come.
+    join_columns: Vec<Nulls>,
+    values: Vec<Word>,
+    work: u64,
+}
+
+/// Figures of a bag's state; `work` counts candidates visited and rows probed since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BagStats {
+    pub rows: usize,
+    pub keys: usize,
+    pub bytes: usize,
+    pub work: u64,
+}
+
+impl Bag {
+    pub fn new(stage: &plan::BagStage) -> Result<Bag> {
+        let shape = Shape::new(stage)?;
+        let mut outputs = Vec::new();
+        for name in &stage.outputs {
+            let variable = shape.names.iter().position(|other| other == name).ok_or_else(|| {
+                KernelError::plan("CROWN-PLAN-BAG", format!("bag '{}' has no variable '{name}' to show", stage.id))
+            })?;
+            outputs.push(variable);
+        }
+        let columns = outputs.iter().map(|variable| (shape.names[*variable].clone(), shape.types[*variable]));
+        let mut compiler = Compiler::new(&shape);
+        let programs = (0..shape.atoms.len()).map(|atom| compiler.program(atom)).collect();
+        let Compiler { relations, projections, .. } = compiler;
+        let join_columns = shape.atoms.iter().map(|atom| {
+            let bit = |(column, variable): (usize, &usize)| Nulls::from(shape.joins[*variable]) << column;
+            atom.iter().enumerate().map(bit).fold(0, |mask, bit| mask | bit)
+        });
+        Ok(Bag {
+            columns: columns.collect(),
+            outputs,
+            join_columns: join_columns.collect(),
+            values: vec![0; shape.names.len()],
+            shape,
+            relations,
+            projections,
+            programs,
+            work: 0,
+        })
+    }
+
+    pub fn columns(&self) -> &[(String, DataType)] {
+        &self.columns
+    }
+
+    /// How often an atom has a row (over its variables, in the order of its bindings).
+    pub fn atom_multiplicity(&self, atom: usize, words: &[Word], nulls: Nulls) -> i64 {
+        self.relations[atom].count(words, nulls)
+    }
+
+    /// Changes an atom's row and appends what this changes in the bag: rows over the outputs with signed multiplicity.
+    /// Where outputs leave variables out, a row may come several times. On an error nothing has changed.
+    pub fn apply(
+        &mut self,
+        atom: usize,
+        words: &[Word],
+        nulls: Nulls,
+        weight: i64,
+        interner: &mut Interner,
+        out: &mut Chunk,
+    ) -> Result<()> {
+        if weight == 0 {
+            return Ok(());
+        }
+        if nulls & self.join_columns[atom] != 0 {
+            let message = format!("atom {atom} of a bag got a NULL in a join variable; the plan must exclude it");
+            return Err(KernelError::plan("CROWN-PLAN-BAG", message));
+        }
+        if weight < 0 && self.relations[atom].count(words, nulls) + weight < 0 {
+            return Err(KernelError::invalid("CROWN-ABSENT-ROW", "a row is deleted more often than it is there"));
+        }
+        self.join(atom, words, nulls, weight, out);
+        self.relations[atom].add(words, nulls, weight, interner);
+        for relation in self.shape.atoms.len()..self.relations.len() {
+            let projection = &self.projections[relation];
+            if projection.atom == atom {
+                self.values.clear();
+                self.values.extend(projection.columns.iter().map(|column| words[*column]));
+                self.relations[relation].add(&self.values, 0, weight, interner);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the join of one row of an atom with all other atoms.
+    fn join(&mut self, atom: usize, words: &[Word], nulls: Nulls, weight: i64, out: &mut Chunk) {
+        let mut values = std::mem::take(&mut self.values);
+        values.clear();
+        values.resize(self.shape.names.len(), 0);
+        let mut value_nulls = 0;
+        for (column, variable) in self.shape.atoms[atom].iter().enumerate() {
+            values[*variable] = words[column];
+            value_nulls |= (nulls >> column & 1) << variable;
+        }
+        let program = &self.programs[atom];
+        let mut run = Run {
+            relations: &self.relations,
+            outputs: &self.outputs,
+            steps: &program.steps,
+            values,
+            nulls: value_nulls,
+            row: Vec::new(),
+            work: 0,
+            out,
+        };
+        let mut product = weight;
+        for (relation, row) in &program.covered {
+            product *= run.probe(*relation, row);
+        }
+        if product != 0 {
+            run.step(0, product);
+        }
+        let Run { values, work, .. } = run;
+        self.values = values;
+        self.work += work;
+    }
+
+    /// Appends the join of the rows `start..start + limit` of the first atom with all others, and gives the next
+    /// start: from 0 to `atom_len(0)` this is the whole bag.
+    pub fn read(&mut self, start: usize, limit: usize, out: &mut Chunk) -> usize {
+        let end = self.atom_len(0).min(start.saturating_add(limit));
+        let mut words = Vec::new();
+        for position in start..end {
+            let (row, nulls) = self.relations[0].row(position);
+            words.clear();
+            words.extend_from_slice(row);
+            self.join(0, &words, nulls, self.relations[0].count_at(position), out);
+        }
+        end
+    }
+
+    /// Distinct rows of an atom.
+    pub fn atom_len(&self, atom: usize) -> usize {
+        self.relations[atom].len()
+    }
+
+    /// The distinct rows of an atom with their multiplicities.
+    pub fn atom_rows(&self, atom: usize) -> impl Iterator<Item = (&[Word], Nulls, i64)> {
+        let relation = &self.relations[atom];
+        (0..relation.len()).map(|position| {
+            let (words, nulls) = relation.row(position);
+            (words, nulls, relation.count_at(position))
+        })
+    }
+
+    pub fn stats(&self) -> BagStats {
+        BagStats {
+            rows: self.relations.iter().map(Relation::len).sum(),
+            keys: self.relations.iter().map(Relation::keys).sum(),
+            bytes: self.relations.iter().map(Relation::bytes).sum(),
+            work: self.work,
+        }
+    }
+}
+
+/// One delta join under way.
+struct Run<'a> {
+    relations: &'a [Relation],
+    outputs: &'a [usize],
+    steps: &'a [Step],
+    values: Vec<Word>,
+    nulls: Nulls,
+    row: Vec<Word>,
+    work: u64,
+    out: &'a mut Chunk,
+}
+
+impl<'a> Run<'a> {
+    fn step(&mut self, number: usize, weight: i64) {
+        match self.steps.get(number) {
+            None => self.emit(weight),
+            Some(Step::Extend { variable, sources }) => self.extend(number, *variable, sources, weight),
+            Some(Step::Expand { source }) => self.expand(number, source, weight),
+        }
+    }
+
+    fn extend(&mut self, number: usize, variable: usize, sources: &'a [Source], weight: i64) {
+        let mut smallest: (usize, &[_]) = (0, &[]);
+        for (position, source) in sources.iter().enumerate() {
+            let list = self.candidates(source);
+            if list.is_empty() {
+                return;
+            }
+            if position == 0 || list.len() < smallest.1.len() {
+                smallest = (position, list);
+            }
+        }
+        let (chosen, list) = smallest;
+        let (relation, whole) = (&self.relations[sources[chosen].relation], sources[chosen].whole);
+        self.work += list.len() as u64;
+        'candidates: for candidate in list {
+            self.values[variable] = candidate.word;
+            let mut product = if whole { weight * relation.count_at(candidate.row as usize) } else { weight };
+            for (position, source) in sources.iter().enumerate() {
+                if position == chosen {
+                    continue;
+                }
+                let count = self.probe(source.relation, &source.row);
+                if count == 0 {
+                    continue 'candidates;
+                }
+                if source.whole {
+                    product *= count;
+                }
+            }
+            self.step(number + 1, product);
+        }
+    }
+
+    fn expand(&mut self, number: usize, source: &'a Source, weight: i64) {
+        let relation = &self.relations[source.relation];
+        let before = self.nulls;
+        for candidate in self.candidates(source) {
+            self.work += 1;
+            let (words, nulls) = relation.row(candidate.row as usize);
+            self.nulls = before;
+            for (column, variable) in source.row.iter().enumerate() {
+                self.values[*variable] = words[column];
+                self.nulls |= (nulls >> column & 1) << variable;
+            }
+            self.step(number + 1, weight * relation.count_at(candidate.row as usize));
+        }
+        self.nulls = before;
+    }
+
+    fn candidates(&mut self, source: &Source) -> &'a [relation::Candidate] {
+        self.row.clear();
+        self.row.extend(source.key.iter().map(|variable| self.values[*variable]));
+        self.relations[source.relation].candidates(source.index, &self.row)
+    }
+
+    fn probe(&mut self, relation: usize, row: &[usize]) -> i64 {
+        self.work += 1;
+        self.row.clear();
+        self.row.extend(row.iter().map(|variable| self.values[*variable]));
+        self.relations[relation].count(&self.row, 0)
+    }
+
+    fn emit(&mut self, weight: i64) {
+        self.row.clear();
+        self.row.extend(self.outputs.iter().map(|variable| self.values[*variable]));
+        let bit = |(column, variable): (usize, &usize)| (self.nulls >> variable & 1) << column;
+        let nulls = match self.nulls {
+            0 => 0,
+            _ => self.outputs.iter().enumerate().map(bit).fold(0, |mask, bit| mask | bit),
+        };
+        self.out.push(&self.row, nulls, weight);
+    }
+}
