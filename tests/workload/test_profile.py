@@ -122,6 +122,16 @@ def test_all_change_types_and_rows_from_before() -> None:
     assert profile({"r": log.slice(0, 1)}).kind == "static"
 
 
+def test_columns_of_a_change_feed_are_not_the_row() -> None:
+    log = changes([("insert", 1, 7), ("delete", 2, 7)], ["_change_type", "_commit_version", "a"])
+    assert profile({"r": log}).tables[0].tuples == 1
+
+
+def test_a_column_may_be_null_throughout() -> None:
+    log = pa.table({"_table": ["graph"] * 2, "src": pa.nulls(2, pa.int64()), "dst": [1, 2]})
+    assert profile(log, three_hop(("graph", "graph", "graph"))).updates == 2
+
+
 @pytest.mark.parametrize(
     "log, message",
     [

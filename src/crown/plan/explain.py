@@ -7,10 +7,20 @@ import json
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from crown.plan import serial
-from crown.plan.facts import PROFILE_TEXT, NodeFacts, added_text, class_text, node_facts, stage_text, tree_text
+from crown.plan.facts import (
+    PROFILE_TEXT,
+    NodeFacts,
+    added_text,
+    class_text,
+    load_text,
+    node_facts,
+    stage_text,
+    tree_text,
+)
 from crown.plan.model import Plan, TreeStage
 from crown.plan.page import page_html
 from crown.plan.picture import plan_svg
@@ -52,8 +62,8 @@ class Explanation:
         return json.dumps(data, indent=2, ensure_ascii=False)
 
     def _repr_html_(self) -> str:
-        """Shown by notebooks."""
-        return self.html()
+        """Shown by notebooks; without the page's styles, which would reach beyond it."""
+        return f"{self.svg()}<pre>{escape(str(self))}</pre>"
 
     def _stage(self, conjunction: ConjunctionReport) -> TreeStage:
         return next(s for s in self.plan.stages if isinstance(s, TreeStage) and s.id == conjunction.stage)
@@ -91,8 +101,13 @@ def _cells(distribution: Distribution) -> str:
     if distribution.cells > 1:
         shares = " x ".join(f"{d}: {s}" for d, s in zip(distribution.dimensions, distribution.shares, strict=True))
         lines += _entry("cells", [f"{distribution.cells} = {shares}" if shares else str(distribution.cells)])
-        loads = [f"{a.atom}: {_copies(a.copies)}, a cell holds {a.fraction:.0%}" for a in distribution.loads]
-        lines += _entry("rows go to", loads)
+        lines += _entry(
+            "rows go to",
+            [
+                f"{load_text(a, distribution)}: {_copies(a.copies)}, a cell holds {a.fraction:.0%}"
+                for a in distribution.loads
+            ],
+        )
     disjoint = "disjoint" if distribution.disjoint else "not disjoint"
     lines += _entry("outputs", [f"{disjoint}: {distribution.why}"])
     lines += _entry("merged by", [", ".join(distribution.merge)] if distribution.merge else [])

@@ -21,7 +21,7 @@ from crown.plan.model import (
     TopStage,
     TreeStage,
 )
-from crown.plan.report import ConjunctionReport
+from crown.plan.report import AtomLoad, ConjunctionReport, Distribution
 
 PROFILE_TEXT = {
     "static": "static tables",
@@ -138,6 +138,12 @@ def class_text(conjunction: ConjunctionReport) -> str:
 def added_text(variable: str, determined_by: str) -> str:
     why = f"determined by {determined_by}, so the result stays linear" if determined_by else "nothing determines it"
     return f"{variable} ({why})"
+
+
+def load_text(load: AtomLoad, distribution: Distribution) -> str:
+    """The atom of a load, with its stage where there are several."""
+    several = len({other.stage for other in distribution.loads}) > 1
+    return f"{load.stage} {load.atom}" if several else load.atom
 
 
 def stage_text(stage: Stage) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from crown.plan.facts import PROFILE_TEXT, added_text, class_text, stage_text, tree_text
+from crown.plan.facts import PROFILE_TEXT, added_text, class_text, load_text, stage_text, tree_text
 from crown.plan.model import Plan
 from crown.plan.picture import plan_svg
 from crown.plan.report import ConjunctionReport, Distribution, Report
@@ -161,7 +161,10 @@ def _cells(distribution: Distribution) -> str:
     if distribution.cells == 1:
         return text
     shares = " x ".join(f"{d}: {s}" for d, s in zip(distribution.dimensions, distribution.shares, strict=True))
-    rows = [[f"<code>{escape(a.atom)}</code>", str(a.copies), f"{a.fraction:.0%}"] for a in distribution.loads]
+    rows = [
+        [f"<code>{escape(load_text(a, distribution))}</code>", str(a.copies), f"{a.fraction:.0%}"]
+        for a in distribution.loads
+    ]
     summary = f"<p><strong>{distribution.cells}</strong> cells = {escape(shares)}</p>"
     return summary + text + _table(["rows of", "go to cells", "share in one cell"], rows)
 

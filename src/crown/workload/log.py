@@ -31,7 +31,8 @@ from crown.workload.lifespan import BEFORE, Moments
 LogSource: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Any
 
 _SIGN = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
-_OWN_COLUMNS = ("_table", "_change_type", "_sequence", "_multiplicity")
+# Not part of the row; the last two are those of a Delta change feed.
+_APART = frozenset({"_table", "_change_type", "_sequence", "_multiplicity", "_commit_version", "_commit_timestamp"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +64,7 @@ def read_log(source: LogSource) -> dict[str, TableLog]:
     logs = {}
     for name in pc.unique(names).drop_null().to_pylist():
         mask = pc.equal(names, name)
-        rows = table.filter(mask)
-        own = [c for c in rows.column_names if c not in _OWN_COLUMNS and rows[c].null_count < rows.num_rows]
-        logs[name] = _table_log(name, rows, own, positions[mask.to_numpy()])
+        logs[name] = _table_log(name, table.filter(mask), positions[mask.to_numpy()])
     return logs
 
 
@@ -85,12 +84,11 @@ def _read_mapping(tables: dict[str, pa.Table]) -> dict[str, TableLog]:
         own_rank = rank[offset : offset + table.num_rows]
         offset += table.num_rows
         arrival = np.argsort(own_rank)
-        own = [c for c in table.column_names if c not in _OWN_COLUMNS]
-        logs[name] = _table_log(name, table.take(pa.array(arrival)), own, own_rank[arrival])
+        logs[name] = _table_log(name, table.take(pa.array(arrival)), own_rank[arrival])
     return logs
 
 
-def _table_log(name: str, rows: pa.Table, own: list[str], position: Moments) -> TableLog:
+def _table_log(name: str, rows: pa.Table, position: Moments) -> TableLog:
     change = np.ones(rows.num_rows, np.int64)
     if "_multiplicity" in rows.column_names:
         change *= rows["_multiplicity"].to_numpy()
@@ -106,7 +104,7 @@ def _table_log(name: str, rows: pa.Table, own: list[str], position: Moments) -> 
         sign = np.array([*_SIGN.values(), 1])[code.fill_null(len(_SIGN)).to_numpy()]
         change *= sign
         moment = np.where(words.is_null().to_numpy(), BEFORE, 2 * position + (sign > 0))
-    return TableLog(rows.select(own), change, moment)
+    return TableLog(rows.select([c for c in rows.column_names if c not in _APART]), change, moment)
 
 
 def _read_path(path: Path) -> Any:

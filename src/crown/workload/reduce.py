@@ -69,9 +69,9 @@ def table_rows(log: TableLog, table: Table) -> TableLog:
     for extra in table.computed:
         sql = sqlglot.transpile(extra.sql, read="spark", write="duckdb")[0]
         computed.append(f"CAST({sql} AS {duckdb_type(extra.type)}) AS {_quoted(extra.name)}")
-    inner = f"SELECT {', '.join(columns) or '1'} FROM log"
-    rows = _run(f"SELECT {', '.join(['*', *computed])} FROM ({inner})", log.rows)
-    result = dataclasses.replace(log, rows=rows)
+    inner = f"SELECT {', '.join(['_row', *columns])} FROM log"
+    rows = _run(f"SELECT {', '.join(['*', *computed])} FROM ({inner}) ORDER BY _row", _numbered(log))
+    result = dataclasses.replace(log, rows=rows.drop_columns(["_row"]))
     return _explicit_upserts(result, table.primary_key) if table.primary_key else result
 
 
@@ -87,9 +87,8 @@ def atom_lifespans(log: TableLog, atom: Atom) -> Lifespans:
             values[binding.variable] = value
     conditions += [f"({values[variable]}) IS NOT NULL" for variable in atom.not_null]
     selected = ", ".join(["_row", *(f"{sql} AS {_quoted(name)}" for name, sql in values.items())])
-    numbered = log.rows.append_column("_row", pa.array(np.arange(len(log))))
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    rows = _run(f"SELECT {selected} FROM log{where} ORDER BY _row", numbered)
+    rows = _run(f"SELECT {selected} FROM log{where} ORDER BY _row", _numbered(log))
     kept = rows["_row"].to_numpy()
     return lifespans(row_codes(rows.drop_columns(["_row"])), log.change[kept], log.moment[kept])
 
@@ -146,6 +145,11 @@ def _literal(value: object, type_: str) -> str:
         escaped = value.replace("'", "''")
         return f"CAST('{escaped}' AS {duckdb_type(type_)})"
     return f"CAST({str(value).lower()} AS {duckdb_type(type_)})"
+
+
+def _numbered(log: TableLog) -> pa.Table:
+    """The rows with their order of arrival, which a query engine need not keep by itself."""
+    return log.rows.append_column("_row", pa.array(np.arange(len(log))))
 
 
 def _quoted(name: str) -> str:
