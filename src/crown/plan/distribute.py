@@ -7,7 +7,7 @@ merge plan reads the cells' output as its only table and goes on under the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
@@ -17,7 +17,7 @@ from crown.errors import PlanError
 from crown.expression import Call, Column, Expression, Literal
 from crown.plan.columns import stage_columns
 from crown.plan.hypercube import Cube, choose_cube
-from crown.plan.locate import joint_stage, located
+from crown.plan.locate import Layout, inputs, joint_stage, lay_out, located
 from crown.plan.model import (
     AggregateColumn,
     AggregateStage,
@@ -61,10 +61,15 @@ def distribute(plan: Plan, cells: int) -> Distributed:
     if cells == 1:
         return Distributed(plan, None)
     cube = choose_cube(plan, cells)
+    tail = _tail(lay_out(plan))
     if cube is None:
-        return Distributed(replace(plan, routing=_all_to_one(plan, cells)), None)
-    routed = replace(plan, routing=_routing(cube, cells))
-    cut = _find_cut(_tail(cube), cube)
+        # Only a row that exists even over nothing is then more than one cell's business.
+        routed = replace(plan, routing=_all_to_one(plan, cells))
+        cut = _find_cut(tail, lambda stage: not getattr(stage, "always", False))
+    else:
+        routed = replace(plan, routing=_routing(cube, cells))
+        places = [located(cube.layout, dimension) for dimension in cube.dimensions]
+        cut = _find_cut(tail, lambda stage: all(place[stage.id] is not None for place in places))
     return Distributed(routed, None) if cut is None else _split(routed, cut)
 
 
@@ -131,16 +136,12 @@ def _all_to_one(plan: Plan, cells: int) -> Routing:
     return Routing(cells, ("one cell",), (cells,), routes)
 
 
-def _tail(cube: Cube) -> list[Stage]:
+def _tail(layout: Layout) -> list[Stage]:
     """The stages from where all result trees have met to the last one, in order."""
-    layout = cube.layout
     first = layout.trees[0].id if len(layout.trees) == 1 else joint_stage(layout)
     wanted = [layout.plan.stages[-1]]
     while wanted[0].id != first:
-        below = wanted[0]
-        assert not isinstance(below, TreeStage | BagStage)
-        sources = below.inputs if hasattr(below, "inputs") else (below.input,)
-        wanted.insert(0, layout.stages[sources[0]])
+        wanted.insert(0, layout.stages[inputs(wanted[0])[0]])
     return wanted
 
 
@@ -155,33 +156,36 @@ class _Cut:
     after: tuple[Stage, ...]
 
 
-def _find_cut(tail: list[Stage], cube: Cube) -> _Cut | None:
+def _find_cut(tail: list[Stage], is_exact: Callable[[Stage], bool]) -> _Cut | None:
     """The first stage that needs rows of several cells; None when the cells' outputs are disjoint."""
-    places = [located(cube.layout, dimension) for dimension in cube.dimensions]
     for position, stage in enumerate(tail):
         after = tuple(tail[position + 1 :])
-        if isinstance(stage, TopStage):
-            prefilter = replace(stage, limit=stage.limit + stage.offset, offset=0)
-            return _Cut(prefilter, (replace(stage, input=_TOGETHER),), after)
-        if all(place[stage.id] is not None for place in places):
+        if is_exact(stage):
             continue
         match stage:
+            case TopStage():
+                prefilter = replace(stage, limit=stage.limit + stage.offset, offset=0)
+                return _Cut(prefilter, (replace(stage, input=_TOGETHER),), after)
             case TreeStage(mode="set") | DistinctStage():
                 return _Cut(stage, (DistinctStage(stage.id, _TOGETHER),), after)
             case TreeStage(mode="ring") if not _only_summed(after):
                 sums = [AggregateColumn(c.name, "sum", Column(c.name, c.type), c.type) for c in stage.ring]
                 counts = frozenset(c.name for c in stage.ring)
-                return _Cut(stage, _folded(stage.id, stage.outputs, sums, stage.always, counts), after)
+                return _Cut(
+                    replace(stage, always=False), _folded(stage.id, stage.outputs, sums, stage.always, counts), after
+                )
             case AggregateStage() if all(a.function in _REPEATABLE for a in stage.aggregates):
                 again = [
                     AggregateColumn(a.name, _REPEATABLE[a.function], Column(a.name, a.type), a.type)
                     for a in stage.aggregates
                 ]
                 counts = frozenset(a.name for a in stage.aggregates if a.function == "count")
-                return _Cut(stage, _folded(stage.id, stage.group, again, stage.always, counts), after)
+                return _Cut(
+                    replace(stage, always=False), _folded(stage.id, stage.group, again, stage.always, counts), after
+                )
             case AggregateStage():
                 return _Cut(tail[position - 1], (), (stage, *after))
-    return None if cube.disjoint else _Cut(tail[-1], (), ())
+    return None if is_exact(tail[-1]) else _Cut(tail[-1], (), ())
 
 
 def _only_summed(after: Sequence[Stage]) -> bool:

@@ -22,13 +22,12 @@ DIMENSIONS = 6
 
 @dataclass(frozen=True)
 class Cube:
-    """The chosen dimensions (each has a share of 2 or more) and what they mean for the result."""
+    """The chosen dimensions, each with a share of 2 or more, and what one cell then gets."""
 
     layout: Layout
     dimensions: tuple[Dimension, ...]
     shares: tuple[int, ...]
     load: float
-    disjoint: bool
 
 
 def choose_cube(plan: Plan, cells: int) -> Cube | None:
@@ -49,14 +48,12 @@ def choose_cube(plan: Plan, cells: int) -> Cube | None:
 def _best(layout: Layout, offered: Sequence[Dimension], cells: int) -> Cube | None:
     sizes = {table.name: table.updates for table in layout.plan.tables}
     useful = sorted(offered, key=lambda dimension: -_size_held(layout, dimension, sizes))[:DIMENSIONS]
-    final = layout.plan.stages[-1].id
     best: Cube | None = None
     for shares in _factorisations(cells, len(useful)):
         chosen = [(d, s) for d, s in zip(useful, shares, strict=True) if s > 1]
         load = _load(layout, chosen, sizes)
         if best is None or load < best.load:
-            disjoint = all(located(layout, dimension)[final] is not None for dimension, _ in chosen)
-            best = Cube(layout, tuple(d for d, _ in chosen), tuple(s for _, s in chosen), load, disjoint)
+            best = Cube(layout, tuple(d for d, _ in chosen), tuple(s for _, s in chosen), load)
     return best
 
 

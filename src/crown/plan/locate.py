@@ -39,11 +39,6 @@ class Layout:
     replicated: frozenset[str]  # stages made in every cell alike
     trees: tuple[TreeStage, ...]  # whose rows make the result
 
-    def held(self, atom: Atom) -> bool:
-        """Whether the atom's rows can be sent to cells by a variable: it reads a table, or a bag over tables."""
-        source = self.stages.get(atom.source)
-        return source is None or isinstance(source, BagStage)
-
 
 def lay_out(plan: Plan) -> Layout:
     stages = {stage.id: stage for stage in plan.stages}
@@ -59,14 +54,14 @@ def lay_out(plan: Plan) -> Layout:
             trees.append(stage)
             result.update(a.source for a in stage.atoms if isinstance(stages.get(a.source), BagStage))
         else:
-            waiting.extend(_inputs(stage))
+            waiting.extend(inputs(stage))
     replicated = frozenset(stages) - result
     order = [stage.id for stage in plan.stages]
     trees.sort(key=lambda tree: order.index(tree.id))
     return Layout(plan, stages, replicated, tuple(trees))
 
 
-def _inputs(stage: Stage) -> tuple[str, ...]:
+def inputs(stage: Stage) -> tuple[str, ...]:
     if isinstance(stage, TreeStage | BagStage):
         return tuple(atom.source for atom in stage.atoms)
     return stage.inputs if isinstance(stage, SetOperationStage) else (stage.input,)
@@ -77,7 +72,7 @@ def feeds_replicated(layout: Layout) -> bool:
     return any(
         source in layout.stages and source not in layout.replicated
         for stage_id in layout.replicated
-        for source in _inputs(layout.stages[stage_id])
+        for source in inputs(layout.stages[stage_id])
     )
 
 
@@ -163,8 +158,16 @@ def is_comparing(stage: Stage) -> bool:
 
 
 def _usable(layout: Layout, tree: TreeStage) -> list[str]:
-    joined = _join_atoms(tree)
-    return list(dict.fromkeys(v for atom in joined if layout.held(atom) for v in atom.variables))
+    """The variables with a value in every result that an atom over a table holds, perhaps inside a bag."""
+    found: dict[str, None] = {}
+    for atom in _join_atoms(tree):
+        source = layout.stages.get(atom.source)
+        if source is None:
+            found.update(dict.fromkeys(atom.variables))
+        elif isinstance(source, BagStage):
+            inside = [inner for inner in source.atoms if inner.source not in layout.stages]
+            found.update(dict.fromkeys(v for inner in inside for v in inner.variables))
+    return list(found)
 
 
 def _join_atoms(tree: TreeStage) -> list[Atom]:
@@ -186,7 +189,7 @@ def joint_stage(layout: Layout) -> str:
         if isinstance(stage, TreeStage | BagStage) or stage.id in layout.replicated:
             reached[stage.id] = {stage.id}
         else:
-            reached[stage.id] = set().union(*(reached[source] for source in _inputs(stage)))
+            reached[stage.id] = set().union(*(reached[source] for source in inputs(stage)))
         if {tree.id for tree in layout.trees} <= reached[stage.id]:
             return stage.id
     return layout.plan.stages[-1].id
