@@ -58,6 +58,8 @@ class Binder:
 
     def bind(self, node: exp.Expr) -> Expression:
         """The typed expression of `node`."""
+        if not isinstance(node, exp.Expr):
+            self.context.fail(None, "SYNTAX", "a function or operator lacks an argument")
         for kind in type(node).__mro__:
             handler = _HANDLERS.get(kind)
             if handler is not None:
@@ -81,7 +83,7 @@ class Binder:
             return Literal(str(node.this), "string")
         found = literals.number(str(node.this))
         if found is None:
-            self.context.fail(node, "LITERAL", f"the number {node.this} is too long", hint="38 digits at most")
+            self.context.fail(node, "LITERAL", f"{node.this} is not a number Crown can hold", hint="38 digits at most")
         return found
 
     def _arithmetic(self, node: exp.Expr) -> Expression:

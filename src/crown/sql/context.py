@@ -26,6 +26,7 @@ class Context:
         self.nested: list[tuple[str, Body]] = []
         self.windows: dict[str, Window] = {}  # by table key, from FROM
         self.positions: dict[Expression, Span] = {}
+        self.column_positions: dict[str, Span] = {}  # where ORDER BY reads a column
         self.opened_views: list[str] = []
         self._sources: dict[str, Source] = {}
         self._nullable: dict[str, bool] = {}
@@ -48,12 +49,14 @@ class Context:
     def text_of_view(self, name: str, sql: str) -> Iterator[None]:
         """While a view is expanded, messages point into its own text."""
         outer, self.sql = self.sql, sql
+        self.column_positions: dict[str, Span] = {}  # where ORDER BY reads a column
         self.opened_views.append(name.lower())
         try:
             yield
         finally:
             self.sql = outer
-            self.opened_views.pop()
+            self.column_positions: dict[str, Span] = {}  # where ORDER BY reads a column
+        self.opened_views.pop()
 
     def mark(self, expression: Expression, node: exp.Expr) -> Expression:
         """Remember where an expression came from, for messages about it after binding."""

@@ -34,7 +34,7 @@ def fail(
     hint: str | None = None,
 ) -> NoReturn:
     """Raise a `SqlError` with a caret under `node`."""
-    position = node if isinstance(node, tuple) else span(node)
+    position = node if isinstance(node, tuple) or node is None else span(node) or (0, 1)
     if position is not None and not 0 <= position[0] <= len(sql):
         position = None
     raise SqlError(message, code=f"CROWN-SQL-{code}", sql=sql, position=position, reason=reason, hint=hint)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
-from crown.expression import Call, Column, Expression
+from crown.expression import Call, Column, Expression, columns_of
 from crown.sql import types
 from crown.sql.aggregates import MARK, Aggregates
 from crown.sql.binder import Binder
 from crown.sql.conditions import bind_where
 from crown.sql.conjunction import Wanted, build_conjunction, cast_value
 from crown.sql.context import Context
+from crown.sql.diagnose import span
 from crown.sql.from_clause import bind_from
 from crown.sql.grouping import Groups, group_nodes
 from crown.sql.levels import never_holds
@@ -95,9 +97,8 @@ def bind_rows(
     outputs = [item.star or binder.bind(item.node) for item in items]
     grouped = group_nodes(context, node, items)
     having = _having(context, node, scope, place, items)
-    order_binder = _OrderBinder(binder)
     order_columns = [OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True)]
-    order = bind_order(context, node, order_columns, order_binder.bind)
+    order = bind_order(context, node, order_columns, partial(_order_expression, binder))
     limit = bind_limit(context, node, bool(order))
     distinct = _is_distinct(context, node)
     if grouped is not None or aggregates.found or having is not None:
@@ -109,15 +110,16 @@ def bind_rows(
     return _plain(context, relation, items, outputs, distinct, order, limit)
 
 
-class _OrderBinder:
-    """ORDER BY expressions that are no output column by name: bound like an output, matched with outputs later."""
-
-    def __init__(self, binder: Binder) -> None:
-        self.binder = binder
-        self.nodes: dict[Expression, exp.Expr] = {}
-
-    def bind(self, node: exp.Expr) -> Expression:
-        return self.binder.bind(node)
+def _order_expression(binder: Binder, node: exp.Expr) -> Expression:
+    """An ORDER BY expression that is no output column by name: bound like an output, matched with outputs later."""
+    expression = binder.bind(node)
+    position = span(node)
+    if position is not None:
+        # The same columns were met before, in SELECT or WHERE; a complaint about the order belongs here.
+        binder.context.positions[expression] = position
+        for name in columns_of(expression):
+            binder.context.column_positions[name] = position
+    return expression
 
 
 def _plain(
@@ -254,7 +256,7 @@ def _over_outputs(
                 return Column(column.name, column.type)
         if isinstance(expression, Column):
             context.fail(
-                context.positions.get(expression),
+                context.column_positions.get(expression.name),
                 "ORDER-NOT-OUTPUT",
                 "ORDER BY needs a column that is not in the output",
                 reason="the order of a maintained result is kept over its own columns",

@@ -1,0 +1,3 @@
+SELECT DISTINCT G2.src AS B, G3.src AS C
+FROM G G1, G G2, G G3
+WHERE G1.dst = G2.src AND G2.dst = G3.src

@@ -1,0 +1,2 @@
+SELECT G1.src, G1.dst FROM G G1
+WHERE NOT EXISTS (SELECT 1 FROM G G2 WHERE G2.src = G1.dst AND G2.dst = G1.src)

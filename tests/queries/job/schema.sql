@@ -1,0 +1,21 @@
+CREATE TABLE title (
+  id INT NOT NULL PRIMARY KEY, title STRING NOT NULL, kind_id INT NOT NULL, production_year INT, episode_nr INT);
+CREATE TABLE kind_type (id INT NOT NULL PRIMARY KEY, kind STRING);
+CREATE TABLE movie_companies (
+  id INT NOT NULL PRIMARY KEY, movie_id INT NOT NULL, company_id INT NOT NULL, company_type_id INT NOT NULL, note STRING);
+CREATE TABLE company_name (id INT NOT NULL PRIMARY KEY, name STRING NOT NULL, country_code STRING);
+CREATE TABLE company_type (id INT NOT NULL PRIMARY KEY, kind STRING);
+CREATE TABLE movie_info (id INT NOT NULL PRIMARY KEY, movie_id INT NOT NULL, info_type_id INT NOT NULL, info STRING NOT NULL);
+CREATE TABLE movie_info_idx (id INT NOT NULL PRIMARY KEY, movie_id INT NOT NULL, info_type_id INT NOT NULL, info STRING NOT NULL);
+CREATE TABLE info_type (id INT NOT NULL PRIMARY KEY, info STRING NOT NULL);
+CREATE TABLE movie_keyword (id INT NOT NULL PRIMARY KEY, movie_id INT NOT NULL, keyword_id INT NOT NULL);
+CREATE TABLE keyword (id INT NOT NULL PRIMARY KEY, keyword STRING NOT NULL);
+CREATE TABLE cast_info (
+  id INT NOT NULL PRIMARY KEY, person_id INT NOT NULL, movie_id INT NOT NULL, person_role_id INT, role_id INT NOT NULL,
+  note STRING);
+CREATE TABLE name (id INT NOT NULL PRIMARY KEY, name STRING NOT NULL, gender STRING);
+CREATE TABLE aka_name (id INT NOT NULL PRIMARY KEY, person_id INT NOT NULL, name STRING);
+CREATE TABLE char_name (id INT NOT NULL PRIMARY KEY, name STRING NOT NULL);
+CREATE TABLE role_type (id INT NOT NULL PRIMARY KEY, role STRING NOT NULL);
+CREATE TABLE movie_link (id INT NOT NULL PRIMARY KEY, movie_id INT NOT NULL, linked_movie_id INT NOT NULL, link_type_id INT NOT NULL);
+CREATE TABLE link_type (id INT NOT NULL PRIMARY KEY, link STRING NOT NULL);
