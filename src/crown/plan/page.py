@@ -54,7 +54,9 @@ pre b { color: var(--accent); font-weight: 600; }
 .cost.constant { background: var(--good-ground); color: var(--good); }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(320px, 1fr)); gap: 22px; margin-top: 18px; }
 h3 { font-size: 14px; margin: 0 0 6px; } ul { margin: 0; padding-left: 20px; } li { margin: 3px 0; }
-.scroll { overflow-x: auto; } .scroll svg { display: block; margin: 0 auto; } .muted { color: var(--muted); }
+.scroll { overflow-x: auto; }
+.scroll svg { display: block; margin: 0 auto; max-width: 100%; height: auto; min-width: 640px; }
+.muted { color: var(--muted); }
 """
 
 

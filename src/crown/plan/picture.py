@@ -165,8 +165,8 @@ def _box(node: NodeFacts) -> _Box:
     shown = node.variables if node.kind != "generalised" or node.name != f"[{', '.join(node.variables)}]" else ()
     lines = _wrap(shown)
     kept = "" if not node.filter else "where " + node.filter
-    if len(kept) > _WRAP + 4:
-        kept = kept[: _WRAP + 3] + "…"
+    if len(kept) > _WRAP + 10:
+        kept = kept[: _WRAP + 9] + "…"
     title = len(node.name) + (2 + len(_source(node)) if _source(node) else 0)
     widths = [title * 1.02, *(len(", ".join(line)) * 1.02 for line in lines), len(kept)]
     rows = 1 + len(lines) + (1 if kept else 0)
