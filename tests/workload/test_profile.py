@@ -14,7 +14,7 @@ import pytest
 
 from crown.errors import CrownError
 from crown.expression import Call, Column, Literal
-from crown.plan.model import Atom, Binding, Node, Plan, Table, TableColumn, TreeStage, Variable
+from crown.plan.model import Atom, Binding, Node, Plan, Table, TableColumn, TreeStage, Variable, Window
 from crown.plan.report import Candidate, ConjunctionReport, Distribution, Report
 from crown.workload import power_law_graph, profile, streams
 
@@ -217,6 +217,33 @@ def test_conditions_hang_on_every_considered_tree() -> None:
     assert [tree.tree for tree in got.trees] == ["e2(e1, e3, b(w))", "e1(e2(e3, b(w)))"]
     # 50 tuples of `blocked`, each inside the lifespan of the one tuple of g2, and in the chain of that of g1 too.
     assert [tree.enclosureness for tree in got.trees] == [1.0, 100 / 52]
+
+
+def with_window(window: Window) -> tuple[Plan, Report]:
+    plan, report = three_hop(("graph", "graph", "graph"))
+    return replace(plan, tables=(replace(plan.tables[0], window=window),)), report
+
+
+def test_count_windows_are_part_of_the_log() -> None:
+    """The same as the stream with explicit deletions."""
+    windowed = profile({"graph": EDGES}, with_window(Window(rows=60)))
+    explicit = profile(streams.count_window({"graph": EDGES}, 60, drain=False), three_hop(("graph", "graph", "graph")))
+    assert windowed == explicit
+    assert windowed.kind == "fifo"
+
+
+def test_time_windows_are_part_of_the_log() -> None:
+    """Rows more than 5 behind the newest `src` leave, several at once; one that comes too late never was."""
+    sources = [0, 1, 2, 3, 9, 4, 1, 30]
+    log = {"graph": pa.table({"src": sources, "dst": list(range(8))})}
+    (table,) = profile(log, with_window(Window(interval=5, column="src"))).tables
+    # 0, 1, 2, 3 leave with 9; 4 is 5 behind 9 and stays until 30 comes, 1 is too late; 9 and 4 leave with 30.
+    assert (table.insertions, table.deletions, table.tuples, table.kind) == (7, 6, 7, "fifo")
+
+
+def test_windows_yield_to_explicit_deletions() -> None:
+    stream = streams.count_window({"graph": EDGES}, 60)
+    assert profile(stream, with_window(Window(rows=10))) == profile(stream, three_hop(("graph", "graph", "graph")))
 
 
 def test_missing_column_and_missing_table() -> None:

@@ -15,6 +15,7 @@ from crown.workload.enclosureness import enclosureness, tree_enclosureness
 from crown.workload.lifespan import AFTER, BEFORE, Lifespans, concatenate, lifespans, row_codes
 from crown.workload.log import LogSource, TableLog, read_log
 from crown.workload.reduce import atom_lifespans, table_rows
+from crown.workload.window import with_windows
 
 
 @dataclass(frozen=True)
@@ -162,11 +163,12 @@ def _planned(sql: str, schema: Any) -> tuple[Plan, Report]:
 def _query_logs(logs: Mapping[str, TableLog], plan: Plan) -> dict[str, TableLog]:
     """The logs of the query's tables; one that is not in the log at all is static, so it has none."""
     by_name = {name.lower(): log for name, log in logs.items()}
-    return {
+    rows = {
         table.name: table_rows(by_name[table.name.lower()], table)
         for table in plan.tables
         if table.name.lower() in by_name
     }
+    return with_windows(rows, plan.tables)
 
 
 def _tree_profiles(
