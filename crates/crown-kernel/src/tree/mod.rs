@@ -109,11 +109,11 @@ impl Tree {
             .map(|node| if node.connex { node.variables.iter().filter_map(output).collect() } else { Vec::new() })
             .collect();
         let rows = shape.nodes.iter().map(|node| Rows::new(node.width, node.stride, node.factors.len())).collect();
-        let components = shape.components.len();
+        let slots = shape.slot_count;
         let mut edges: Vec<Edge> = shape
             .nodes
             .iter()
-            .map(|node| Edge::new(node.key.width(), if node.annotated { components } else { 0 }))
+            .map(|node| Edge::new(node.key.width(), if node.annotated { slots } else { 0 }))
             .collect();
         let top = edges[shape.root].find_or_insert(&[]) as usize;
         let virtual_entry = &mut edges[shape.root].entries[top];

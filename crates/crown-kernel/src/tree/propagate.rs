@@ -98,7 +98,7 @@ impl Tree {
         let shape = &self.shape.nodes[node];
         let (rows, edge) = (&mut self.rows[node], &mut self.edges[node]);
         let components = if shape.annotated { &self.shape.components[..] } else { &[] };
-        let width = components.len();
+        let (width, slots) = (components.len(), &self.shape.slots);
         let Scratch { change, touched, sums, .. } = scratch;
         touched.clear();
         sums.clear();
@@ -106,10 +106,7 @@ impl Tree {
         let mut replace = |edge: &mut super::edges::Edge, entry: u32, old: Option<&[Value]>, new: Option<&[Value]>| {
             for (index, component) in components.iter().enumerate() {
                 let (old, new) = (old.map_or(0, |old| old[index]), new.map_or(0, |new| new[index]));
-                let sum = &mut edge.values_mut(entry)[index];
-                let (total, over) = component.replace(*sum, old, new);
-                *sum = total;
-                overflowed |= over;
+                overflowed |= component.replace(&mut edge.values_mut(entry)[slots[index]..], old, new);
             }
         };
         let mut touch = |edge: &mut super::edges::Edge, entry: u32| {
@@ -159,7 +156,7 @@ impl Tree {
         let (touched, sums) = (std::mem::take(&mut scratch.touched), std::mem::take(&mut scratch.sums));
         next.clear();
         let (anti, guard) = (self.shape.nodes[node].anti, self.shape.nodes[node].guard);
-        let width = if self.shape.nodes[node].annotated { self.shape.components.len() } else { 0 };
+        let width = if self.shape.nodes[node].annotated { self.shape.slot_count } else { 0 };
         let annotate = !self.shape.components.is_empty() && !self.shape.nodes[parent].connex;
         let mut overflowed = false;
         for (index, Touched { entry, count }) in touched.iter().enumerate() {
@@ -229,7 +226,7 @@ impl Tree {
     }
 
     fn swap_sums(&mut self, node: usize, scratch: &mut Scratch) {
-        let width = self.shape.components.len();
+        let width = self.shape.slot_count;
         for (touched, sums) in scratch.touched.iter().zip(scratch.sums.chunks_exact_mut(width.max(1))) {
             self.edges[node].values_mut(touched.entry).swap_with_slice(sums);
         }

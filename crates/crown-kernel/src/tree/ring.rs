@@ -2,7 +2,8 @@
 //!
 //! Exact components are integers modulo 2^128 whose overflow is noticed: a wrapped value still cancels when its rows leave, so an
 //! overflow is an error of the update that met it and never corrupts the state. Float sums are kept as an unevaluated
-//! sum of two floats (Knuth's two-sum), about 106 bits, so that rows that come and go leave no drift behind.
+//! sum of two floats (Knuth's two-sum), about 106 bits, so that rows that come and go leave no drift behind; infinities and NaNs, which
+//! no subtraction takes back, are counted apart.
 
 use crate::chunk::Word;
 use crate::error::{KernelError, Result};
@@ -66,32 +67,41 @@ impl Arithmetic {
         }
     }
 
-    /// Replaces one summand of a sum by another; the new sum, and whether it overflowed.
+    /// How many values a sum takes: a float's has a second one for its infinities and NaNs.
+    pub fn slots(self) -> usize {
+        1 + usize::from(self == Arithmetic::Float)
+    }
+
+    /// Replaces one summand of a sum by another; tells whether it overflowed.
     #[inline]
-    pub fn replace(self, sum: Value, old: Value, new: Value) -> (Value, bool) {
-        match self {
-            Arithmetic::Float => {
-                let sum = DoubleDouble::unpack(sum);
-                (sum.add(-to_float(old)).add(to_float(new)).pack(), false)
-            }
-            _ => {
-                let (difference, first) = new.overflowing_sub(old);
-                let (sum, second) = sum.overflowing_add(difference);
-                (sum, first || second)
-            }
+    pub fn replace(self, sum: &mut [Value], old: Value, new: Value) -> bool {
+        if self == Arithmetic::Float {
+            add_float(sum, -to_float(old), -1);
+            add_float(sum, to_float(new), 1);
+            return false;
         }
+        let (difference, first) = new.overflowing_sub(old);
+        let (total, second) = sum[0].overflowing_add(difference);
+        sum[0] = total;
+        first || second
     }
 
     /// A sum as a value.
     #[inline]
-    pub fn total(self, sum: Value) -> Value {
-        match self {
-            Arithmetic::Float => {
-                let sum = DoubleDouble::unpack(sum);
-                from_float(sum.high + sum.low)
-            }
-            _ => sum,
+    pub fn total(self, sum: &[Value]) -> Value {
+        if self != Arithmetic::Float {
+            return sum[0];
         }
+        let [nans, positive, negative] = [0, 1, 2].map(|kind| sum[1] >> (kind * SPECIAL_BITS) & SPECIAL_MASK != 0);
+        from_float(match (nans, positive, negative) {
+            (false, false, false) => {
+                let sum = DoubleDouble::unpack(sum[0]);
+                sum.high + sum.low
+            }
+            (false, true, false) => f64::INFINITY,
+            (false, false, true) => f64::NEG_INFINITY,
+            _ => f64::NAN,
+        })
     }
 
     /// The output word.
@@ -129,6 +139,26 @@ impl Arithmetic {
     }
 }
 
+/// Bits for the number of NaNs, of positive and of negative infinities in a sum.
+const SPECIAL_BITS: u32 = 40;
+const SPECIAL_MASK: Value = (1 << SPECIAL_BITS) - 1;
+
+/// Adds a float (already negated when `sign` is -1) to a sum.
+fn add_float(sum: &mut [Value], value: f64, sign: Value) {
+    if value.is_finite() {
+        sum[0] = DoubleDouble::unpack(sum[0]).add(value).pack();
+    } else {
+        let kind = if value.is_nan() {
+            0
+        } else if (value > 0.0) == (sign > 0) {
+            1
+        } else {
+            2
+        };
+        sum[1] += sign << (kind * SPECIAL_BITS);
+    }
+}
+
 /// The exact sum of two floats, the smaller being the rounding error of the larger.
 struct DoubleDouble {
     high: f64,
@@ -162,23 +192,24 @@ mod tests {
     fn float_sums_come_back_when_their_rows_leave() {
         let float = Arithmetic::Float;
         let values = [1e16, 1.0, -3.25, 1e-8, 7e15, 0.1];
-        let mut sum = 0;
+        let mut sum = [0, 0];
         for value in values {
-            sum = float.replace(sum, 0, from_float(value)).0;
+            float.replace(&mut sum, 0, from_float(value));
         }
         for value in [1e16, 7e15, -3.25, 1e-8, 0.1] {
-            sum = float.replace(sum, from_float(value), 0).0;
+            float.replace(&mut sum, from_float(value), 0);
         }
-        assert_eq!(to_float(float.total(sum)), 1.0);
+        assert_eq!(to_float(float.total(&sum)), 1.0);
     }
 
     #[test]
     fn overflow_is_seen_and_cancels() {
         let exact = Arithmetic::Decimal;
         let large = i128::MAX - 5;
-        let (sum, first) = exact.replace(large, 0, 10);
-        assert!(first);
-        assert_eq!(exact.replace(sum, 10, 0).0, large);
+        let mut sum = [large];
+        assert!(exact.replace(&mut sum, 0, 10));
+        exact.replace(&mut sum, 10, 0);
+        assert_eq!(sum, [large]);
         assert!(exact.multiply(i128::MAX, 3).1);
         assert_eq!(exact.word(DECIMAL_LIMIT, &mut Interner::default()).unwrap_err().code, "CROWN-OVERFLOW");
     }

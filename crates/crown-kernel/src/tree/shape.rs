@@ -74,6 +74,9 @@ pub(super) struct Shape {
     pub mode: Mode,
     /// One per ring component; in mode bag the multiplicity; none in mode set.
     pub components: Vec<Arithmetic>,
+    /// Where each component's sum is among the values of an entry, and how many these are.
+    pub slots: Vec<usize>,
+    pub slot_count: usize,
     pub residual: Vec<Compiled>,
     pub always: bool,
     /// Every variable of every atom is an output.
@@ -120,12 +123,15 @@ impl Shape {
         let residual =
             stage.residual.iter().map(|condition| Compiled::new(condition, &typed_outputs)).collect::<Result<_>>()?;
         let full = stage.atoms.iter().all(|atom| atom.bindings.iter().all(|b| stage.outputs.contains(&b.variable)));
+        let slots_before = |end: usize| components[..end].iter().map(|component| component.slots()).sum();
         Ok(Shape {
             nodes,
             root,
             atom_nodes,
             outputs: stage.outputs.len(),
             mode: stage.mode,
+            slots: (0..components.len()).map(slots_before).collect(),
+            slot_count: slots_before(components.len()),
             components,
             residual,
             always: stage.always,

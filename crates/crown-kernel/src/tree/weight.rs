@@ -38,8 +38,8 @@ impl Tree {
                 Some((edge, sums)) if edge == *child => sums,
                 _ => self.edges[*child].values(entry),
             };
-            for ((value, sum), component) in values.iter_mut().zip(sums).zip(&self.shape.components) {
-                let (product, over) = component.multiply(*value, component.total(*sum));
+            for ((value, slot), component) in values.iter_mut().zip(&self.shape.slots).zip(&self.shape.components) {
+                let (product, over) = component.multiply(*value, component.total(&sums[*slot..]));
                 *value = product;
                 overflowed |= over;
             }
