@@ -26,10 +26,12 @@ from crown.plan.model import (
     Plan,
     SetOperationStage,
     Stage,
+    Table,
     TopStage,
     TreeStage,
 )
-from tests.support.scalar import evaluate
+from tests.support.reference import value as evaluate
+from tests.support.reference import with_computed
 
 Row = tuple[Any, ...]
 
@@ -47,9 +49,7 @@ def run(plan: Plan, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> Counte
     """The result of the plan over tables given as rows by column name: rows with their multiplicities."""
     known: dict[str, Relation] = {}
     for table in plan.tables:
-        assert not table.computed, "computed columns need a host"
-        columns = tuple(column.name for column in table.columns)
-        known[table.name] = Relation(columns, Counter(tuple(r[c] for c in columns) for r in tables[table.name]))
+        known[table.name] = _table(table, tables[table.name])
     for stage in plan.stages:
         assert stage.id.startswith("$")
         assert stage.id not in known
@@ -58,6 +58,12 @@ def run(plan: Plan, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> Counte
     assert len(result.columns) == len(plan.columns)
     assert plan.bag or all(weight == 1 for weight in result.rows.values()), "a set has no row twice"
     return result.rows
+
+
+def _table(table: Table, rows: Iterable[Mapping[str, Any]]) -> Relation:
+    columns = tuple(column.name for column in (*table.columns, *table.computed))
+    whole = with_computed(table, [dict(row) for row in rows])
+    return Relation(columns, Counter(tuple(row[name] for name in columns) for row in whole))
 
 
 def _stage(stage: Stage, known: Mapping[str, Relation]) -> Relation:
@@ -318,19 +324,20 @@ def run_cells(cell: Plan, merge: Plan | None, tables: Mapping[str, Iterable[Mapp
     routing = cell.routing
     assert routing is not None
     outputs: Counter[Row] = Counter()
+    unused: Counter[Row] | None = Counter()
     for place in product(*(range(share) for share in routing.shares)):
-        known = {
-            table.name: Relation(
-                tuple(c.name for c in table.columns),
-                Counter(tuple(r[c.name] for c in table.columns) for r in tables[table.name]),
-            )
-            for table in cell.tables
-        }
+        known = {table.name: _table(table, tables[table.name]) for table in cell.tables}
         for stage in cell.stages:
             if isinstance(stage, TreeStage | BagStage):
                 stage = _routed(stage, cell, known, place)
             known[stage.id] = _stage(stage, known)
-        outputs += known[cell.stages[-1].id].rows
+        given = known[cell.stages[-1].id].rows
+        if any("/" in name and relation.rows for name, relation in known.items()):
+            outputs += given
+            unused = None
+        elif unused is not None:
+            unused = given  # a cell without a row takes no part, unless there is none with one
+    outputs += unused or Counter()
     if merge is None:
         return outputs
     (table,) = merge.tables

@@ -26,13 +26,14 @@ Tables = Mapping[str, Sequence[Row]]
 
 def evaluate(query: Query, tables: Tables) -> list[tuple[Any, ...]]:
     """The rows of the query over `tables` (rows as dicts by column name)."""
-    sources: dict[str, Sequence[Row]] = {t.name: _with_computed(t, tables[t.name]) for t in query.tables}
+    sources: dict[str, Sequence[Row]] = {t.name: with_computed(t, tables[t.name]) for t in query.tables}
     for name, body in query.nested:
         sources[name] = _body(body, sources)
     return [tuple(row.values()) for row in _body(query.body, sources)]
 
 
-def _with_computed(table: Table, rows: Sequence[Row]) -> Sequence[Row]:
+def with_computed(table: Table, rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows reduced to the table's columns, with the computed ones added as their host would."""
     kept = [{c.name: row[c.name] for c in table.columns} for row in rows]
     if not table.computed or not rows:
         return kept
@@ -157,8 +158,7 @@ def _variables(conjunction: Conjunction) -> set[str]:
 
 def _holds(condition: Condition, row: Row, sources: Tables) -> bool:
     found = any(
-        all(_holds(c, inner, sources) for c in condition.conditions)
-        for inner in _joined(condition.atoms, sources, row)
+        all(_holds(c, inner, sources) for c in condition.conditions) for inner in _joined(condition.atoms, sources, row)
     )
     return found != condition.negated
 

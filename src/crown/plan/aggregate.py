@@ -8,24 +8,26 @@ Three ways, the first that fits:
 2. *Distinct*: no aggregate minds duplicates (MIN, MAX, any DISTINCT), so a tree of mode `set` shows group and
    arguments, and a stage folds them. COUNT(DISTINCT x) alone then is a plain count.
 3. *Rows*: a tree of mode `bag` shows group and arguments, and a stage folds them.
+
+SUM(DISTINCT x) next to other aggregates is folded apart from them (`regroup.py`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from crown.errors import PlanError
 from crown.expression import Call, Column, Expression, Literal
 from crown.plan.conjunction import plan_conjunction
 from crown.plan.context import Context, Rows
 from crown.plan.draft import RingTerm
 from crown.plan.factors import count_term, sum_terms
 from crown.plan.model import AggregateColumn, AggregateStage, Variable
+from crown.plan.regroup import separate, side_by_side
 from crown.plan.rows import own_columns, project, union_all, unique
 from crown.plan.scalar import INTEGERS, cast, decimal_scale, null_if, substitute, variables_of, zero
 from crown.plan.select import branch_outputs, plan_rows
@@ -46,7 +48,9 @@ def plan_aggregate(select: Select, context: Context) -> Rows:
         if len(known) == len(rings):
             groups, values = _by_ring(select, known, context)
         else:
-            groups, values = _by_folding(select, context)
+            names = [group.name for group in select.group_by]
+            parts = [_by_folding(replace(select, aggregates=part), context) for part in separate(select)]
+            groups, values = parts[0] if len(parts) == 1 else side_by_side(parts, names, context)
     outputs = [Named(output.name, substitute(output.expression, values)) for output in select.outputs]
     having = None if select.having is None else substitute(select.having, values)
     if having is not None:
@@ -225,7 +229,7 @@ def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expre
     aggregates = tuple(
         AggregateColumn(
             name,
-            _function(aggregate, one_argument, context),
+            _function(aggregate, one_argument),
             None if aggregate.argument is None else column_of[aggregate.argument],
             aggregate.type,
         )
@@ -255,15 +259,7 @@ def _label(aggregate: Aggregate) -> str:
     return f"{aggregate.function.upper()}({'DISTINCT' if aggregate.distinct else ''})".replace("()", "")
 
 
-def _function(aggregate: Aggregate, rows_are_distinct: bool, context: Context) -> Function:
-    if not aggregate.distinct or aggregate.function in ("min", "max") or rows_are_distinct:
-        return aggregate.function
-    if aggregate.function == "count":
+def _function(aggregate: Aggregate, rows_are_distinct: bool) -> Function:
+    if aggregate.distinct and aggregate.function == "count" and not rows_are_distinct:
         return "count_distinct"
-    raise PlanError(
-        f"{aggregate.function.upper()}(DISTINCT ...) together with aggregates over other values is not maintained",
-        code="CROWN-PLAN-SUM-DISTINCT",
-        sql=context.sql,
-        reason="a sum of distinct values needs rows that are distinct in group and value alone",
-        hint="compute it in a query of its own, or use COUNT(DISTINCT ...)",
-    )
+    return aggregate.function

@@ -157,7 +157,8 @@ def _times(one: Expression, other: Expression) -> Expression:
     scale, other_scale = decimal_scale(one.type), decimal_scale(other.type)
     if scale is None or other_scale is None:
         return Call("multiply", (one, cast(other, one.type)), one.type)
-    return Call("multiply", (one, other), f"decimal(38,{scale + other_scale})")
+    shared = f"decimal(38,{max(scale, other_scale)})"
+    return Call("multiply", (cast(one, shared), cast(other, shared)), f"decimal(38,{scale + other_scale})")
 
 
 def _in_order(variables: tuple[Variable, ...], names: Edge) -> tuple[Variable, ...]:

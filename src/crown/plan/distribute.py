@@ -2,12 +2,13 @@
 
 Each cell runs the stages up to the first one that needs rows of several cells. A fold of sums, a DISTINCT or a top-k
 is run in the cells first, on what each has, and once more over their outputs; before anything else the cells stop. The
-merge plan reads the cells' output as its only table and goes on under the same stage ids.
+merge plan reads the cells' output as its only table and goes on under the same stage ids. A cell that has not yet got a
+row takes no part: it doesn't even give the row that a global aggregate has over nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
@@ -17,7 +18,7 @@ from crown.errors import PlanError
 from crown.expression import Call, Column, Expression, Literal
 from crown.plan.columns import stage_columns
 from crown.plan.hypercube import Cube, choose_cube
-from crown.plan.locate import Layout, inputs, joint_stage, lay_out, located
+from crown.plan.locate import Layout, inputs, joint_stage, located
 from crown.plan.model import (
     AggregateColumn,
     AggregateStage,
@@ -61,15 +62,10 @@ def distribute(plan: Plan, cells: int) -> Distributed:
     if cells == 1:
         return Distributed(plan, None)
     cube = choose_cube(plan, cells)
-    tail = _tail(lay_out(plan))
     if cube is None:
-        # Only a row that exists even over nothing is then more than one cell's business.
-        routed = replace(plan, routing=_all_to_one(plan, cells))
-        cut = _find_cut(tail, lambda stage: not getattr(stage, "always", False))
-    else:
-        routed = replace(plan, routing=_routing(cube, cells))
-        places = [located(cube.layout, dimension) for dimension in cube.dimensions]
-        cut = _find_cut(tail, lambda stage: all(place[stage.id] is not None for place in places))
+        return Distributed(replace(plan, routing=_all_to_one(plan, cells)), None)
+    routed = replace(plan, routing=_routing(cube, cells))
+    cut = _find_cut(_tail(cube.layout), [located(cube.layout, dimension) for dimension in cube.dimensions])
     return Distributed(routed, None) if cut is None else _split(routed, cut)
 
 
@@ -156,8 +152,15 @@ class _Cut:
     after: tuple[Stage, ...]
 
 
-def _find_cut(tail: list[Stage], is_exact: Callable[[Stage], bool]) -> _Cut | None:
-    """The first stage that needs rows of several cells; None when the cells' outputs are disjoint."""
+def _find_cut(tail: list[Stage], places: Sequence[Mapping[str, str | None]]) -> _Cut | None:
+    """The first stage that needs rows of several cells; None when the cells' outputs are disjoint.
+
+    `places` are the columns that tell where a stage's rows lie, for each dimension.
+    """
+
+    def is_exact(stage: Stage) -> bool:
+        return all(place[stage.id] is not None for place in places)
+
     for position, stage in enumerate(tail):
         after = tuple(tail[position + 1 :])
         if is_exact(stage):

@@ -76,7 +76,7 @@ def _home(expression: Expression, edges: Sequence[Edge]) -> bool:
 
 def _products(expression: Expression, edges: Sequence[Edge]) -> list[_Product] | None:
     if _home(expression, edges):
-        return [_Product((expression,))]
+        return [_Product((_without_widening(expression),))]
     match expression:
         case Call("add" | "subtract" as function, (left, right)):
             one, other = _products(left, edges), _products(right, edges)
@@ -92,7 +92,7 @@ def _products(expression: Expression, edges: Sequence[Edge]) -> list[_Product] |
                 return None
             crossed = [_Product(a.factors + b.factors) for a in one for b in other]
             scale = decimal_scale(type_)
-            exact = scale is None or all(_scale(product) == scale for product in crossed)
+            exact = scale is None or all(_scale(product) <= scale for product in crossed)
             return crossed if exact else None
         case Call("cast", (argument,), type_):
             inside = _products(argument, edges)
@@ -112,6 +112,16 @@ def _widens(source: str, target: str) -> bool:
     if source in INTEGERS:
         return target in INTEGERS or target_scale is not None
     return source_scale is not None and target_scale is not None and target_scale >= source_scale
+
+
+def _without_widening(expression: Expression) -> Expression:
+    """A decimal before it was given more digits to fit its neighbour: products then keep no needless digits."""
+    while isinstance(expression, Call) and expression.function == "cast" and decimal_scale(expression.type) is not None:
+        (inner,) = expression.arguments
+        if not _widens(inner.type, expression.type):
+            break
+        expression = inner
+    return expression
 
 
 def _negated(product: _Product) -> _Product:

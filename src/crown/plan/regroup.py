@@ -1,0 +1,66 @@
+"""Aggregates that can't be folded from one set of rows, brought together again by group.
+
+SUM(DISTINCT x) needs rows that are distinct in group and x alone. Next to other aggregates it is folded from a tree of
+its own; a tree over the folded groups, keyed by the group, then puts the parts side by side. In it NULL
+groups meet, as grouping wants, because no atom drops them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crown.expression import Column, Expression
+from crown.plan.context import Context, Rows
+from crown.plan.model import Atom, Binding, TreeStage, Variable
+from crown.plan.shape import to_nodes
+from crown.plan.trees import find_trees
+from crown.sql.query import Aggregate, Select
+
+
+def separate(select: Select) -> list[tuple[Aggregate, ...]]:
+    """The aggregates in parts that can each be folded from one set of rows."""
+    alone: dict[Expression | None, list[Aggregate]] = {}
+    together: list[Aggregate] = []
+    for aggregate in select.aggregates:
+        if aggregate.distinct and aggregate.function in ("sum", "avg"):
+            alone.setdefault(aggregate.argument, []).append(aggregate)
+        else:
+            together.append(aggregate)
+    for aggregate in list(together):
+        if aggregate.argument in alone and (aggregate.distinct or aggregate.function in ("min", "max")):
+            together.remove(aggregate)
+            alone[aggregate.argument].append(aggregate)
+    parts = [tuple(part) for part in alone.values()]
+    return [tuple(together), *parts] if together else parts
+
+
+def side_by_side(
+    parts: Sequence[tuple[Rows, dict[str, Expression]]], group: Sequence[str], context: Context
+) -> tuple[Rows, dict[str, Expression]]:
+    """One row per group with the columns of all parts; and what the select's names stand for in it."""
+    first_rows, first_values = parts[0]
+    group_columns = [_named(first_values[name], first_rows) for name in group]
+    atoms, variables, values = [], list(group_columns), {n: first_values[n] for n in group}
+    for number, (rows, own) in enumerate(parts):
+        bindings = [Binding(shared.name, own[name]) for shared, name in zip(group_columns, group, strict=True)]
+        for name, value in own.items():
+            if name not in group:
+                column = _named(value, rows)
+                fresh = Variable(f"{column.name}/{number}", column.type, column.nullable)
+                variables.append(fresh)
+                bindings.append(Binding(fresh.name, value))
+                values[name] = Column(fresh.name, fresh.type)
+        atoms.append(Atom(f"groups {number + 1}", rows.stage, tuple(bindings)))
+    names = tuple(variable.name for variable in variables)
+    trees = find_trees([frozenset(a.variables) for a in atoms], frozenset(names), [1.0] * len(atoms))
+    nodes = to_nodes(trees.best[0], atoms, names)
+    stage = TreeStage(context.new_id("groups"), tuple(variables), tuple(atoms), nodes, names, "set")
+    context.add(stage)
+    context.note("SUM(DISTINCT) with others", stage.id, "a fold of its own, joined by group", "groups are kept twice")
+    key = tuple(column.name for column in group_columns)
+    return Rows(stage.id, tuple(variables), names, distinct=True, lookup=True, key=key), values
+
+
+def _named(value: Expression, rows: Rows) -> Variable:
+    assert isinstance(value, Column)
+    return next(column for column in rows.columns if column.name == value.name)
