@@ -24,7 +24,10 @@ def random_tables(rng: random.Random) -> dict[str, list[dict[str, Any]]]:
         return rng.choice([None, "a", "b", " ab ", ""])
 
     rows = range(rng.choice([0, 1, 4, 6]))
-    r = [{"a": small(), "b": small(), "c": text(), "p": rng.choice([None, Decimal("1.50"), Decimal("2.25")])} for _ in rows]
+    r = [
+        {"a": small(), "b": small(), "c": text(), "p": rng.choice([None, Decimal("1.50"), Decimal("2.25")])}
+        for _ in rows
+    ]
     s = [{"a": small(), "b": rng.randrange(4), "c": text()} for _ in range(rng.choice([0, 1, 4, 6]))]
     keys = rng.sample(range(5), rng.choice([0, 2, 4]))
     dates = [None, datetime.date(2020, 1, 15), datetime.date(2020, 2, 1), datetime.date(2019, 12, 31)]

@@ -1,4 +1,4 @@
-"""A `Query` evaluated naively, by nested loops over Python rows: what the contract of `crown.sql.query` says, and no more.
+"""A `Query` evaluated naively, by nested loops over Python rows: what `crown.sql.query` says it means, no more.
 
 Compared with DuckDB's answer for the SQL text, it judges the SQL layer alone, without planner and kernel.
 """

@@ -40,8 +40,8 @@ def parse(
     text, options = take_options(sql)
     statements = [s for s in parse_statements(text, dialect) if not isinstance(s, exp.Semicolon)]
     if len(statements) != 1:
-        count = "no statement" if not statements else f"{len(statements)} statements"
-        fail(sql, (0, 1), "STATEMENTS", f"there is {count} in the text", hint="give one SELECT")
+        count = f"has {len(statements)} statements" if statements else "is empty"
+        fail(sql, (0, 1), "STATEMENTS", f"the text {count}", hint="give one SELECT")
     context = Context(sql, dialect, loaded)
     attach_options(context, statements[0], options)
     try:

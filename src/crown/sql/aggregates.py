@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 from sqlglot import exp
 
@@ -100,7 +101,7 @@ class Aggregates:
         present = [Call("not", (Call("is_null", (v,), "boolean"),), "boolean") for v in values]
         return self._add(node, "count", _when(Call("and", tuple(present), "boolean"), _ONE), False, condition)
 
-    def _refuse(self, node: exp.Expr) -> None:
+    def _refuse(self, node: exp.Expr) -> NoReturn:
         self.context.fail(
             node,
             "AGGREGATE-FUNCTION",

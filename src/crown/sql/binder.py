@@ -31,6 +31,7 @@ _COMPARISON: dict[type[exp.Expr], str] = {
     exp.GTE: "ge",
     exp.NullSafeEQ: "is_not_distinct",
 }
+_TEXT: dict[type[exp.Expr], str] = {exp.Upper: "upper", exp.Lower: "lower", exp.Length: "length"}
 _PARTS: dict[type[exp.Expr], str] = {
     exp.Year: "year",
     exp.Month: "month",
@@ -60,11 +61,14 @@ class Binder:
         """The typed expression of `node`."""
         if not isinstance(node, exp.Expr):
             self.context.fail(None, "SYNTAX", "a function or operator lacks an argument")
-        for kind in type(node).__mro__:
-            handler = _HANDLERS.get(kind)
-            if handler is not None:
-                return handler(self, node)
-        return host_call(self.context, node, self.bind)
+        if node.args.get("negate"):  # sqlglot's form of NOT LIKE
+            plain = node.copy()
+            plain.set("negate", None)
+            return self.call("not", [self.bind(plain)], "boolean", node)
+        handler = _HANDLERS.get(type(node))
+        if handler is None:
+            handler = next((h for kind, h in _FAMILIES.items() if isinstance(node, kind)), None)
+        return handler(self, node) if handler is not None else host_call(self.context, node, self.bind)
 
     def call(self, function: str, arguments: list[Expression], type_: str, node: exp.Expr) -> Expression:
         return self.context.mark(fold(Call(function, tuple(arguments), type_), always), node)
@@ -100,7 +104,7 @@ class Binder:
         return self.arithmetic(node, operator, left, right)
 
     def arithmetic(self, node: exp.Expr, operator: types.Arithmetic, left: Expression, right: Expression) -> Expression:
-        found = types.arithmetic_types(operator, left.type, right.type)
+        found = types.arithmetic_types(operator, *_literal_types(left, right))
         if found is None:
             self.context.fail(
                 node,
@@ -158,6 +162,8 @@ class Binder:
         return self.call("not", [same], "boolean", node) if negated else same
 
     def _between(self, node: exp.Expr) -> Expression:
+        if node.args.get("symmetric"):
+            self.context.fail(node, "UNKNOWN-FUNCTION", "BETWEEN SYMMETRIC is not known", hint="use LEAST and GREATEST")
         subject = self.bind(node.this)
         low = compare(self.context, node, "ge", subject, self.bind(node.args["low"]))
         high = compare(self.context, node, "le", subject, self.bind(node.args["high"]))
@@ -179,7 +185,7 @@ class Binder:
             node,
             "SUBQUERY-PLACE",
             "a subquery condition can't stand here",
-            reason="EXISTS and IN (SELECT ...) are maintained as semi-joins and anti-joins: as conditions of WHERE joined by AND",
+            reason="EXISTS and IN (SELECT ...) are semi-joins and anti-joins: conditions of WHERE joined by AND",
             hint="move it to an AND of WHERE; for OR write two queries with UNION",
         )
 
@@ -237,6 +243,13 @@ class Binder:
 
     def _cast(self, node: exp.Expr) -> Expression:
         target = types.from_sqlglot(node.args["to"]) if isinstance(node.args.get("to"), exp.DataType) else None
+        if target == "timestamp_ntz" and self.context.is_spark and node.args["to"].this == types.Kind.TIMESTAMP:
+            target = "timestamp"  # to_timestamp() is a cast to sqlglot
+        if target is not None and (node.args.get("format") or node.args.get("safe")):
+            shell = exp.TryCast(this=exp.Paren(this=node.this.copy()), to=node.args["to"].copy(), safe=True)
+            if node.args.get("format"):
+                self.context.fail(node, "UNKNOWN-FUNCTION", "CAST with a format is not known", hint="use to_date")
+            return host_call(self.context, shell, self.bind, result=target)
         if target is None:
             self.context.fail(
                 node,
@@ -247,23 +260,29 @@ class Binder:
         return cast(self.context, node, self.bind(node.this), target)
 
     def _text(self, node: exp.Expr) -> Expression:
-        function = {exp.Upper: "upper", exp.Lower: "lower", exp.Length: "length"}[type(node)]
+        function = _TEXT[type(node)]
         subject = self.bind(node.this)
         if function == "length" and subject.type == "binary":
-            return host_call(self.context, node, self.bind)
+            return self.call(function, [subject], "int32", node)
         type_ = "int32" if function == "length" else "string"
         return self.call(function, [cast(self.context, node, subject, "string")], type_, node)
 
     def _concat(self, node: exp.Expr) -> Expression:
         parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
-        return self.call("concat", [self.string(p) for p in parts], "string", node)
+        values = [self.string(p) for p in parts]
+        if node.args.get("coalesce"):  # dialects whose CONCAT skips NULLs
+            values = [self.call("coalesce", [v, Literal("", "string")], "string", node) for v in values]
+        return self.call("concat", values, "string", node)
 
     def _substring(self, node: exp.Expr) -> Expression:
-        start, length = node.args.get("start"), node.args.get("length")
-        plain = isinstance(start, exp.Literal) and isinstance(length, exp.Literal) and start.name.isdigit()
-        if not plain or not length.name.isdigit() or int(start.name) < 1:
+        bounds: list[Expression] = []
+        for bound in (node.args.get("start"), node.args.get("length")):
+            # Other forms (to the end, from the end) are the host's.
+            if not isinstance(bound, exp.Literal) or not bound.name.isdigit() or len(bound.name) > 9:
+                return host_call(self.context, node, self.bind)
+            bounds.append(Literal(int(bound.name), "int32"))
+        if bounds[0] == Literal(0, "int32"):
             return host_call(self.context, node, self.bind)
-        bounds = [Literal(int(start.name), "int32"), Literal(int(length.name), "int32")]
         return self.call("substring", [self.string(node.this), *bounds], "string", node)
 
     def _trim(self, node: exp.Expr) -> Expression:
@@ -297,9 +316,34 @@ class Binder:
         return self.call(part, [subject], "int32", node)
 
     def _to_date(self, node: exp.Expr) -> Expression:
-        """sqlglot wraps arguments of date functions so; it is no function of the user's."""
+        """sqlglot wraps arguments of date functions so; with a format it is the user's to_date."""
+        if node.args.get("format"):
+            return host_call(self.context, node, self.bind)
         subject = self.bind(node.this)
         return subject if subject.type in types.TEMPORAL else cast(self.context, node, subject, "date")
+
+    def _to_time(self, node: exp.Expr) -> Expression:
+        subject = self.bind(node.this)
+        return subject if subject.type in types.TEMPORAL else cast(self.context, node, subject, "timestamp")
+
+    def _nvl2(self, node: exp.Expr) -> Expression:
+        present = Call("not", (Call("is_null", (self.bind(node.this),), "boolean"),), "boolean")
+        return self._choice(node, [fold(present, always)], [node.args["true"], node.args.get("false") or exp.Null()])
+
+    def _hex(self, node: exp.Expr) -> Expression:
+        return Literal(str(node.this).lower(), "binary")
+
+    def _anonymous(self, node: exp.Expr) -> Expression:
+        """Functions that sqlglot has no class for, but the kernel has."""
+        name, arguments = str(node.this).lower(), node.expressions
+        if len(arguments) == 1 and name in ("isnull", "isnotnull"):
+            absent = self.call("is_null", [self.bind(arguments[0])], "boolean", node)
+            return absent if name == "isnull" else self.call("not", [absent], "boolean", node)
+        if len(arguments) == 1 and name in ("bigint", "smallint", "tinyint", "boolean", "decimal", "binary"):
+            return cast(self.context, node, self.bind(arguments[0]), types.from_name(name) or "int64")
+        if len(arguments) == 2 and name == "date_part" and isinstance(arguments[0], exp.Literal):
+            return self._extract(exp.Extract(this=exp.Var(this=arguments[0].name.upper()), expression=arguments[1]))
+        return host_call(self.context, node, self.bind)
 
     def _scalar(self, node: exp.Expr) -> Expression:
         return self.subqueries.scalar(node, self.scope)
@@ -333,6 +377,17 @@ class Binder:
 
     def _alias(self, node: exp.Expr) -> Expression:
         self.context.fail(node, "SYNTAX", "an alias can't stand here", hint="remove AS and the name")
+
+
+def _literal_types(left: Expression, right: Expression) -> tuple[str, str]:
+    """The operands' types; beside a decimal, an integer literal is a decimal of just its digits."""
+
+    def narrowed(side: Expression, other: Expression) -> str:
+        if isinstance(side, Literal) and side.type in types.INTEGERS and types.is_decimal(other.type):
+            return types.decimal(len(str(abs(int(side.value or 0)))), 0)
+        return side.type
+
+    return narrowed(left, right), narrowed(right, left)
 
 
 Handler = Callable[[Binder, exp.Expr], Expression]
@@ -380,10 +435,20 @@ _HANDLERS: dict[type, Handler] = {
     **dict.fromkeys(_PARTS, Binder._part),
     exp.Extract: Binder._extract,
     exp.TsOrDsToDate: Binder._to_date,
+    exp.TimeStrToTime: Binder._to_time,
+    exp.TsOrDsToTimestamp: Binder._to_time,
+    exp.Nvl2: Binder._nvl2,
+    exp.HexString: Binder._hex,
+    exp.Anonymous: Binder._anonymous,
     exp.Subquery: Binder._scalar,
-    exp.Query: Binder._scalar,
-    exp.AggFunc: Binder._aggregate,
     exp.Filter: Binder._aggregate,
     exp.Window: Binder._window,
     exp.Interval: Binder._interval,
+}
+
+# Of all other classes, subclasses may mean something else (CONCAT_WS is a kind of CONCAT to sqlglot).
+_FAMILIES: dict[type, Handler] = {
+    exp.Cast: Binder._cast,
+    exp.Query: Binder._scalar,
+    exp.AggFunc: Binder._aggregate,
 }

@@ -15,13 +15,16 @@ from crown.sql.binder import Binder
 from crown.sql.coerce import always, compare
 from crown.sql.context import Context
 from crown.sql.diagnose import Span, span
-from crown.sql.fold import conjuncts, fold, nullable
+from crown.sql.fold import conjuncts, fold
 from crown.sql.from_clause import bind_from
 from crown.sql.nesting import has_residual, nest_relation
 from crown.sql.outer import attached, restricted
+from crown.sql.outputs import expand_items
+from crown.sql.places import NoAggregates
 from crown.sql.queries import Environment, bind_query, relation_of, with_definitions
 from crown.sql.refuse import check_parts
 from crown.sql.relation import Branch, Relation, Subcondition
+from crown.sql.scalar import SelectPlace
 from crown.sql.scope import Scope
 
 
@@ -29,8 +32,6 @@ def bind_where(
     context: Context, clause: exp.Expr | None, relation: Relation, parent: Scope | None, environment: Environment
 ) -> tuple[Relation, list[Expression]]:
     """The relation restricted by WHERE, and those predicates that read the queries around it."""
-    from crown.sql.select import SelectPlace
-
     if clause is None:
         return relation, []
     place = SelectPlace(context, environment, None, "WHERE")
@@ -96,7 +97,7 @@ def _restrict(
         if isinstance(node, exp.NEQ):
             negated = not negated
         subjects = list(node.this.expressions) if isinstance(node.this, exp.Tuple) else [node.this]
-        binder = Binder(context, scope, _no_aggregates(context))
+        binder = Binder(context, scope, NoAggregates(context, "WHERE"))
         inner, correlated, outputs = _inner(context, query, scope, environment)
         if len(outputs) != len(subjects):
             context.fail(node, "IN-COLUMNS", f"IN compares {len(subjects)} with {len(outputs)} columns")
@@ -109,12 +110,6 @@ def _restrict(
     return relation.with_branches(_with_conditions(context, branch, conditions) for branch in relation.branches)
 
 
-def _no_aggregates(context: Context):  # type: ignore[no-untyped-def]
-    from crown.sql.places import NoAggregates
-
-    return NoAggregates(context, "WHERE")
-
-
 def _null_conditions(
     context: Context,
     relation: Relation,
@@ -124,12 +119,8 @@ def _null_conditions(
     node: exp.Expr,
 ) -> list[Subcondition]:
     """The parts of NOT IN that are about NULL."""
-    outer_nullable = [
-        any(context.may_be_null(s, b) for b in relation.branches) for s, _ in pairs
-    ]
-    inner_nullable = [
-        any(context.may_be_null(o, b) for b in inner.branches) for _, o in pairs
-    ]
+    outer_nullable = [any(context.may_be_null(s, b) for b in relation.branches) for s, _ in pairs]
+    inner_nullable = [any(context.may_be_null(o, b) for b in inner.branches) for _, o in pairs]
     if len(pairs) > 1 and any(outer_nullable + inner_nullable):
         context.fail(
             node,
@@ -153,8 +144,6 @@ def _inner(
     context: Context, query: exp.Expr, scope: Scope, environment: Environment
 ) -> tuple[Relation, list[Expression], list[Expression]]:
     """The subquery of a condition: its relation, its correlated predicates, and its output expressions."""
-    from crown.sql.select import SelectPlace, expand_items
-
     while isinstance(query, exp.Subquery) and not any(query.args.get(p) for p in ("limit", "offset", "with_")):
         query = query.this
     if not _is_plain_join(query):

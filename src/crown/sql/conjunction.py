@@ -211,7 +211,7 @@ class _Writer:
         return Condition(atoms, level.negated, tuple(self.condition(child, level) for child in level.children))
 
     def variables(self, atoms: tuple[Atom, ...], conditions: tuple[Condition, ...]) -> tuple[Variable, ...]:
-        """All variables. One is nullable when no atom of the conjunction itself, or else of a condition, rules it out."""
+        """All variables. One is nullable unless an atom of the conjunction itself rules that out."""
         found: dict[str, Variable] = {}
         for atom, outer in [(a, True) for a in atoms] + [(a, False) for a in _atoms_of_conditions(conditions)]:
             source, rejected = self.source_of_atom[atom.name], null_rejected(atom.filter)

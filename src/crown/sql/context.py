@@ -35,6 +35,10 @@ class Context:
         self._names: set[str] = {name.lower() for name in schema.tables}
         self._counter = 0
 
+    @property
+    def is_spark(self) -> bool:
+        return self.dialect in ("spark", "spark2", "databricks", "hive")
+
     def fail(
         self,
         node: exp.Expr | Span | None,
@@ -49,14 +53,12 @@ class Context:
     def text_of_view(self, name: str, sql: str) -> Iterator[None]:
         """While a view is expanded, messages point into its own text."""
         outer, self.sql = self.sql, sql
-        self.column_positions: dict[str, Span] = {}  # where ORDER BY reads a column
         self.opened_views.append(name.lower())
         try:
             yield
         finally:
             self.sql = outer
-            self.column_positions: dict[str, Span] = {}  # where ORDER BY reads a column
-        self.opened_views.pop()
+            self.opened_views.pop()
 
     def mark(self, expression: Expression, node: exp.Expr) -> Expression:
         """Remember where an expression came from, for messages about it after binding."""
@@ -65,9 +67,7 @@ class Context:
             self.positions.setdefault(expression, position)
         return expression
 
-    def substitute(
-        self, expression: Expression, values: Mapping[str, Expression], atoms: frozenset[str]
-    ) -> Expression:
+    def substitute(self, expression: Expression, values: Mapping[str, Expression], atoms: frozenset[str]) -> Expression:
         """The expression with columns replaced and folded; it keeps its place in the text.
 
         Only columns of `atoms` are taken at their schema's word about NULL: a column of a query around this one

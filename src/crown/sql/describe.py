@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crown.expression import Column
 from crown.plan.model import Atom, Table
 from crown.sql.query import Body, Condition, Conjunction, Order, Query, Select, SetOperation
 from crown.sql.render import to_spark_sql
@@ -70,10 +71,10 @@ def _select(select: Select) -> list[str]:
             lines += _indented(named, 4 if len(select.branches) > 1 else 2)
     if plain:
         values = {c.name: c.expression for c in select.branches[0].columns}
-        shown += [
-            f"output {o.name} = {to_spark_sql(values.get(getattr(o.expression, 'name', ''), o.expression), casts=False)}"
-            for o in select.outputs
-        ]
+        for output in select.outputs:
+            name = output.expression.name if isinstance(output.expression, Column) else ""
+            text = to_spark_sql(values.get(name, output.expression), casts=False)
+            shown.append(f"output {output.name} = {text}")
     else:
         shown += [f"output {o.name} = {to_spark_sql(o.expression, casts=False)}" for o in select.outputs]
     return lines + _indented(shown)

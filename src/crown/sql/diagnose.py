@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from crown.errors import SqlError
+from crown.sql.codes import CODES
 
 Span = tuple[int, int]
 
@@ -37,17 +38,19 @@ def fail(
     position = node if isinstance(node, tuple) or node is None else span(node) or (0, 1)
     if position is not None and not 0 <= position[0] <= len(sql):
         position = None
-    raise SqlError(message, code=f"CROWN-SQL-{code}", sql=sql, position=position, reason=reason, hint=hint)
+    full = f"CROWN-SQL-{code}"
+    assert full in CODES, full
+    raise SqlError(message, code=full, sql=sql, position=position, reason=reason, hint=hint)
 
 
-def nearest(name: str, candidates: Iterable[str]) -> str | None:
+def nearest(name: str, candidates: Iterable[str], likeness: float = 0.6) -> str | None:
     """A hint that names what the user may have meant.
 
     >>> nearest("pirce", ["price", "discount"])
     'did you mean price?'
     """
     by_lower = {c.lower(): c for c in candidates}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=likeness)
     return f"did you mean {by_lower[close[0]]}?" if close else None
 
 

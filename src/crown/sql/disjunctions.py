@@ -20,7 +20,7 @@ def factored(predicate: Expression) -> Expression:
     rests = [[part for part in side if part not in common] for side in sides]
     if not all(rests):
         return conjunction(common)
-    rest = _or([conjunction(r) for r in rests])
+    rest = _or([conjunction(_by_atoms(r)) for r in rests])
     implied = _implied(rests) if len(atoms_of(rest)) > 1 else []
     return conjunction([*common, *implied, rest])
 
@@ -33,6 +33,14 @@ def _implied(sides: list[list[Expression]]) -> list[Expression]:
         if all(own):
             found.append(_or([conjunction(parts) for parts in own]))
     return found
+
+
+def _by_atoms(parts: list[Expression]) -> list[Expression]:
+    """Parts over the same atoms as one conjunction each: one atom then shows one truth value, not its columns."""
+    groups: dict[frozenset[str], list[Expression]] = {}
+    for part in parts:
+        groups.setdefault(atoms_of(part), []).append(part)
+    return [conjunction(group) for group in groups.values()]
 
 
 def _or(parts: list[Expression]) -> Expression:

@@ -7,9 +7,11 @@ folding is what makes a WHERE on that side drop them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal, localcontext
 
 from crown.expression import Call, Column, Expression, Literal
 from crown.sql import literals, types
+from crown.sql.words import words
 
 TRUE = Literal(True, "boolean")
 FALSE = Literal(False, "boolean")
@@ -17,8 +19,10 @@ UNKNOWN = Literal(None, "boolean")
 
 # NULL in, NULL out.
 _STRICT = frozenset(
-    ("add", "subtract", "multiply", "divide", "modulo", "negate", "abs", "eq", "ne", "lt", "le", "gt", "ge", "cast")
-    + ("like", "upper", "lower", "length", "concat", "substring", "trim", "year", "month", "day")
+    words(
+        "add subtract multiply divide modulo negate abs eq ne lt le gt ge cast like upper lower length concat "
+        "substring trim year month day"
+    )
 )
 _COMPARE: Mapping[str, Callable[[object, object], bool]] = {
     "eq": lambda a, b: a == b,
@@ -27,6 +31,11 @@ _COMPARE: Mapping[str, Callable[[object, object], bool]] = {
     "le": lambda a, b: a <= b,  # type: ignore[operator]
     "gt": lambda a, b: a > b,  # type: ignore[operator]
     "ge": lambda a, b: a >= b,  # type: ignore[operator]
+}
+_COMPUTE: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
 }
 FLIPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
@@ -76,6 +85,8 @@ def fold(call: Call, column: Nullable) -> Expression:
     if function in _COMPARE and all(isinstance(a, Literal) for a in arguments):
         left, right = (literals.sort_key(a) for a in arguments if isinstance(a, Literal))
         return Literal(_COMPARE[function](left, right), "boolean")
+    if function in _COMPUTE and all(isinstance(a, Literal) for a in arguments):
+        return _computed(call)
     match function:
         case "and" | "or":
             return _logic(call)
@@ -96,6 +107,16 @@ def fold(call: Call, column: Nullable) -> Expression:
         case "negate" if isinstance(arguments[0], Literal) and call.type in (*types.INTEGERS, "float64"):
             return Literal(-arguments[0].value, call.type)  # type: ignore[operator]
     return call
+
+
+def _computed(call: Call) -> Expression:
+    """Sums and products of constants, where they are exact."""
+    if call.type not in types.INTEGERS and not types.is_decimal(call.type):
+        return call
+    with localcontext(prec=80):
+        left, right = (Decimal(str(a.value)) for a in call.arguments if isinstance(a, Literal))
+        exact = _COMPUTE[call.function](left, right)
+        return literals.convert(Literal(format(exact, "f"), "decimal(38,0)"), call.type) or call
 
 
 def conjuncts(expression: Expression) -> list[Expression]:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from crown.expression import Call, Expression
 from crown.sql import outer
 from crown.sql.binder import Binder
-from crown.sql.coerce import compare
+from crown.sql.coerce import compare, unify
 from crown.sql.context import Context
 from crown.sql.diagnose import nearest
 from crown.sql.fold import conjuncts
@@ -147,12 +147,13 @@ def _subquery(context: Context, node: exp.Subquery, parent: Scope | None, enviro
 
 def _without_joins(node: exp.Subquery) -> exp.Expr:
     """The query in the parentheses, with an ORDER BY or LIMIT that follows them."""
+    inner: exp.Expr = node.this
     if any(node.args.get(part) for part in ("order", "limit", "offset")):
         bare = node.copy()
         bare.set("joins", None)
         bare.set("alias", None)
         return bare
-    return node.this
+    return inner
 
 
 def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None, environment: Environment) -> Relation:
@@ -184,7 +185,7 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
         joined = both.with_branches(outer.restricted(context, b, predicates) for b in both.branches)
     if len(joined.branches) > MAX_BRANCHES:
         _too_many(context, join)
-    return _merge(context, joined, left, right, merged, side)
+    return _merge(context, joined, left, right, merged, side, join)
 
 
 def _too_many(context: Context, node: exp.Expr) -> None:
@@ -251,7 +252,13 @@ def _equal_names(
 
 
 def _merge(
-    context: Context, joined: Relation, left: Relation, right: Relation, names: list[str], side: str
+    context: Context,
+    joined: Relation,
+    left: Relation,
+    right: Relation,
+    names: list[str],
+    side: str,
+    node: exp.Expr,
 ) -> Relation:
     """USING columns are shown once, first: the left one, the right one, or for FULL whichever is there."""
     if not names:
@@ -265,8 +272,9 @@ def _merge(
         if side != "FULL":
             shown.append(by_right[name] if side == "RIGHT" else by_left[name])
             continue
-        column = VisibleColumn(by_left[name].name, f"{context.new_id('s')}.0", by_left[name].type)
-        both = Call("coalesce", (by_left[name].reference, by_right[name].reference), column.type)
+        sides = unify(context, node, [by_left[name].reference, by_right[name].reference], "USING")
+        column = VisibleColumn(by_left[name].name, f"{context.new_id('s')}.0", sides[0].type)
+        both = Call("coalesce", tuple(sides), column.type)
         branches = [replace(b, values={**b.values, column.id: context.in_branch(both, b)}) for b in branches]
         shown.append(column)
     rest = [c for c in (*left.visible, *right.visible) if c.name.lower() not in lowered]

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from crown.expression import Call, Expression
 from crown.sql import types
 from crown.sql.context import Context
 from crown.sql.diagnose import nearest
+from crown.sql.words import words
 
 ResultType = str | Callable[[Sequence[Expression]], str]
 
@@ -35,8 +37,10 @@ _RESULT: dict[str, ResultType] = {
     **dict.fromkeys(("round", "bround"), _rounded),
     **dict.fromkeys(("floor", "ceil", "ceiling"), _whole),
     **dict.fromkeys(
-        ("sqrt", "cbrt", "exp", "ln", "log", "log2", "log10", "pow", "power", "sin", "cos", "tan", "asin", "acos")
-        + ("atan", "atan2", "sinh", "cosh", "tanh", "degrees", "radians", "sign", "signum", "months_between"),
+        words(
+            "sqrt cbrt exp ln log log2 log10 pow power sin cos tan asin acos atan atan2 sinh cosh tanh degrees "
+            "radians sign signum months_between"
+        ),
         "float64",
     ),
     **dict.fromkeys(("date_trunc", "to_timestamp", "from_utc_timestamp", "to_utc_timestamp"), "timestamp"),
@@ -46,9 +50,11 @@ _RESULT: dict[str, ResultType] = {
     **dict.fromkeys(("bit_length", "octet_length", "levenshtein", "hash", "find_in_set"), "int32"),
     **dict.fromkeys(("unix_timestamp", "xxhash64", "crc32", "unix_seconds", "unix_millis", "unix_micros"), "int64"),
     **dict.fromkeys(
-        ("ltrim", "rtrim", "lpad", "rpad", "replace", "translate", "reverse", "repeat", "initcap", "left", "right")
-        + ("regexp_replace", "regexp_extract", "split_part", "concat_ws", "md5", "sha", "sha1", "sha2", "hex", "btrim")
-        + ("substring_index", "soundex", "date_format", "from_unixtime", "format_string", "overlay", "char", "chr"),
+        words(
+            "ltrim rtrim lpad rpad replace translate reverse repeat initcap left right regexp_replace "
+            "regexp_extract split_part concat_ws md5 sha sha1 sha2 hex btrim substring_index soundex date_format "
+            "from_unixtime format_string overlay char chr"
+        ),
         "string",
     ),
     **dict.fromkeys(("contains", "startswith", "endswith", "rlike", "regexp_like", "isnan"), "boolean"),
@@ -75,14 +81,28 @@ _RESULT_OF_CLASS: dict[type[exp.Expr], ResultType] = {
 }
 
 NON_DETERMINISTIC = frozenset(
-    ("rand", "randn", "random", "uuid", "shuffle", "now", "current_timestamp", "current_date", "current_time")
-    + ("localtimestamp", "monotonically_increasing_id", "spark_partition_id", "input_file_name", "current_user")
-    + ("user", "session_user", "curdate", "getdate", "sysdate", "current_database", "current_catalog")
+    words(
+        "rand randn random uuid shuffle now current_timestamp current_date current_time localtimestamp "
+        "monotonically_increasing_id spark_partition_id input_file_name current_user user session_user curdate "
+        "getdate sysdate current_database current_catalog"
+    )
 )
 _NON_DETERMINISTIC_CLASSES = tuple(
     getattr(exp, name)
-    for name in ("Rand", "Randn", "Uuid", "CurrentTimestamp", "CurrentDate", "CurrentTime", "CurrentDatetime")
-    + ("CurrentUser", "Localtimestamp", "CurrentTimestampLTZ", "MonotonicallyIncreasingId", "SessionUser")
+    for name in (
+        "Rand",
+        "Randn",
+        "Uuid",
+        "CurrentTimestamp",
+        "CurrentDate",
+        "CurrentTime",
+        "CurrentDatetime",
+        "CurrentUser",
+        "Localtimestamp",
+        "CurrentTimestampLTZ",
+        "MonotonicallyIncreasingId",
+        "SessionUser",
+    )
     if hasattr(exp, name)
 )
 _KNOWN_TO_KERNEL = ("abs", "coalesce", "nvl", "ifnull", "nullif", "if", "greatest", "least", "upper", "lower", "length")
@@ -94,16 +114,21 @@ def name_of(node: exp.Expr) -> str:
     """The function's name in Spark, in lower case; empty for an operator."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
-    text = node.sql("spark")
+    try:
+        text = node.sql("spark")
+    except (SqlglotError, AttributeError, TypeError, ValueError):  # odd trees of malformed text have no text
+        return ""
     head = text.split("(", 1)[0]
     return head.lower() if head.replace("_", "").isalnum() and "(" in text else ""
 
 
-def host_call(context: Context, node: exp.Expr, bind: Callable[[exp.Expr], Expression]) -> Expression:
+def host_call(
+    context: Context, node: exp.Expr, bind: Callable[[exp.Expr], Expression], *, result: str | None = None
+) -> Expression:
     """A call that the engine's host evaluates, or an error if it is unknown or gives no stable value."""
     refuse_non_deterministic(context, node)
     name = name_of(node)
-    rule = _RESULT_OF_CLASS.get(type(node)) or _RESULT.get(name)
+    rule = result or _RESULT_OF_CLASS.get(type(node)) or _RESULT.get(name)
     if rule is None:
         shown = name or type(node).__name__.lower()
         context.fail(
@@ -111,7 +136,7 @@ def host_call(context: Context, node: exp.Expr, bind: Callable[[exp.Expr], Expre
             "UNKNOWN-FUNCTION",
             f"function {shown} is not known to Crown",
             reason="its result type, and that it is deterministic, must be known",
-            hint=nearest(shown, [*_RESULT, *_KNOWN_TO_KERNEL, *_AGGREGATES]) or "compute it upstream as a column",
+            hint=nearest(shown, [*_RESULT, *_KNOWN_TO_KERNEL, *_AGGREGATES], 0.75) or "compute it upstream as a column",
         )
     template, arguments = _template(node, bind)
     if not arguments:

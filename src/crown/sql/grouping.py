@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -13,12 +12,11 @@ from crown.sql.binder import Binder
 from crown.sql.context import Context
 from crown.sql.names import readable
 from crown.sql.order import ordinal
+from crown.sql.outputs import Item
 from crown.sql.places import NoAggregates
+from crown.sql.refuse import refuse_host_function
 from crown.sql.relation import VisibleColumn
 from crown.sql.scope import Scope
-
-if TYPE_CHECKING:
-    from crown.sql.select import Item
 
 
 def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> list[exp.Expr] | None:
@@ -26,12 +24,13 @@ def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> list[e
     clause = node.args.get("group")
     if clause is None:
         return None
+    several = [e for e in clause.expressions if isinstance(e, exp.Rollup | exp.Cube | exp.GroupingSets)]
     for part in ("grouping_sets", "cube", "rollup", "totals"):
-        if clause.args.get(part):
+        if clause.args.get(part) or several:
             context.fail(
-                clause,
+                several[0] if several else clause,
                 "GROUPING-SETS",
-                f"{part.replace('_', ' ').upper()} is not maintained",
+                "ROLLUP, CUBE and GROUPING SETS are not maintained",
                 reason="it is a union of several groupings",
                 hint="write a UNION ALL of SELECTs, one for each grouping",
             )
@@ -119,8 +118,6 @@ class Groups:
         if isinstance(expression, Call):
             arguments = tuple(self.rewrite(a, renames, node) for a in expression.arguments)
             if expression.function.startswith("sql:"):
-                from crown.sql.refuse import refuse_host_function
-
                 refuse_host_function(self.context, expression)
             return replace(expression, arguments=arguments)
         return expression

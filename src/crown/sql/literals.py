@@ -59,7 +59,7 @@ def _convert(value: LiteralValue, source: str, target: str) -> LiteralValue:
         whole = int(value) if isinstance(value, bool) else int(_as_decimal(value))
         return whole if -_LIMITS[target] <= whole < _LIMITS[target] else None
     if target in types.FLOATS:
-        return float(_SPECIAL_FLOATS.get(str(value), value))  # type: ignore[arg-type]
+        return _SPECIAL_FLOATS.get(str(value)) or float(str(value))
     if types.is_decimal(target):
         precision, scale = types.decimal_parts(target) or (38, 0)
         exact = _as_decimal(value).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
@@ -77,7 +77,7 @@ def _convert(value: LiteralValue, source: str, target: str) -> LiteralValue:
     if target == "string" and source in (*types.INTEGERS, "string"):
         return str(value)
     if target == "string" and source == "date":
-        return (_EPOCH_DATE + datetime.timedelta(days=int(value))).isoformat()  # type: ignore[arg-type]
+        return str(_EPOCH_DATE + datetime.timedelta(days=int(str(value))))
     if target == "binary" and source == "string":
         return str(value).encode().hex()
     return None

@@ -50,10 +50,7 @@ def nest_relation(
             build_conjunction(
                 context,
                 branch,
-                [
-                    Wanted(names[c.id], context.in_branch(c.reference, branch), bind=distinct)
-                    for c in every.values()
-                ],
+                [Wanted(names[c.id], context.in_branch(c.reference, branch), bind=distinct) for c in every.values()],
             )
             for branch in branches
         ),

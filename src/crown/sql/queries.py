@@ -14,6 +14,7 @@ from crown.sql import types
 from crown.sql.conjunction import Wanted, build_conjunction, cast_value
 from crown.sql.context import Context
 from crown.sql.levels import never_holds
+from crown.sql.order import bind_limit, bind_order
 from crown.sql.query import Body, Named, Order, Query, Select, SetOperation, Top
 from crown.sql.refuse import check_parts
 from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
@@ -63,10 +64,11 @@ def bind_query(context: Context, node: exp.Expr, parent: Scope | None, environme
     """Any query expression."""
     if isinstance(node, exp.Subquery):
         return _parenthesised(context, node, parent, environment)
-    check_parts(context, node) if isinstance(node, exp.Query) else None
+    if isinstance(node, exp.Query):
+        check_parts(context, node)
     environment = with_definitions(context, node, environment)
     if isinstance(node, exp.Select):
-        from crown.sql.select import bind_select
+        from crown.sql.select import bind_select  # a SELECT holds queries, which hold SELECTs
 
         return bind_select(context, node, parent, environment)
     if isinstance(node, exp.SetOperation):
@@ -153,7 +155,7 @@ def _set_operation(context: Context, node: exp.SetOperation, parent: Scope | Non
             context.fail(
                 node.expression,
                 "TYPE-CLASH",
-                f"column {a.name} is {types.spark_name(a.type)} on one side and {types.spark_name(b.type)} on the other",
+                f"column {a.name} is {types.spark_name(a.type)} on one side, {types.spark_name(b.type)} on the other",
                 hint="cast one side to the type of the other",
             )
         columns.append(OutputColumn(a.name, common, a.nullable or b.nullable))
@@ -189,8 +191,6 @@ def coerced(body: Body, columns: list[OutputColumn]) -> Body:
 
 def apply_order(context: Context, node: exp.Expr, bound: Bound) -> Bound:
     """ORDER BY, LIMIT and OFFSET over the output columns alone."""
-    from crown.sql.order import bind_limit, bind_order
-
     order = bind_order(context, node, bound.columns)
     limit = bind_limit(context, node, bool(order))
     if limit is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -200,7 +201,7 @@ def _window(value: Any, table: TableSchema) -> Window:
         window = Window(rows=value)
     elif isinstance(value, Mapping) and set(value) <= {"rows", "interval", "column"}:
         interval = value.get("interval")
-        if hasattr(interval, "total_seconds"):
+        if isinstance(interval, datetime.timedelta):
             column = table.column(str(value.get("column")))
             unit = MICROSECONDS["day"] if column is not None and column.type == "date" else 1
             interval = round(interval.total_seconds() * 1_000_000) // unit

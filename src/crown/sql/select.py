@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from sqlglot import exp
@@ -19,62 +19,12 @@ from crown.sql.from_clause import bind_from
 from crown.sql.grouping import Groups, group_nodes
 from crown.sql.levels import never_holds
 from crown.sql.order import bind_limit, bind_order
-from crown.sql.places import refuse_aggregate
-from crown.sql.queries import Bound, Environment, OutputColumn, bind_query, body_of, source_relation
+from crown.sql.outputs import Item, expand_items
+from crown.sql.queries import Bound, Environment, OutputColumn, body_of
 from crown.sql.query import Aggregate, Body, Named, Order, Select, Top
 from crown.sql.relation import Branch, Relation
-from crown.sql.scope import Scope, tables_named
-
-
-@dataclass(frozen=True)
-class Item:
-    """One output as written; `star` items are already resolved."""
-
-    name: str
-    node: exp.Expr
-    star: Column | None = None
-
-
-class SelectPlace:
-    """Scalar subqueries and aggregates of one SELECT, as the binder meets them."""
-
-    def __init__(self, context: Context, environment: Environment, aggregates: Aggregates | None, clause: str) -> None:
-        self.context = context
-        self.environment = environment
-        self.aggregates = aggregates
-        self.clause = clause
-        self.joined: list[Relation] = []  # one row each, to be joined to FROM
-
-    def scalar(self, node: exp.Expr, scope: Scope) -> Expression:
-        """An uncorrelated aggregate has exactly one row: it is joined as one more table."""
-        query = node.this if isinstance(node, exp.Subquery) else node
-        barrier = Scope(Relation((), (), ()), scope, "a scalar subquery")
-        bound = bind_query(self.context, node, barrier, self.environment)
-        single = isinstance(bound.body, Select) and bound.body.group_by == () and bound.body.having is None
-        if len(bound.columns) != 1 or not single:
-            self.context.fail(
-                query,
-                "SCALAR-SUBQUERY",
-                "this scalar subquery is not maintained",
-                reason="it must have exactly one row whatever the tables hold: one aggregate without GROUP BY",
-                hint="use MAX, MIN or another aggregate without GROUP BY, or join with the subquery",
-            )
-        source = self.context.nest("scalar", body_of(self.context, bound))
-        relation = source_relation(self.context, source, source, bound.columns)
-        self.joined.append(relation)
-        return relation.visible[0].reference
-
-    def aggregate(self, node: exp.Expr, binder: Binder) -> Expression:
-        if self.aggregates is None:
-            refuse_aggregate(self.context, node, self.clause)
-        return self.aggregates.bind(node, binder)
-
-    def join(self, relation: Relation) -> Relation:
-        """The relation with the scalar subqueries' rows beside it."""
-        for scalar in self.joined:
-            relation = relation.with_branches(b.joined(s) for b in relation.branches for s in scalar.branches)
-        self.joined = []
-        return relation
+from crown.sql.scalar import SelectPlace
+from crown.sql.scope import Scope
 
 
 def bind_select(context: Context, node: exp.Select, parent: Scope | None, environment: Environment) -> Bound:
@@ -305,54 +255,3 @@ def _is_distinct(context: Context, node: exp.Select) -> bool:
             hint="use MIN or MAX with GROUP BY",
         )
     return distinct is not None
-
-
-def expand_items(context: Context, node: exp.Select, relation: Relation) -> list[Item]:
-    """The outputs with * written out and every name unique."""
-    items: list[Item] = []
-    for expression in node.expressions:
-        if isinstance(expression, exp.Star) or (
-            isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star)
-        ):
-            items += _star(context, expression, relation)
-        elif isinstance(expression, exp.Alias):
-            items.append(Item(expression.alias, expression.this))
-        elif isinstance(expression, exp.Column):
-            items.append(Item(expression.name, expression))
-        elif isinstance(expression, exp.Aliases):
-            context.fail(expression, "TABLE-FUNCTION", "several names for one output", hint="give one name")
-        else:
-            items.append(Item(expression.sql("spark").lower(), expression))
-    if not items:
-        context.fail(node, "SYNTAX", "SELECT has no output", hint="name a column or write *")
-    return _unique(items)
-
-
-def _star(context: Context, node: exp.Expr, relation: Relation) -> list[Item]:
-    star = node.this if isinstance(node, exp.Column) else node
-    for part in ("except_", "replace", "rename"):
-        if star.args.get(part):
-            context.fail(node, "STAR", "* with EXCEPT, REPLACE or RENAME is not maintained", hint="name the columns")
-    if isinstance(node, exp.Column):
-        tables = tables_named(relation, node.text("table"))
-        if not tables:
-            context.fail(node, "UNKNOWN-TABLE", f"there is no table or alias {node.text('table')} in FROM")
-        columns = [c for t in tables for c in t.columns]
-    else:
-        columns = list(relation.visible)
-    return [Item(c.name, node, c.reference) for c in columns]
-
-
-def _unique(items: list[Item]) -> list[Item]:
-    """A row can't have two columns of one name: later ones are numbered."""
-    taken: set[str] = set()
-    result = []
-    given = {i.name.lower() for i in items}
-    for item in items:
-        name, number = item.name, 1
-        while name.lower() in taken or (number > 1 and name.lower() in given):
-            number += 1
-            name = f"{item.name}_{number}"
-        taken.add(name.lower())
-        result.append(replace(item, name=name))
-    return result

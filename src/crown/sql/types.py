@@ -160,9 +160,7 @@ def arithmetic_types(operator: Arithmetic, left: str, right: str) -> tuple[str, 
         return None
     if not (is_decimal(left) or is_decimal(right)) or left in FLOATS or right in FLOATS:
         operand = _common_numeric(left, right)
-        if operator == "divide":
-            operand = "float64"
-        elif is_decimal(operand):
+        if operator == "divide" or is_decimal(operand):
             operand = "float64"
         return operand, operand
     (p1, s1), (p2, s2) = _parts(left), _parts(right)
@@ -223,7 +221,8 @@ def from_sqlglot(data_type: exp.DataType) -> str | None:
     kind = data_type.this
     if kind in (Kind.DECIMAL, Kind.BIGDECIMAL):
         numbers = [int(p.name) for p in data_type.expressions if p.name.isdigit()]
-        precision, scale = (numbers + [10, 0])[:1] + (numbers[1:2] or [0])
+        precision = numbers[0] if numbers else 10
+        scale = numbers[1] if len(numbers) > 1 else 0
         return f"decimal({precision},{scale})" if 1 <= precision <= _MAX_PRECISION and scale <= precision else None
     return _BY_SQLGLOT.get(kind)
 

@@ -1,0 +1,72 @@
+"""The outputs of a SELECT: * written out, every name unique."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from crown.expression import Column
+from crown.sql.context import Context
+from crown.sql.relation import Relation
+from crown.sql.scope import tables_named
+
+
+@dataclass(frozen=True)
+class Item:
+    """One output as written; `star` items are already resolved."""
+
+    name: str
+    node: exp.Expr
+    star: Column | None = None
+
+
+def expand_items(context: Context, node: exp.Select, relation: Relation) -> list[Item]:
+    """The outputs with * written out and every name unique."""
+    items: list[Item] = []
+    for expression in node.expressions:
+        if isinstance(expression, exp.Star) or (
+            isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star)
+        ):
+            items += _star(context, expression, relation)
+        elif isinstance(expression, exp.Alias):
+            items.append(Item(expression.alias, expression.this))
+        elif isinstance(expression, exp.Column):
+            items.append(Item(expression.name, expression))
+        elif isinstance(expression, exp.Aliases):
+            context.fail(expression, "TABLE-FUNCTION", "several names for one output", hint="give one name")
+        else:
+            items.append(Item(expression.sql("spark").lower(), expression))
+    if not items:
+        context.fail(node, "SYNTAX", "SELECT has no output", hint="name a column or write *")
+    return _unique(items)
+
+
+def _star(context: Context, node: exp.Expr, relation: Relation) -> list[Item]:
+    star = node.this if isinstance(node, exp.Column) else node
+    for part in ("except_", "replace", "rename"):
+        if star.args.get(part):
+            context.fail(node, "STAR", "* with EXCEPT, REPLACE or RENAME is not maintained", hint="name the columns")
+    if isinstance(node, exp.Column):
+        tables = tables_named(relation, node.text("table"))
+        if not tables:
+            context.fail(node, "UNKNOWN-TABLE", f"there is no table or alias {node.text('table')} in FROM")
+        columns = [c for t in tables for c in t.columns]
+    else:
+        columns = list(relation.visible)
+    return [Item(c.name, node, c.reference) for c in columns]
+
+
+def _unique(items: list[Item]) -> list[Item]:
+    """A row can't have two columns of one name: later ones are numbered."""
+    taken: set[str] = set()
+    result = []
+    given = {i.name.lower() for i in items}
+    for item in items:
+        name, number = item.name, 1
+        while name.lower() in taken or (number > 1 and name.lower() in given):
+            number += 1
+            name = f"{item.name}_{number}"
+        taken.add(name.lower())
+        result.append(replace(item, name=name))
+    return result
