@@ -3,6 +3,7 @@
 pub mod arrow_in;
 pub mod arrow_out;
 pub mod bag;
+pub mod baseline;
 pub mod binding;
 pub mod chunk;
 pub mod error;
