@@ -97,7 +97,7 @@ def _predicate(rng: random.Random, used: list[tuple[str, str]]) -> str:
     column = _column(rng, *subject)
     other = _column(rng, *rng.choice(used))
     inner = rng.choice("rst")
-    match rng.randrange(9):
+    match rng.randrange(11):
         case 0:
             return f"{column} = 1"
         case 1:
@@ -112,6 +112,13 @@ def _predicate(rng: random.Random, used: list[tuple[str, str]]) -> str:
             return f"{rng.choice(['', 'NOT '])}EXISTS (SELECT 1 FROM {inner} i WHERE {correlated}{extra})"
         case 5:
             return f"({column} = 1 OR {other} > 1)"
+        case 9:
+            extreme = f"(SELECT {rng.choice(['min', 'max', 'sum'])}({_column(rng, 'i', inner)}) FROM {inner} i"
+            return f"{column} {rng.choice(['<', '=', '>='])} {extreme} WHERE {_column(rng, 'i', inner)} = {other})"
+        case 10:
+            keys = f"{_column(rng, 'i', inner)} = {other}"
+            compared = f"{_column(rng, 'i', inner)} {rng.choice(['<', '>=', '<>'])} {column}"
+            return f"{rng.choice(['', 'NOT '])}EXISTS (SELECT 1 FROM {inner} i WHERE {keys} AND {compared})"
         case 6:
             return f"coalesce({column}, 1) = 1"
         case 7:

@@ -154,6 +154,18 @@ SELECT a FROM (SELECT DISTINCT a, b FROM r)
 SELECT y.a FROM (SELECT a, b + 1 AS e FROM r) x JOIN s y ON x.e = y.b
 SELECT bool_and(a > 1), bool_or(b > 1) FROM r
 SELECT a FROM r WHERE a = ANY (SELECT a FROM s)
+SELECT a FROM r WHERE b = (SELECT max(b) FROM s WHERE s.a = r.a)
+SELECT a FROM r WHERE b < (SELECT 2 * avg(s.b) FROM s, t WHERE s.a = r.a AND s.b = t.k)
+SELECT a FROM r x WHERE x.b >= (SELECT min(b) FROM r y WHERE y.a = x.a AND y.c = x.c)
+SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a = r.a AND s.b > (SELECT min(k) FROM t WHERE t.v = s.b))
+SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a = r.a AND s.b < r.b)
+SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a = r.a AND s.b <> r.b)
+SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.b >= r.b)
+SELECT a FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.a = r.a AND s.b < r.b)
+SELECT a FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.a = r.a AND s.b <> r.b)
+SELECT a FROM r x WHERE NOT EXISTS (SELECT 1 FROM r y WHERE y.a > x.a)
+SELECT x.c FROM r x LEFT JOIN s y ON x.a = y.a WHERE NOT EXISTS (SELECT 1 FROM r z WHERE z.a = x.a AND z.b <> y.b)
+SELECT a FROM r WHERE c NOT LIKE '%a%' AND NOT (b NOT BETWEEN 1 AND 2)
 SELECT greatest(a, b), least(a, b, 2) FROM r
 """.strip().splitlines()
 

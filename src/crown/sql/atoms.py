@@ -64,17 +64,18 @@ def null_rejected(condition: Expression | None) -> frozenset[str]:
             case Call("not", (Call("is_null", (Column(name, _),), _),), _):
                 found.add(name)
             case Call("in", (subject, *_), _):
-                found |= _strict_columns(subject)
+                found |= strict_columns(subject)
             case Call(function, _, _) if is_strict(function):
-                found |= _strict_columns(part)
+                found |= strict_columns(part)
     return frozenset(found)
 
 
-def _strict_columns(expression: Expression) -> set[str]:
+def strict_columns(expression: Expression) -> set[str]:
+    """Columns that make the expression NULL when they are NULL."""
     if isinstance(expression, Column):
         return {expression.name}
     if isinstance(expression, Call) and is_strict(expression.function):
-        return {name for a in expression.arguments for name in _strict_columns(a)}
+        return {name for a in expression.arguments for name in strict_columns(a)}
     return set()
 
 

@@ -14,6 +14,7 @@ from crown.expression import Call, Expression, columns_of
 from crown.sql.binder import Binder
 from crown.sql.coerce import always, compare
 from crown.sql.context import Context
+from crown.sql.decorrelate import Extremes, extremes
 from crown.sql.diagnose import Span, span
 from crown.sql.fold import conjuncts, fold
 from crown.sql.from_clause import bind_from
@@ -34,13 +35,13 @@ def bind_where(
     """The relation restricted by WHERE, and those predicates that read the queries around it."""
     if clause is None:
         return relation, []
-    place = SelectPlace(context, environment, None, "WHERE")
+    place = SelectPlace(context, environment, "WHERE", correlates=True)
     scope = Scope(relation, parent)
     binder = Binder(context, scope, place)
     own: list[Expression] = []
     correlated: list[Expression] = []
     tests: list[tuple[exp.Expr, bool]] = []
-    known = relation.ids
+    predicates: list[Expression] = []
     for node, negated in _conjuncts(clause.this, False):
         if _subquery_test(node) is not None:
             tests.append((node, negated))
@@ -48,9 +49,12 @@ def bind_where(
         predicate = binder.condition(node)
         if negated:
             predicate = context.mark(fold(Call("not", (predicate,), "boolean"), always), node)
-        scalars = frozenset(c.id for r in place.joined for c in r.visible)
         for part in conjuncts(predicate):
-            (own if set(columns_of(part)) <= known | scalars else correlated).append(part)
+            place.check_required(part)
+            predicates.append(part)
+    known = relation.ids | {c.id for r in place.joined for c in r.visible}
+    for part in predicates + place.predicates:
+        (own if set(columns_of(part)) <= known else correlated).append(part)
     relation = place.join(relation)
     relation = relation.with_branches(restricted(context, b, own) for b in relation.branches)
     for node, negated in tests:
@@ -92,6 +96,9 @@ def _restrict(
     if isinstance(node, exp.Exists):
         inner, correlated, _ = _inner(context, query, scope, environment)
         construct = "NOT EXISTS" if negated else "EXISTS"
+        decided = extremes(context, inner, _known(inner), correlated)
+        if decided is not None:
+            return _by_extremes(context, relation, decided, negated, span(node), construct)
         conditions = _conditions(context, inner, correlated, negated, span(node), construct)
     else:
         if isinstance(node, exp.NEQ):
@@ -108,6 +115,22 @@ def _restrict(
         if negated:
             conditions += _null_conditions(context, relation, inner, correlated, pairs, node)
     return relation.with_branches(_with_conditions(context, branch, conditions) for branch in relation.branches)
+
+
+def _by_extremes(
+    context: Context, relation: Relation, decided: Extremes, negated: bool, position: Span | None, construct: str
+) -> Relation:
+    """EXISTS by a join with the groups that decide it; NOT EXISTS also keeps the rows that have no group."""
+    answer = decided.fails if negated else decided.holds
+    joined = [
+        restricted(context, b.joined(g), [*decided.keys, answer])
+        for b in relation.branches
+        for g in decided.groups.branches
+    ]
+    if negated and decided.keys:
+        conditions = _conditions(context, decided.groups, list(decided.keys), True, position, construct)
+        joined += [_with_conditions(context, branch, conditions) for branch in relation.branches]
+    return relation.with_branches(joined)
 
 
 def _null_conditions(
@@ -156,7 +179,7 @@ def _inner(
     environment = with_definitions(context, query, environment)
     relation = bind_from(context, query, scope, environment)
     relation, correlated = bind_where(context, query.args.get("where"), relation, scope, environment)
-    place = SelectPlace(context, environment, None, "a condition's SELECT")
+    place = SelectPlace(context, environment, "a condition's SELECT")
     binder = Binder(context, Scope(relation, scope), place)
     outputs = [item.star or binder.bind(item.node) for item in expand_items(context, query, relation)]
     return place.join(relation), correlated, outputs

@@ -42,7 +42,7 @@ def bind_rows(
     scope = Scope(relation, parent)
     items = expand_items(context, node, relation)
     aggregates = Aggregates(context)
-    place = SelectPlace(context, environment, aggregates, "SELECT")
+    place = SelectPlace(context, environment, "SELECT", aggregates=aggregates)
     binder = Binder(context, scope, place)
     outputs = [item.star or binder.bind(item.node) for item in items]
     grouped = group_nodes(context, node, items)
