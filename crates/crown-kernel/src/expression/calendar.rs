@@ -57,7 +57,8 @@ pub(super) fn parse_date(text: &str) -> Option<i64> {
     }
 }
 
-/// A date as `parse_date`, then optionally `[h]h[:[m]m[:[s]s[.fraction]]]` and a zone: `Z`, `UTC`, `GMT`, `+hh[:mm]`.
+/// A date as `parse_date`, then optionally `[h]h[:[m]m[:[s]s[.fraction]]]` and, after seconds, a zone: `Z`, `UTC`, `GMT`,
+/// `+hh[:mm]`.
 pub(super) fn parse_timestamp(text: &str) -> Option<i64> {
     let (date, rest) = split_date(text)?;
     let midnight = date.checked_mul(MICROS_PER_DAY)?;
@@ -67,6 +68,9 @@ pub(super) fn parse_timestamp(text: &str) -> Option<i64> {
     let time = rest.strip_prefix([' ', 'T'])?;
     let zone_at = time.find(|c: char| !(c.is_ascii_digit() || c == ':' || c == '.')).unwrap_or(time.len());
     let (clock, zone) = time.split_at(zone_at);
+    if !zone.is_empty() && clock.matches(':').count() < 2 {
+        return None;
+    }
     midnight.checked_add(parse_clock(clock)?)?.checked_sub(parse_zone(zone.trim_start())?)
 }
 

@@ -121,7 +121,8 @@ fn to_timestamp(value: Value, from: DataType) -> Result<i64> {
     let micros = match (value, from) {
         (Value::Integer(value), DataType::Date) => i128::from(value) * i128::from(MICROS_PER_DAY),
         (Value::Integer(value), DataType::Timestamp | DataType::TimestampNtz) => i128::from(value),
-        (Value::Integer(value), _) => i128::from(value) * i128::from(MICROS_PER_SECOND),
+        // Spark stops at the last timestamp instead of failing.
+        (Value::Integer(value), _) => i128::from(value.saturating_mul(MICROS_PER_SECOND)),
         (Value::Decimal(value), DataType::Decimal { scale, .. }) => {
             let scaled = value.checked_mul(i128::from(MICROS_PER_SECOND)).ok_or_else(|| overflow("a timestamp"))?;
             scaled / 10i128.pow(scale as u32)
@@ -205,8 +206,8 @@ fn from_string(bytes: &[u8], to: DataType) -> Result<Value<'static>> {
             "f" | "false" | "n" | "no" | "0" => Some(Value::Boolean(false)),
             _ => None,
         },
-        DataType::Float64 => text.parse().ok().map(Value::Float),
-        DataType::Float32 => text.parse::<f32>().ok().map(|value| Value::Float(f64::from(value))),
+        DataType::Float64 => without_suffix(text).parse().ok().map(Value::Float),
+        DataType::Float32 => without_suffix(text).parse::<f32>().ok().map(|value| Value::Float(f64::from(value))),
         DataType::Decimal { precision, scale } => {
             let is_number = text.parse::<f64>().is_ok_and(f64::is_finite)
                 && text.ends_with(|c: char| c.is_ascii_digit() || c == '.');
@@ -221,4 +222,14 @@ fn from_string(bytes: &[u8], to: DataType) -> Result<Value<'static>> {
         _ => text.parse::<i64>().ok().and_then(|value| in_range(i128::from(value), to).ok()).map(Value::Integer),
     };
     value.ok_or_else(invalid)
+}
+
+/// Java reads `1.5d` and `2f` as floats.
+fn without_suffix(text: &str) -> &str {
+    let number = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
+    if number.ends_with(|c: char| c.is_ascii_digit() || c == '.') {
+        number
+    } else {
+        text
+    }
 }

@@ -45,7 +45,11 @@ impl Rows {
     }
 
     pub fn find(&self, words: &[Word], nulls: Nulls) -> Option<usize> {
-        let same = |position: &u32| self.row(*position as usize) == (words, nulls);
+        // A loop, since rows are short: comparing slices would call out for each.
+        let same = |position: &u32| {
+            let (other, other_nulls) = self.row(*position as usize);
+            other_nulls == nulls && other.iter().zip(words).all(|(left, right)| left == right)
+        };
         self.index.find(hash(words, nulls), same).map(|position| *position as usize)
     }
 
