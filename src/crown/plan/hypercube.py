@@ -4,8 +4,10 @@ A row of an atom goes to one coordinate of each dimension whose variable it hold
 an atom each cell gets size / (product of the shares of its dimensions). Sizes are the tables' expected updates; the
 shares' product is the number of cells. All factorisations over the `DIMENSIONS` most useful dimensions are compared.
 
-Dimensions that tell the place of a result (output variables) are preferred: the cells' outputs are then
-disjoint. Others are taken only when they at least halve the load.
+Nothing is known of how many values a variable has, but join variables and parts of primary keys tend to have many,
+and descriptive columns (a year, a nation's name) few, which would leave cells idle: the latter are taken only when
+there is nothing else. Dimensions that tell the place of a result (output variables) are preferred, since the cells'
+outputs are then disjoint, unless others make the load less than `WORTH_A_MERGE` of theirs.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from crown.expression import Column
 from crown.plan.locate import Dimension, Layout, dimensions, feeds_replicated, lay_out, located
 from crown.plan.model import Atom, BagStage, Plan, TreeStage
 
 DIMENSIONS = 6
+WORTH_A_MERGE = 0.6
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,29 @@ def choose_cube(plan: Plan, cells: int) -> Cube | None:
     if feeds_replicated(layout):
         return None
     offered = dimensions(layout)
+    offered = [dimension for dimension in offered if _has_many_values(layout, dimension)] or offered
     final = plan.stages[-1].id
     telling = [dimension for dimension in offered if located(layout, dimension)[final] is not None]
     best_telling = _best(layout, telling, cells)
     best = _best(layout, offered, cells)
     if best is None or best_telling is None:
         return best
-    return best_telling if best_telling.load <= 2 * best.load else best
+    return best if best.load < WORTH_A_MERGE * best_telling.load else best_telling
+
+
+def _has_many_values(layout: Layout, dimension: Dimension) -> bool:
+    """Whether in each tree the variable joins atoms or is part of a table's primary key."""
+    keys = {table.name: set(table.primary_key) for table in layout.plan.tables}
+    for tree in layout.trees:
+        variable = dimension[tree.id]
+        inside = [s.atoms for a in tree.atoms if isinstance(s := layout.stages.get(a.source), BagStage)]
+        atoms = [atom for group in (tree.atoms, *inside) for atom in group]
+        holders = [atom for atom in atoms if variable in atom.variables]
+        columns = [(a.source, b.expression) for a in holders for b in a.bindings if b.variable == variable]
+        in_key = any(isinstance(e, Column) and e.name in keys.get(source, ()) for source, e in columns)
+        if len(holders) < 2 and not in_key:
+            return False
+    return True
 
 
 def _best(layout: Layout, offered: Sequence[Dimension], cells: int) -> Cube | None:

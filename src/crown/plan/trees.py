@@ -1,8 +1,8 @@
 """All free-connex trees of a conjunction, and the best of them.
 
-Normal form: *no subtree can be hung higher*. If the key of a child lies inside its grandparent (for a
-generalised grandparent: is all of its variables), hanging the child there keeps every property of definition
-3.2, makes no path longer and no atom deeper, so only such trees are looked at. They have a simple recursive form: the
+Normal form: *no subtree can be hung higher*. If the key of a child lies inside a relation above its parent, or is all
+of a generalised node above it, hanging the child there keeps every property of definition 3.2, makes no path
+longer and no atom deeper, so only trees where that is impossible are looked at. They have a simple recursive form: the
 children of a node are exactly the groups of items that stay connected without the node's variables.
 A generalised node has at least two children (or the component it is derived from), and its variables are then
 what two of the items share.
