@@ -15,6 +15,7 @@ from crown.plan import plan_with_report
 from crown.plan.model import BagStage, Plan, TreeStage
 from crown.plan.report import ConjunctionReport, Report
 from crown.sql import parse
+from tests.support.build import query
 from tests.support.render import render_plan
 
 QUERIES = Path(__file__).parent.parent / "queries"
@@ -86,17 +87,12 @@ def test_the_papers_queries_have_its_classes_and_heights(name: str) -> None:
 
 def test_the_tree_of_figure_1() -> None:
     """4-Hop: [x3] over R2 and R3, below them R1 and R4."""
-    schema = "CREATE TABLE r (a INT NOT NULL, b INT NOT NULL)"
-    sql = """SELECT r1.a AS x1, r2.a AS x2, r3.a AS x3, r4.a AS x4 FROM r r1, r r2, r r3, r r4
-             WHERE r1.b = r2.a AND r2.b = r3.a AND r3.b = r4.a"""
-    (tree,) = plan_with_report(parse(sql, schema))[0].stages
+    hops = query("R1(x1, x2), R2(x2, x3), R3(x3, x4), R4(x4, x5)", "x1 x2 x3 x4", distinct=True)
+    (tree,) = plan_with_report(hops)[0].stages
     assert isinstance(tree, TreeStage)
     names = {node.name: None if node.parent is None else tree.nodes[node.parent].name for node in tree.nodes}
-    root = tree.nodes[0]
-    assert root.atom is None
-    assert len(root.variables) == 1
-    assert names == {root.name: None, "r2": root.name, "r1": "r2", "r3": root.name, "r4": "r3"}
-    assert [node.name for node in tree.nodes if not node.connex] == ["r4"]
+    assert names == {"[x3]": None, "R2": "[x3]", "R1": "R2", "R3": "[x3]", "R4": "R3"}
+    assert [node.name for node in tree.nodes if not node.connex] == ["R4"]
 
 
 @pytest.mark.parametrize("name", ["graph/dumbbell_full", "graph/dumbbell_project"])
@@ -104,8 +100,8 @@ def test_the_three_bags_of_the_dumbbell(name: str) -> None:
     plan, _ = planned(name)
     bags = [sorted(atom.name for atom in stage.atoms) for stage in plan.stages if isinstance(stage, BagStage)]
     (tree,) = (stage for stage in plan.stages if isinstance(stage, TreeStage))
-    assert bags == [["g1", "g2", "g3"], ["g5", "g6", "g7"]]
-    assert [atom.name for atom in tree.atoms if not atom.source.startswith("$")] == ["g4"]
+    assert bags == [["G1", "G2", "G3"], ["G5", "G6", "G7"]]
+    assert [atom.name for atom in tree.atoms if not atom.source.startswith("$")] == ["G4"]
 
 
 def test_star_schema_queries_are_free_connex_by_keys() -> None:

@@ -1,6 +1,7 @@
 """Bags for cyclic conjunctions: a generalised hypertree decomposition whose bags partition the atoms.
 
-Least width first (the most atoms needed to cover the variables of a bag), then the fewest atoms in bags, since an
+Least width first (the most atoms needed to cover the variables of a bag; an atom covers what its row determines by
+primary keys, so a bag that one atom determines is linear), then the fewest atoms in bags, since an
 atom outside them stays join-free, then the fewest variables in the largest bag. An atom of the cyclic core that lies
 inside a bag belongs to it: it can only make the bag smaller. Atoms that GYO reduction removes are in no bag, unless
 a set of variables has to be covered (the correlation of a condition that no single atom holds).
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TypeAlias
 
+from crown.plan.dependencies import Dependency, closure
 from crown.plan.hypergraph import Edge, cover_number, cyclic_core, union
 
 STATES = 500
@@ -24,7 +26,7 @@ STATES = 500
 Partition: TypeAlias = tuple[tuple[int, ...], ...]
 
 
-def find_bags(edges: Sequence[Edge], covered: Sequence[Edge] = ()) -> Partition:
+def find_bags(edges: Sequence[Edge], covered: Sequence[Edge] = (), known: Sequence[Dependency] = ()) -> Partition:
     """The atoms of each block, in order; blocks of more than one atom are bags. Each set in `covered` lies in a block.
 
     >>> find_bags([frozenset("ab"), frozenset("bc"), frozenset("ca"), frozenset("cd")])
@@ -32,7 +34,7 @@ def find_bags(edges: Sequence[Edge], covered: Sequence[Edge] = ()) -> Partition:
     """
     start: Partition = tuple((atom,) for atom in range(len(edges)))
     core = frozenset(cyclic_core(edges))
-    queue: list[tuple[tuple[int, int, int], Partition]] = [(_price(start, edges), start)]
+    queue: list[tuple[tuple[int, int, int], Partition]] = [(_price(start, edges, known), start)]
     seen = {start}
     while queue:
         _, partition = heapq.heappop(queue)
@@ -47,7 +49,7 @@ def find_bags(edges: Sequence[Edge], covered: Sequence[Edge] = ()) -> Partition:
             merged = _absorb(_merge(partition, pair), edges, core)
             if merged not in seen:
                 seen.add(merged)
-                heapq.heappush(queue, (_price(merged, edges), merged))
+                heapq.heappush(queue, (_price(merged, edges, known), merged))
     raise AssertionError("one bag of all atoms is always acyclic and covers everything")
 
 
@@ -95,15 +97,15 @@ def _absorb(partition: Partition, edges: Sequence[Edge], core: frozenset[int]) -
     return tuple(sorted(tuple(sorted(atoms)) for atoms in members.values()))
 
 
-def _price(partition: Partition, edges: Sequence[Edge]) -> tuple[int, int, int]:
+def _price(partition: Partition, edges: Sequence[Edge], known: Sequence[Dependency]) -> tuple[int, int, int]:
     bags = [block for block in partition if len(block) > 1]
-    width = max((bag_width(bag, edges) for bag in bags), default=1)
+    width = max((bag_width(bag, edges, known) for bag in bags), default=1)
     return (width, sum(map(len, bags)), max((len(union(edges[atom] for atom in bag)) for bag in bags), default=0))
 
 
-def bag_width(bag: Sequence[int], edges: Sequence[Edge]) -> int:
+def bag_width(bag: Sequence[int], edges: Sequence[Edge], known: Sequence[Dependency] = ()) -> int:
     inside = [edges[atom] for atom in bag]
-    return cover_number(union(inside), inside)
+    return cover_number(union(inside), [closure(edge, known) for edge in inside])
 
 
 def binding_order(edges: Sequence[Edge]) -> tuple[str, ...]:

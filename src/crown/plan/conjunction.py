@@ -86,7 +86,7 @@ def plan_conditions(draft: Draft, context: Context) -> Draft:
 def group_into_bags(draft: Draft, context: Context) -> Draft:
     """Atoms of each bag become one atom over a bag stage that shows what the rest of the query reads."""
     edges = draft.edges()
-    partition = find_bags(edges, [hung.key for hung in draft.hanging])
+    partition = find_bags(edges, [hung.key for hung in draft.hanging], draft.known)
     read = frozenset(draft.outputs) | draft.factor_variables() | union(hung.key for hung in draft.hanging)
     atoms: list[Atom] = []
     bags: list[BagReport] = []
@@ -109,7 +109,7 @@ def group_into_bags(draft: Draft, context: Context) -> Draft:
         context.add(stage)
         bindings = tuple(Binding(variable.name, Column(variable.name, variable.type)) for variable in shown)
         atoms.append(Atom("⋈".join(names), stage.id, bindings))
-        bags.append(BagReport(stage.id, names, tuple(v.name for v in held), bag_width(block, edges)))
+        bags.append(BagReport(stage.id, names, tuple(v.name for v in held), bag_width(block, edges, draft.known)))
     return replace(draft, atoms=tuple(atoms), bags=tuple(bags))
 
 

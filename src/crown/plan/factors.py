@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
-from crown.expression import Call, Expression, Literal
+from crown.expression import Call, Expression, Literal, LiteralValue
 from crown.plan.draft import RingTerm
 from crown.plan.hypergraph import Edge
 from crown.plan.scalar import FLOATS, INTEGERS, cast, decimal_scale, is_numeric, may_be_null, null_if, variables_of
@@ -24,7 +25,7 @@ def sum_terms(
     name: str, argument: Expression, edges: Sequence[Edge], nullable: Container[str]
 ) -> tuple[RingTerm, ...] | None:
     """The components whose sum is SUM(argument); None when it is no sum of products of one-atom factors."""
-    products = _products(argument, edges)
+    products = _products(argument, edges, nullable)
     if products is None or not is_numeric(argument.type):
         return None
     terms = []
@@ -50,7 +51,7 @@ def count_term(
         return RingTerm(name, (), "int64")
     if _home(argument, edges):
         return RingTerm(name, (_one_unless_null(argument, "int64"),), "int64")
-    products = _products(argument, edges)
+    products = _products(argument, edges, nullable)
     if products is None:
         return None
     parts = dict.fromkeys(f for product in products for f in product.factors if may_be_null(f, nullable))
@@ -74,34 +75,45 @@ def _home(expression: Expression, edges: Sequence[Edge]) -> bool:
     return any(read <= edge for edge in edges)
 
 
-def _products(expression: Expression, edges: Sequence[Edge]) -> list[_Product] | None:
+def _products(expression: Expression, edges: Sequence[Edge], nullable: Container[str]) -> list[_Product] | None:
     if _home(expression, edges):
         return [_Product((_without_widening(expression),))]
     match expression:
         case Call("add" | "subtract" as function, (left, right)):
-            one, other = _products(left, edges), _products(right, edges)
+            one, other = _products(left, edges, nullable), _products(right, edges, nullable)
             if one is None or other is None:
                 return None
             return one + (other if function == "add" else [_negated(product) for product in other])
         case Call("negate", (argument,)):
-            inside = _products(argument, edges)
+            inside = _products(argument, edges, nullable)
             return None if inside is None else [_negated(product) for product in inside]
         case Call("multiply", (left, right), type_):
-            one, other = _products(left, edges), _products(right, edges)
+            one, other = _products(left, edges, nullable), _products(right, edges, nullable)
             if one is None or other is None:
                 return None
             crossed = [_Product(a.factors + b.factors) for a in one for b in other]
             scale = decimal_scale(type_)
             exact = scale is None or all(_scale(product) <= scale for product in crossed)
             return crossed if exact else None
+        case Call("case", (when, then, Literal(otherwise))) if _is_zero(otherwise) and not may_be_null(then, nullable):
+            # Where `when` is not TRUE the value is 0, and so is the product, since its other factor is never NULL.
+            chosen = Call("case", (when, Literal(1, "int64"), Literal(0, "int64")), "int64")
+            one, other = _products(chosen, edges, nullable), _products(then, edges, nullable)
+            if one is None or other is None:
+                return None
+            return [_Product(a.factors + b.factors) for a in one for b in other]
         case Call("cast", (argument,), type_):
-            inside = _products(argument, edges)
+            inside = _products(argument, edges, nullable)
             if inside is None or not _widens(argument.type, type_):
                 return None
             if type_ in FLOATS:
                 return [_Product(tuple(cast(factor, "float64") for factor in product.factors)) for product in inside]
             return inside
     return None
+
+
+def _is_zero(value: LiteralValue) -> bool:
+    return not isinstance(value, bool) and value is not None and Decimal(value) == 0
 
 
 def _widens(source: str, target: str) -> bool:

@@ -1,6 +1,7 @@
 """Which guarantee holds, why not a better one, and what would give it (section 5 of the paper).
 
-q-hierarchical: constant time per update, always. Height at most 2 and first in, first out: constant. Insertions only:
+q-hierarchical: constant time per update, always; so too when every key determines the row above it, since one change
+then changes one row at each node. Height at most 2 and first in, first out: constant. Insertions only:
 constant. Otherwise O(λ), the enclosureness of the updates under the tree, at most linear. Static tables never
 update, so paths that start at them don't count.
 """
@@ -37,6 +38,7 @@ def conjunction_report(draft: Draft, stage: TreeStage, context: Context) -> Conj
     linear = is_linear(frozenset(draft.outputs), edges, draft.known)
     order = [variable.name for variable in draft.variables]
     height = _moving_height(stage, context)
+    effective = height if any(_reaches_many(stage, draft, context)) else 1
     return ConjunctionReport(
         stage=stage.id,
         query_class=with_keys,
@@ -59,8 +61,8 @@ def conjunction_report(draft: Draft, stage: TreeStage, context: Context) -> Conj
         space="O(N)" if width == 1 else f"O(N^{width})",
         delay="O(1)",
         guarantees=_guarantees(height, stage, draft, context),
-        why_not_better=_why_not(height, draft, thanks_to_keys=with_keys != without_keys),
-        improvements=_improvements(height, draft),
+        why_not_better=_why_not(effective, draft, thanks_to_keys=with_keys != without_keys),
+        improvements=_improvements(effective, draft),
     )
 
 
@@ -88,15 +90,31 @@ def _moving_height(stage: TreeStage, context: Context) -> int:
     )
 
 
+def _reaches_many(stage: TreeStage, draft: Draft, context: Context) -> list[tuple[int, ...]]:
+    """For each node with updates the nodes above it of which one change may change many rows."""
+    found: list[tuple[int, ...]] = []
+    for node in stage.nodes:
+        above: tuple[int, ...] = ()
+        if node.parent is not None:
+            parent = stage.nodes[node.parent]
+            one_row = frozenset(parent.variables) <= closure(frozenset(node.key), draft.known)
+            above = (() if one_row else (node.parent,)) + found[node.parent]
+        found.append(above)
+    moves = [n.atom is not None and context.updates(stage.atoms[n.atom].source) > 0 for n in stage.nodes]
+    return [above if moving else () for above, moving in zip(found, moves, strict=True)]
+
+
 def _guarantees(height: int, stage: TreeStage, draft: Draft, context: Context) -> tuple[Guarantee, ...]:
     if draft.bags:
         bag = max(draft.bags, key=lambda bag: bag.width)
-        cost = "O(N)" if bag.width == 2 else f"O(N^{bag.width - 1})"
+        cost = "O(N)" if bag.width <= 2 else f"O(N^{bag.width - 1})"
         why = f"a change may meet that many rows of the bag {' ⋈ '.join(bag.atoms)} (width {bag.width})"
         return tuple(Guarantee(profile, cost, why) for profile in PROFILES)
     given: list[Guarantee] = []
-    if height <= 1:
-        always = "no atom that changes hangs below a relation"
+    if not any(_reaches_many(stage, draft, context)):
+        always = (
+            "no atom that changes hangs below a relation" if height <= 1 else "one change changes one row at each node"
+        )
         given += [Guarantee("arbitrary", "O(1)", always), Guarantee("fifo", "O(1)", always)]
     else:
         enclosed = f"λ is the enclosureness of the updates under a tree of height {height}; at most linear"
@@ -104,21 +122,22 @@ def _guarantees(height: int, stage: TreeStage, draft: Draft, context: Context) -
         fifo = Guarantee("fifo", "O(1)", "height 2 and first in, first out: λ is 1")
         given.append(fifo if height == 2 else Guarantee("fifo", "O(λ)", enclosed))
     given.append(Guarantee("insert_only", "O(1)", "amortised: rows only ever enter the views"))
-    cost, why = _declared(stage, context)
+    cost, why = _declared(stage, draft, context)
     return (*given, Guarantee("declared", cost, why))
 
 
-def _declared(stage: TreeStage, context: Context) -> tuple[str, str]:
+def _declared(stage: TreeStage, draft: Draft, context: Context) -> tuple[str, str]:
     """Look at every atom below a relation: what its stream does to the rows above it."""
     above = relations_above(stage.nodes)
+    reaches_many = _reaches_many(stage, draft, context)
     profiles = [_profiles(index, stage, context) for index in range(len(stage.nodes))]
     for index, node in enumerate(stage.nodes):
-        if node.atom is None or not above[index] or profiles[index] <= {"static", "insert_only"}:
+        if not reaches_many[index] or profiles[index] <= {"static", "insert_only"}:
             continue
         in_order = profiles[index] == {"fifo"} == profiles[above[index][0]] and len(above[index]) == 1
         is_leaf = all(index not in others for others in above)
         if not (in_order and is_leaf):
-            name = stage.nodes[above[index][0]].name
+            name = stage.nodes[reaches_many[index][0]].name
             return "O(λ)", f"rows of {node.name} come and go in any order, and each may change many rows of {name}"
     return "O(1)", "no table below a relation takes back what it gave, or both do so in order of arrival at height 2"
 
@@ -136,7 +155,8 @@ def _why_not(height: int, draft: Draft, *, thanks_to_keys: bool) -> tuple[str, .
     reasons = []
     if draft.bags:
         for bag in draft.bags:
-            reasons.append(f"{', '.join(bag.atoms)} form a cycle, so their join is kept as a bag of width {bag.width}")
+            size = f"of width {bag.width}" if bag.width > 1 else "which a primary key keeps linear"
+            reasons.append(f"{', '.join(bag.atoms)} are part of a cycle, so their join is kept as a bag {size}")
     if draft.added:
         by_itself = " by itself" if thanks_to_keys else ""
         reasons.append(
