@@ -55,7 +55,7 @@ impl Bag {
         }
         let columns = outputs.iter().map(|variable| (shape.names[*variable].clone(), shape.types[*variable]));
         let mut compiler = Compiler::new(&shape);
-        let programs = (0..shape.atoms.len()).map(|atom| compiler.program(atom)).collect();
+        let programs = (0..shape.atoms.len()).map(|atom| compiler.program(atom, &outputs)).collect();
         let Compiler { relations, projections, .. } = compiler;
         let join_columns = shape.atoms.iter().map(|atom| {
             let bit = |(column, variable): (usize, &usize)| Nulls::from(shape.joins[*variable]) << column;
@@ -132,6 +132,8 @@ impl Bag {
             relations: &self.relations,
             outputs: &self.outputs,
             steps: &program.steps,
+            shown: program.shown,
+            sum: 0,
             values,
             nulls: value_nulls,
             row: Vec::new(),
@@ -193,6 +195,9 @@ struct Run<'a> {
     relations: &'a [Relation],
     outputs: &'a [usize],
     steps: &'a [Step],
+    shown: usize,
+    /// What the steps from `shown` on add up to for the values bound before.
+    sum: i64,
     values: Vec<Word>,
     nulls: Nulls,
     row: Vec<Word>,
@@ -202,8 +207,21 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn step(&mut self, number: usize, weight: i64) {
+        if number < self.shown {
+            return self.bind(number, weight);
+        }
+        if number == self.shown {
+            self.sum = 0;
+        }
+        self.bind(number, weight);
+        if number == self.shown && self.sum != 0 {
+            self.emit(self.sum);
+        }
+    }
+
+    fn bind(&mut self, number: usize, weight: i64) {
         match self.steps.get(number) {
-            None => self.emit(weight),
+            None => self.sum += weight,
             Some(Step::Extend { variable, sources }) => self.extend(number, *variable, sources, weight),
             Some(Step::Expand { source }) => self.expand(number, source, weight),
         }

@@ -41,6 +41,8 @@ pub(super) struct Program {
     /// Atoms that the changed one covers: (relation, variables of its row).
     pub covered: Vec<(usize, Vec<usize>)>,
     pub steps: Vec<Step>,
+    /// From this step on no variable is shown, so the results of these steps are only added up.
+    pub shown: usize,
 }
 
 /// The variables of a bag's atoms, by number.
@@ -108,7 +110,8 @@ impl Compiler<'_> {
         compiler
     }
 
-    pub fn program(&mut self, changed: usize) -> Program {
+    /// How a change of the atom `changed` is joined, when the variables `outputs` are shown.
+    pub fn program(&mut self, changed: usize, outputs: &[usize]) -> Program {
         let shape = self.shape;
         let mut program = Program::default();
         let mut bound: Vec<bool> = vec![false; shape.names.len()];
@@ -129,6 +132,13 @@ impl Compiler<'_> {
                 program.steps.push(Step::Expand { source });
             }
         }
+        let binds_output = |step: &Step| match step {
+            Step::Extend { variable, .. } => outputs.contains(variable),
+            Step::Expand { source } => {
+                source.row.iter().any(|variable| !source.key.contains(variable) && outputs.contains(variable))
+            }
+        };
+        program.shown = program.steps.iter().rposition(binds_output).map_or(0, |last| last + 1);
         program
     }
 

@@ -112,17 +112,6 @@ impl Aggregate {
         Ok(())
     }
 
-    /// Takes back the last `apply`, which had this input.
-    pub fn undo(&mut self, input: &Chunk, first: bool, interner: &mut Interner) -> Result<()> {
-        let mut inverse = input.clone();
-        inverse.weights.iter_mut().for_each(|weight| *weight = -*weight);
-        self.apply(&inverse, interner, &mut Chunk::new(self.columns.len()))?;
-        if first && self.always {
-            self.shown[0] = false;
-        }
-        Ok(())
-    }
-
     fn evaluate(&self, input: &Chunk, interner: &mut Interner) -> Result<Arguments> {
         let mut values = vec![Vec::with_capacity(input.len()); self.arguments.len()];
         let mut words = Vec::new();
