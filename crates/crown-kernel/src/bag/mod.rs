@@ -101,10 +101,11 @@ impl Bag {
             let message = format!("atom {atom} of a bag got a NULL in a join variable; the plan must exclude it");
             return Err(KernelError::plan("CROWN-PLAN-BAG", message));
         }
-        if weight < 0 && self.relations[atom].count(words, nulls) + weight < 0 {
+        let count = self.relations[atom].count(words, nulls);
+        if count.checked_add(weight).ok_or_else(overflow)? < 0 {
             return Err(KernelError::invalid("CROWN-ABSENT-ROW", "a row is deleted more often than it is there"));
         }
-        self.join(atom, words, nulls, weight, out);
+        self.join(atom, words, nulls, weight, out)?;
         self.relations[atom].add(words, nulls, weight, interner);
         for relation in self.shape.atoms.len()..self.relations.len() {
             let projection = &self.projections[relation];
@@ -117,8 +118,9 @@ impl Bag {
         Ok(())
     }
 
-    /// Appends the join of one row of an atom with all other atoms.
-    fn join(&mut self, atom: usize, words: &[Word], nulls: Nulls, weight: i64, out: &mut Chunk) {
+    /// Appends the join of one row of an atom with all other atoms; nothing on an error.
+    fn join(&mut self, atom: usize, words: &[Word], nulls: Nulls, weight: i64, out: &mut Chunk) -> Result<()> {
+        let start = out.len();
         let mut values = std::mem::take(&mut self.values);
         values.clear();
         values.resize(self.shape.names.len(), 0);
@@ -138,32 +140,41 @@ impl Bag {
             nulls: value_nulls,
             row: Vec::new(),
             work: 0,
-            out,
+            overflowed: false,
+            out: &mut *out,
         };
         let mut product = weight;
         for (relation, row) in &program.covered {
-            product *= run.probe(*relation, row);
+            let count = run.probe(*relation, row);
+            product = run.multiply(product, count);
         }
         if product != 0 {
             run.step(0, product);
         }
-        let Run { values, work, .. } = run;
+        let Run { values, work, overflowed, .. } = run;
         self.values = values;
         self.work += work;
+        if overflowed {
+            out.columns.iter_mut().for_each(|column| column.truncate(start));
+            out.nulls.truncate(start);
+            out.weights.truncate(start);
+            return Err(overflow());
+        }
+        Ok(())
     }
 
     /// Appends the join of the rows `start..start + limit` of the first atom with all others, and gives the next
     /// start: from 0 to `atom_len(0)` this is the whole bag.
-    pub fn read(&mut self, start: usize, limit: usize, out: &mut Chunk) -> usize {
+    pub fn read(&mut self, start: usize, limit: usize, out: &mut Chunk) -> Result<usize> {
         let end = self.atom_len(0).min(start.saturating_add(limit));
         let mut words = Vec::new();
         for position in start..end {
             let (row, nulls) = self.relations[0].row(position);
             words.clear();
             words.extend_from_slice(row);
-            self.join(0, &words, nulls, self.relations[0].count_at(position), out);
+            self.join(0, &words, nulls, self.relations[0].count_at(position), out)?;
         }
-        end
+        Ok(end)
     }
 
     /// Distinct rows of an atom.
@@ -202,6 +213,7 @@ struct Run<'a> {
     nulls: Nulls,
     row: Vec<Word>,
     work: u64,
+    overflowed: bool,
     out: &'a mut Chunk,
 }
 
@@ -221,7 +233,11 @@ impl<'a> Run<'a> {
 
     fn bind(&mut self, number: usize, weight: i64) {
         match self.steps.get(number) {
-            None => self.sum += weight,
+            None => {
+                let (sum, overflowed) = self.sum.overflowing_add(weight);
+                self.sum = sum;
+                self.overflowed |= overflowed;
+            }
             Some(Step::Extend { variable, sources }) => self.extend(number, *variable, sources, weight),
             Some(Step::Expand { source }) => self.expand(number, source, weight),
         }
@@ -243,7 +259,10 @@ impl<'a> Run<'a> {
         self.work += list.len() as u64;
         'candidates: for candidate in list {
             self.values[variable] = candidate.word;
-            let mut product = if whole { weight * relation.count_at(candidate.row as usize) } else { weight };
+            let mut product = weight;
+            if whole {
+                product = self.multiply(weight, relation.count_at(candidate.row as usize));
+            }
             for (position, source) in sources.iter().enumerate() {
                 if position == chosen {
                     continue;
@@ -253,7 +272,7 @@ impl<'a> Run<'a> {
                     continue 'candidates;
                 }
                 if source.whole {
-                    product *= count;
+                    product = self.multiply(product, count);
                 }
             }
             self.step(number + 1, product);
@@ -271,7 +290,8 @@ impl<'a> Run<'a> {
                 self.values[*variable] = words[column];
                 self.nulls |= (nulls >> column & 1) << variable;
             }
-            self.step(number + 1, weight * relation.count_at(candidate.row as usize));
+            let product = self.multiply(weight, relation.count_at(candidate.row as usize));
+            self.step(number + 1, product);
         }
         self.nulls = before;
     }
@@ -289,6 +309,12 @@ impl<'a> Run<'a> {
         self.relations[relation].count(&self.row, 0)
     }
 
+    fn multiply(&mut self, left: i64, right: i64) -> i64 {
+        let (product, overflowed) = left.overflowing_mul(right);
+        self.overflowed |= overflowed;
+        product
+    }
+
     fn emit(&mut self, weight: i64) {
         self.row.clear();
         self.row.extend(self.outputs.iter().map(|variable| self.values[*variable]));
@@ -299,4 +325,8 @@ impl<'a> Run<'a> {
         };
         self.out.push(&self.row, nulls, weight);
     }
+}
+
+fn overflow() -> KernelError {
+    KernelError::invalid("CROWN-OVERFLOW", "a multiplicity does not fit an int64")
 }

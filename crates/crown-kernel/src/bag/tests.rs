@@ -131,7 +131,7 @@ fn oracle_random_changes_against_nested_loops() {
         }
         let (mut full, mut next) = (Chunk::new(query.outputs.len()), 0);
         while next < bag.atom_len(0) {
-            next = bag.read(next, 2, &mut full);
+            next = bag.read(next, 2, &mut full).unwrap();
         }
         let mut read = Counts::new();
         add(&mut read, &full);
@@ -166,6 +166,11 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     assert_eq!(error.code, "CROWN-PLAN-BAG");
     bag.apply(0, &[1, 2, 0], 0b100, 1, &mut interner, &mut out).unwrap();
     assert_eq!((out.len(), bag.atom_multiplicity(0, &[1, 2, 0], 0b100)), (0, 1));
+    for (atom, row) in [(1, &[2, 3][..]), (2, &[3, 1, 0]), (3, &[1])] {
+        bag.apply(atom, row, 0, 1 << 30, &mut interner, &mut out).unwrap();
+    }
+    let error = bag.apply(4, &[1, 2], 0, 1, &mut interner, &mut out).unwrap_err();
+    assert_eq!((error.code, out.len(), bag.atom_multiplicity(4, &[1, 2], 0)), ("CROWN-OVERFLOW", 0, 0));
 }
 
 /// A change's work follows the smallest list, not the largest: a hub with many neighbours costs nothing as long as

@@ -54,7 +54,7 @@ impl Aggregate {
             arguments.push(argument);
             own.push((column.name.clone(), result));
         }
-        if own.len() > MAX_COLUMNS || stage.always && !group.is_empty() {
+        if own.len() > MAX_COLUMNS || group.len() == MAX_COLUMNS || stage.always && !group.is_empty() {
             let message = format!("stage '{}' has too many columns, or groups although it is global", stage.id);
             return Err(KernelError::plan("CROWN-PLAN-AGGREGATE", message));
         }
