@@ -73,7 +73,7 @@ def plan_conjunction(
 
 def read_keys(draft: Draft, context: Context) -> Draft:
     outputs = tuple(dict.fromkeys([*draft.wanted, *variables_of(draft.residual)]))
-    return replace(draft, outputs=outputs, known=dependencies(draft.atoms, context.tables))
+    return replace(draft, outputs=outputs, known=dependencies(draft.atoms, context.keys()))
 
 
 def plan_conditions(draft: Draft, context: Context) -> Draft:

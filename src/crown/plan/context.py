@@ -48,6 +48,19 @@ class Context:
     def tables_under(self, source: str) -> frozenset[str]:
         return self._tables_of.get(source, frozenset({source}))
 
+    def keys(self) -> dict[str, tuple[tuple[str, ...], str]]:
+        """Columns that determine a row of a table or nested view, and how to name them, by source."""
+        found = {
+            table.name: (table.primary_key, f"PRIMARY KEY ({', '.join(table.primary_key)}) of {table.name}")
+            for table in self.tables
+            if table.primary_key
+        }
+        for name, rows in self.nested.items():
+            if rows.distinct:
+                key = tuple(column.name for column in rows.columns) if rows.key is None else rows.key
+                found[rows.stage] = (key, f"one row for each ({', '.join(key)}) of {name}")
+        return found
+
     def updates(self, source: str) -> float:
         """Expected updates of a table or stage: the sum over the tables under it that change."""
         return sum(table.updates for table in self._under(source) if profile_of(table) != "static")

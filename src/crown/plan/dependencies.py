@@ -1,18 +1,18 @@
-"""Primary keys as functional dependencies between variables.
+"""Keys as functional dependencies between variables: primary keys of tables, groups of views.
 
-A row of an atom over a table with a primary key is determined by the key's variables. What a set of variables
+A row of an atom over a table or view with a key is determined by the key's variables. What a set of variables
 determines is its closure. The query with every atom and the output replaced by their closures has the same answers
 up to one row for one row; if that one is free-connex, so in effect is the query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from crown.expression import Column
 from crown.plan.hypergraph import Edge
-from crown.plan.model import Atom, Table
+from crown.plan.model import Atom
 
 
 @dataclass(frozen=True)
@@ -22,20 +22,20 @@ class Dependency:
     label: str  # "PRIMARY KEY (id) of customer"
 
 
-def dependencies(atoms: Iterable[Atom], tables: Iterable[Table]) -> tuple[Dependency, ...]:
-    """One dependency per atom whose whole primary key is bound to variables."""
-    keys = {table.name: table.primary_key for table in tables if table.primary_key}
+def dependencies(atoms: Iterable[Atom], keys: Mapping[str, tuple[tuple[str, ...], str]]) -> tuple[Dependency, ...]:
+    """One for each atom whose source's whole key is bound to variables; `keys` gives columns and a label by source."""
     found = []
     for atom in atoms:
+        if atom.source not in keys:
+            continue
+        columns, label = keys[atom.source]
         variable_of = {
             binding.expression.name: binding.variable
             for binding in atom.bindings
             if isinstance(binding.expression, Column)
         }
-        columns = keys.get(atom.source, ())
-        if columns and all(column in variable_of for column in columns):
+        if all(column in variable_of for column in columns):
             key = frozenset(variable_of[column] for column in columns)
-            label = f"PRIMARY KEY ({', '.join(columns)}) of {atom.source}"
             found.append(Dependency(key, frozenset(atom.variables), label))
     return tuple(found)
 
