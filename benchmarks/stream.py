@@ -56,6 +56,16 @@ class Stream:
             yield end, self.between(start, end)
             start = end
 
+    def runs(self, most: int) -> Iterator[tuple[int, dict[str, pa.Table]]]:
+        """As `batches`, but each batch is a run of updates to one table, so that the exact order is kept."""
+        cuts = np.flatnonzero(np.diff(self.order)) + 1
+        start = 0
+        for end in [*cuts.tolist(), len(self)]:
+            while start < end:
+                stop = min(end, start + most, self.mark if start < self.mark else end)
+                yield stop, self.between(start, stop)
+                start = stop
+
     def head(self, updates: int) -> Stream:
         """The first `updates` of the stream, compared at their end."""
         slices = self.between(0, updates)

@@ -37,7 +37,7 @@ def run(job: Job) -> Outcome:
     consumed = 0.0
     mark_sum = 0
     started = time.perf_counter()
-    for done, changes in stream.batches(job.batch or PER_UPDATE_SLICE):
+    for done, changes in stream.batches(job.batch) if job.batch else stream.runs(PER_UPDATE_SLICE):
         reader = view.apply(changes, stream=True, per_update=job.batch == 0)
         for delta in reader:
             before = time.perf_counter()

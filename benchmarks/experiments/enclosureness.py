@@ -25,8 +25,9 @@ def run(context: Context) -> Result:
         )
         stream = of_changes(changes).save(Path(context.data.cache) / f"enclosing-{share}").resolve()
         measured = profile(changes)
-        for engine in ("crown", "duckdb"):
-            outcome = context.run(engine, "three_hop_tables", stream, batch=100)
+        # One delta for each update: in a batch the short lives would cancel before they cost anything.
+        for engine in ("crown", *(peer for peer in context.peers if peer in ("dbsp", "differential"))):
+            outcome = context.run(engine, "three_hop_tables", stream, batch=0)
             cost = outcome.seconds / outcome.updates * 1e6 if outcome.seconds and outcome.updates else None
             rows.append(
                 row_of(outcome, engine, "three_hop_tables", parameter=measured.enclosureness, microseconds=cost)
