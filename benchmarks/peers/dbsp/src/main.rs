@@ -17,7 +17,7 @@ type Rows<T> = Stream<RootCircuit, OrdZSet<T>>;
 
 fn columns(query: &str) -> usize {
     match query {
-        "three_hop" | "two_comb" => 4,
+        "three_hop" | "three_hop_tables" | "two_comb" => 4,
         "four_hop" => 5,
         "four_hop_project" | "four_hop_project_rewritten" => 3,
         "star" | "star_rewritten" => 2,
@@ -33,6 +33,9 @@ fn plan(query: &str, filter: u64, edges: &Rows<Edge>, first: &Rows<Edge>, second
         "three_hop" => by_target
             .join_index(&by_source, |b, a, c| Some((*c, Tup2(*a, *b))))
             .join(&last, |c, Tup2(a, b), d| Tup6(*a, *b, *c, *d, 0, 0)),
+        "three_hop_tables" => by_target
+            .join_index(&first.map_index(|Tup2(b, c)| (*b, *c)), |b, a, c| Some((*c, Tup2(*a, *b))))
+            .join(&second.map_index(|Tup2(c, d)| (*c, *d)), |c, Tup2(a, b), d| Tup6(*a, *b, *c, *d, 0, 0)),
         "four_hop" => by_target
             .join_index(&by_source, |b, a, c| Some((*c, Tup2(*a, *b))))
             .join_index(&by_source, |c, Tup2(a, b), d| Some((*d, Tup3(*a, *b, *c))))

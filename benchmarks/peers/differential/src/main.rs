@@ -23,6 +23,10 @@ fn plan<'scope>(query: &str, filter: u64, edges: Rows<'scope, Edge>, first: Rows
                 .join_core(by_source, |b, a, c| Some((*c, (*a, *b))))
                 .join_core(last, |c, (a, b), d| Some(vec![*a, *b, *c, *d]))
         }
+        "three_hop_tables" => edges
+            .map(|(a, b)| (b, a))
+            .join_map(first, |b, a, c| (*c, (*a, *b)))
+            .join_map(second, |c, (a, b), d| vec![*a, *b, *c, *d]),
         "four_hop" => {
             let last = edges.filter(move |(_, e)| *e > filter).arrange_by_key();
             by_target
