@@ -103,8 +103,9 @@ class Stream:
         return path
 
 
-def is_delete(table: pa.Table) -> np.ndarray:
-    return pc.is_in(table["_change_type"], pa.array(["delete", "update_preimage"])).to_numpy()
+def is_delete(rows: pa.Table | pa.RecordBatch) -> np.ndarray:
+    """Which changes take rows away."""
+    return pc.is_in(rows["_change_type"], pa.array(["delete", "update_preimage"])).to_numpy(zero_copy_only=False)
 
 
 def of_changes(changes: dict[str, pa.Table], *, mark: int | None = None) -> Stream:

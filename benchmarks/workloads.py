@@ -76,7 +76,7 @@ WORKLOADS: dict[str, Workload] = {
             "four_hop_project",
             "4-Hop project",
             "SELECT DISTINCT G2.src AS B, G3.src AS C, G3.dst AS D FROM G G1, G G2, G G3, G G4 "
-            "WHERE G1.dst = G2.src AND G2.dst = G3.src AND G3.dst = G4.src AND G4.dst > {filter}",
+            "WHERE G1.dst = G2.src AND G2.dst = G3.src AND G3.dst = G4.src",
         ),
         Workload(
             "two_comb",

@@ -25,7 +25,7 @@ def view_of(job: Job, **options: Any) -> crown.View:
 def signed_weights(delta: pa.RecordBatch | pa.Table) -> np.ndarray:
     signs = np.where(is_delete(delta), -1, 1)
     if "_multiplicity" in delta.schema.names:
-        return signs * delta["_multiplicity"].to_numpy()
+        return signs * delta["_multiplicity"].to_numpy(zero_copy_only=False)
     return signs
 
 
