@@ -61,7 +61,10 @@ def distribute(plan: Plan, cells: int) -> Distributed:
         raise PlanError(f"{cells} is no number of cells", code="CROWN-PLAN-CELLS", hint="use 1 or more")
     if cells == 1:
         return Distributed(plan, None)
-    cube = choose_cube(plan, cells)
+    return _spread(plan, cells, choose_cube(plan, cells))
+
+
+def _spread(plan: Plan, cells: int, cube: Cube | None) -> Distributed:
     if cube is None:
         return Distributed(replace(plan, routing=_all_to_one(plan, cells)), None)
     routed = replace(plan, routing=_routing(cube, cells))
@@ -73,10 +76,11 @@ def describe(plan: Plan, cells: int) -> Distribution:
     """What explain says of the distribution over `cells`."""
     if cells == 1:
         return Distribution(1, (), (), (), True, "one cell holds everything", ())
-    spread = distribute(plan, cells)
+    cube = choose_cube(plan, cells)
+    spread = _spread(plan, cells, cube)
     routing = spread.cell.routing
     assert routing is not None
-    if choose_cube(plan, cells) is None:
+    if cube is None:
         why = "no variable of the result reaches a table that could be split by it, so one cell does everything"
         return Distribution(cells, (), (), (), True, why, ())
     atoms = {s.id: s.atoms for s in plan.stages if isinstance(s, TreeStage | BagStage)}

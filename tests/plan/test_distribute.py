@@ -1,0 +1,69 @@
+"""HyperCube cells: shares, routes and where the outputs are disjoint. Answers over cells are judged elsewhere."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+
+from crown.errors import PlanError
+from crown.expression import Column
+from crown.plan import distribute, plan, plan_with_report
+from crown.plan.model import AggregateStage, DistinctStage, Plan
+from crown.sql import parse
+from crown.sql.query import Aggregate
+from tests.support.build import query
+
+COUNT = Aggregate("n", "count", None, False, "int64")
+
+
+@pytest.mark.parametrize("cells", [2, 3, 4, 7, 8, 12, 30, 64, 97])
+def test_any_number_of_cells(cells: int) -> None:
+    routing = distribute(plan(query("R(a, b), S(b, c), T(c, d)", "a b c d")), cells).cell.routing
+    assert routing is not None
+    assert prod(routing.shares) == routing.cells == cells
+    assert all(len(route.coordinates) == len(routing.shares) for route in routing.routes)
+    assert [route.atom for route in routing.routes] == [0, 1, 2]
+
+
+def test_one_cell_has_no_routing() -> None:
+    whole = plan(query("R(a, b)", "a b"))
+    assert distribute(whole, 1).cell == whole
+
+
+@pytest.mark.parametrize("cells", [0, -1])
+def test_no_cells_are_refused(cells: int) -> None:
+    with pytest.raises(PlanError):
+        distribute(plan(query("R(a, b)", "a b")), cells)
+
+
+def test_a_binary_join_is_split_by_its_key() -> None:
+    spread = distribute(plan(query("R(a, b), S(b, c)", "a b c")), 8)
+    assert spread.cell.routing is not None
+    assert spread.cell.routing.dimensions == ("b",)
+    assert spread.cell.routing.shares == (8,)
+    assert [route.coordinates for route in spread.cell.routing.routes] == [
+        (Column("c1", "int64"),),
+        (Column("c0", "int64"),),
+    ]
+    assert spread.merge is None
+
+
+def merged(whole: Plan) -> list[type]:
+    merge = distribute(whole, 4).merge
+    return [] if merge is None else [type(stage) for stage in merge.stages[1:]]
+
+
+def test_what_cells_share_is_merged() -> None:
+    assert merged(plan(query("R(a, b), S(b, c)", "a", distinct=True))) == [DistinctStage]
+    assert merged(plan(query("R(a, b), S(b, c)", "a", aggregates=[COUNT]))) == [AggregateStage]
+    assert merged(plan(query("R(a, b), S(a, c)", "a", aggregates=[COUNT]))) == []
+
+
+def test_the_middle_of_a_chain_is_not_replicated() -> None:
+    schema = "CREATE TABLE r (a INT, b INT); CREATE TABLE s (b INT, c INT); CREATE TABLE t (c INT, d INT)"
+    sql = "SELECT r.a, s.b, t.c, t.d FROM r, s, t WHERE r.b = s.b AND s.c = t.c"
+    built = parse(sql, schema)
+    loads = {load.atom: load.copies for load in plan_with_report(built, cells=8)[1].distribution.loads}
+    assert loads["s"] == 1
+    assert loads["r"] * loads["t"] == 8

@@ -1,0 +1,84 @@
+"""Which guarantee a query gets under which updates, and why not a better one."""
+
+from __future__ import annotations
+
+import pytest
+
+from crown.plan import plan_with_report
+from crown.plan.model import Profile
+from crown.plan.report import ConjunctionReport
+from crown.sql import parse
+from crown.sql.query import Query
+from tests.support.build import query
+
+CHAIN = "R(a, b), S(b, c), T(c, d)"
+
+
+def costs(built: Query) -> dict[str, str]:
+    return {guarantee.profile: guarantee.update for guarantee in report(built).guarantees}
+
+
+def report(built: Query) -> ConjunctionReport:
+    (conjunction,) = plan_with_report(built)[1].conjunctions
+    return conjunction
+
+
+def test_q_hierarchical_is_constant_whatever_comes() -> None:
+    assert set(costs(query("R(a, b), S(a, c)", "a b c")).values()) == {"O(1)"}
+    assert not report(query("R(a, b), S(a, c)", "a b c")).why_not_better
+
+
+def test_height_two_is_constant_first_in_first_out() -> None:
+    of_chain = costs(query(CHAIN, "a b c d"))
+    assert of_chain == {"arbitrary": "O(λ)", "fifo": "O(1)", "insert_only": "O(1)", "declared": "O(λ)"}
+
+
+def test_height_three_is_not() -> None:
+    assert costs(query("R(a, b), S(b, c), T(c, d), U(d, e), V(e, f)", "a b c d e f"))["fifo"] == "O(λ)"
+
+
+@pytest.mark.parametrize(
+    "profiles, expected",
+    [
+        (("fifo", "fifo", "fifo"), "O(1)"),
+        (("insert_only", "insert_only", "insert_only"), "O(1)"),
+        (("static", "arbitrary", "static"), "O(1)"),
+        (("arbitrary", "arbitrary", "static"), "O(1)"),
+        (("arbitrary", "arbitrary", "insert_only"), "O(1)"),  # it hangs below, and never takes back
+        (("fifo", "arbitrary", "fifo"), "O(λ)"),
+        (("arbitrary", "arbitrary", "arbitrary"), "O(λ)"),
+    ],
+)
+def test_declared_profiles_combine(profiles: tuple[Profile, ...], expected: str) -> None:
+    built = query(CHAIN, "a b c d", profiles=dict(zip("RST", profiles, strict=True)))
+    assert costs(built)["declared"] == expected
+
+
+def test_a_window_is_first_in_first_out() -> None:
+    schema = "CREATE TABLE g (src INT NOT NULL, dst INT NOT NULL)"
+    sql = "SELECT a.src, b.src AS s2, c.src AS s3, c.dst FROM g a, g b, g c WHERE a.dst = b.src AND b.dst = c.src"
+    assert costs(parse(sql, schema))["declared"] == "O(λ)"
+    assert costs(parse(sql, schema, windows={"g": 100}))["declared"] == "O(1)"
+
+
+def test_a_condition_on_the_whole_row_is_constant() -> None:
+    assert costs(query("R(a, b)", "a b", without=["S(a, b)"]))["arbitrary"] == "O(1)"
+    assert costs(query("R(a, b)", "a b", without=["S(a)"]))["arbitrary"] == "O(λ)"
+    assert costs(query("R(a, b)", "a b", without=["S(a)"], keys={"R": (0,)}))["arbitrary"] == "O(1)"
+
+
+def test_keys_make_a_star_schema_free_connex_and_say_so() -> None:
+    star = "F(d, p, v), D(d, y), P(p, n)"
+    with_keys, without = (report(query(star, "y n", distinct=True, keys=k)) for k in ({"D": (0,), "P": (0,)}, None))
+    assert (with_keys.class_without_keys, with_keys.query_class) == ("acyclic", "free-connex")
+    assert [added.determined_by for added in with_keys.added] == ["PRIMARY KEY (c0) of D", "PRIMARY KEY (c0) of P"]
+    assert without.query_class == "acyclic"
+    assert [added.determined_by for added in without.added] == ["", ""]
+    assert any("PRIMARY KEY" in hint for hint in without.improvements)
+
+
+def test_keys_keep_bags_linear() -> None:
+    cycle = "C(c, n), O(o, c), L(o, s), S(s, n)"
+    assert report(query(cycle, "o")).width == 2
+    linear = report(query(cycle, "o", keys={"C": (0,), "O": (0,), "S": (0,)}))
+    assert (linear.query_class, linear.width) == ("cyclic", 1)
