@@ -58,6 +58,17 @@ impl Changes {
         self.rows.is_empty()
     }
 
+    /// Appends one change; NULL in a NOT NULL column is its fault.
+    pub fn push(&mut self, columns: &[InputColumn], words: &[Word], nulls: Nulls, weight: i64) {
+        if nulls != 0 && weight > 0 {
+            let absent = |(position, column): &(usize, &InputColumn)| nulls >> position & 1 != 0 && !column.nullable;
+            if let Some((_, column)) = columns.iter().enumerate().find(absent) {
+                self.faults.push(null_fault(self.len(), &column.name));
+            }
+        }
+        self.rows.push(words, nulls, weight);
+    }
+
     pub fn atoms_at(&self, row: usize) -> u64 {
         self.atoms.get(row).copied().unwrap_or(u64::MAX)
     }
@@ -106,20 +117,24 @@ pub fn read_batch(
             set_null(&mut changes.rows, position, start + row..start + row + 1);
         }
         for (row, reason) in sink.faults {
+            set_null(&mut changes.rows, position, start + row..start + row + 1);
             let reason = format!("column '{}': {reason}", column.name);
             changes.faults.push(Fault { row: start + row, code: "CROWN-CHANGE-VALUE", reason });
         }
         if !column.nullable {
-            let absent = |row: &&usize| !deletions_by_key || changes.rows.weights[start + **row] > 0;
+            let absent = |row: &&usize| key.is_empty() || changes.rows.weights[start + **row] > 0;
             for row in sink.nulls.iter().filter(absent) {
-                let reason = format!("column '{}': NULL in a NOT NULL column", column.name);
-                changes.faults.push(Fault { row: start + row, code: "CROWN-CHANGE-NULL", reason });
+                changes.faults.push(null_fault(start + row, &column.name));
             }
         }
     }
     changes.faults.sort_by_key(|fault| fault.row);
     changes.faults.dedup_by_key(|fault| fault.row);
     Ok(())
+}
+
+fn null_fault(row: usize, column: &str) -> Fault {
+    Fault { row, code: "CROWN-CHANGE-NULL", reason: format!("column '{column}': NULL in a NOT NULL column") }
 }
 
 fn set_null(rows: &mut Chunk, column: usize, range: std::ops::Range<usize>) {

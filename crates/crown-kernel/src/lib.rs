@@ -6,6 +6,7 @@ pub mod bag;
 pub mod baseline;
 pub mod binding;
 pub mod chunk;
+pub mod engine;
 pub mod error;
 pub mod expression;
 pub mod interner;
@@ -13,6 +14,7 @@ pub mod net;
 pub mod plan;
 #[cfg(test)]
 mod random;
+pub mod router;
 pub mod row_table;
 pub mod source;
 pub mod stages;

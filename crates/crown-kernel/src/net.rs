@@ -59,6 +59,13 @@ impl Net {
         })
     }
 
+    pub fn negate(&mut self) {
+        for slot in &self.order {
+            let sum = &mut self.rows.row_mut(*slot)[self.width + 1];
+            *sum = sum.wrapping_neg();
+        }
+    }
+
     pub fn clear(&mut self) {
         if self.order.len() > 65536 {
             *self = Net::new(self.width);

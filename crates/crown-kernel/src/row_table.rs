@@ -16,6 +16,16 @@ pub fn hash_words(words: impl IntoIterator<Item = Word>) -> u64 {
     fold(state, 0xD6E8_FEB8_6659_FD93)
 }
 
+/// A hash of bytes; the same on every platform and in every process.
+pub fn hash_bytes(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks(8).map(|part| {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        Word::from_le_bytes(word)
+    });
+    hash_words(words.chain([bytes.len() as Word]))
+}
+
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     (product as u64) ^ ((product >> 64) as u64)

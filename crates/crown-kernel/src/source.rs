@@ -42,6 +42,16 @@ pub struct Events {
     causes: Vec<u32>,
 }
 
+impl From<Changes> for Events {
+    /// Each change of a table without state is its own event; one with a fault has weight 0.
+    fn from(mut changes: Changes) -> Events {
+        for fault in &changes.faults {
+            changes.rows.weights[fault.row] = 0;
+        }
+        Events { rows: changes.rows, atoms: changes.atoms, causes: Vec::new() }
+    }
+}
+
 impl Events {
     pub fn cause(&self, event: usize) -> usize {
         self.causes.get(event).map_or(event, |cause| *cause as usize)
@@ -123,28 +133,20 @@ impl Source {
         self.late
     }
 
-    /// What the changes do to the table's rows. Changes with faults have no events; further faults are added.
-    /// `check` tells whether the atoms can take a row.
+    /// What the changes do to the table's rows, for a table with state. Changes with faults have no events; further
+    /// faults are added. `check` tells whether the atoms can take a row.
     pub fn resolve(
         &mut self,
-        mut changes: Changes,
-        faults: &mut Vec<Fault>,
+        changes: &mut Changes,
         interner: &mut Interner,
         check: impl Fn(&[Word], Nulls, u64, &mut Interner) -> Result<()>,
     ) -> Events {
-        faults.append(&mut changes.faults);
-        if !self.has_state() {
-            for fault in faults.iter() {
-                changes.rows.weights[fault.row] = 0;
-            }
-            return Events { rows: changes.rows, atoms: changes.atoms, causes: Vec::new() };
-        }
         let mut events = Events { rows: Chunk::new(self.columns.len()), ..Events::default() };
-        let mut known = std::mem::take(faults).into_iter().peekable();
+        let mut known = std::mem::take(&mut changes.faults).into_iter().peekable();
         let mut row = Vec::new();
         for index in 0..changes.len() {
             if let Some(fault) = known.next_if(|fault| fault.row == index) {
-                faults.push(fault);
+                changes.faults.push(fault);
                 continue;
             }
             let nulls = changes.rows.read(index, &mut row);
@@ -156,7 +158,7 @@ impl Source {
                 self.delete(&row, -weight, changes.given, index, &mut events, interner)
             };
             if let Err((code, reason)) = done {
-                faults.push(Fault { row: index, code, reason });
+                changes.faults.push(Fault { row: index, code, reason });
             }
         }
         events

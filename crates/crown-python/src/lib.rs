@@ -1,10 +1,25 @@
 //! The private Python module `crown._kernel`: conversions and errors only, no logic.
 
+mod arrow_stream;
+mod engine;
+mod errors;
+mod iterate;
+mod router;
+mod stream;
+mod values;
+
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _kernel {
     use super::*;
+
+    #[pymodule_export]
+    use super::arrow_stream::ArrowStream;
+    #[pymodule_export]
+    use super::engine::Engine;
+    #[pymodule_export]
+    use super::router::Router;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -14,6 +14,7 @@ pub struct Map {
     expressions: Vec<Compiled>,
     filter: Option<Compiled>,
     injective: bool,
+    inputs: usize,
 }
 
 impl Map {
@@ -29,7 +30,7 @@ impl Map {
         let copied = |column| expressions.iter().any(|expression| expression.is_column() == Some(column));
         let injective = (0..columns.len()).all(copied);
         let filter = stage.filter.as_ref().map(|filter| Compiled::new(filter, columns)).transpose()?;
-        Ok(Map { columns: own, expressions, filter, injective })
+        Ok(Map { columns: own, expressions, filter, injective, inputs: columns.len() })
     }
 
     pub fn columns(&self) -> &[(String, DataType)] {
@@ -39,6 +40,17 @@ impl Map {
     /// Whether different input rows always give different rows, since every input column is shown.
     pub fn injective(&self) -> bool {
         self.injective
+    }
+
+    /// Whether some rows may be left out.
+    pub fn filters(&self) -> bool {
+        self.filter.is_some()
+    }
+
+    /// For an injective map the position in its rows of each input column.
+    pub fn shown_at(&self) -> Option<Vec<usize>> {
+        let shown = |column| self.expressions.iter().position(|expression| expression.is_column() == Some(column));
+        self.injective.then(|| (0..self.inputs).map_while(shown).collect())
     }
 
     /// The net change: rows that become equal are added up.

@@ -35,6 +35,11 @@ impl SetOperation {
         &self.columns
     }
 
+    /// Whether the right input alone can give rows.
+    pub fn reads_right(&self) -> bool {
+        self.operator == SetOperator::Union
+    }
+
     /// Whether the stage looks rows up in its inputs; UNION ALL does not.
     pub fn needs_lookup(&self) -> bool {
         !(self.operator == SetOperator::Union && self.all)

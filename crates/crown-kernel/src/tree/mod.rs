@@ -183,6 +183,44 @@ impl Tree {
         result
     }
 
+    /// As `apply` without output, for rebuilding a state; `loaded` must follow before anything else.
+    pub fn load(
+        &mut self,
+        atom: usize,
+        words: &[Word],
+        nulls: Nulls,
+        weight: i64,
+        interner: &mut Interner,
+    ) -> Result<()> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        self.quiet = true;
+        let result = self.change(atom, words, nulls, weight, &mut scratch, interner, &mut Chunk::default());
+        self.quiet = false;
+        self.scratch = scratch;
+        self.failure.take().map_or(result, Err)
+    }
+
+    /// Counts the result of what was loaded, of `width` columns.
+    pub fn loaded(&mut self, width: usize, interner: &mut Interner) -> Result<()> {
+        if !self.deltas || self.shape.always {
+            return Ok(());
+        }
+        if let (Some(total), true) = (self.sampler().total(), self.shape.residual.is_empty()) {
+            self.total = total;
+            return Ok(());
+        }
+        self.total = 0;
+        let mut cursor = self.cursor();
+        let mut rows = Chunk::new(width);
+        let mut more = true;
+        while more {
+            rows.clear();
+            more = cursor.fill(self, interner, &mut rows, 65536)?;
+            self.total += rows.weights.iter().map(|weight| i128::from(*weight)).sum::<i128>();
+        }
+        Ok(())
+    }
+
     /// Makes the change. An error here leaves the tree untouched; an error in `failure` means that the change was made.
     #[allow(clippy::too_many_arguments)]
     #[inline]

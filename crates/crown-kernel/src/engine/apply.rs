@@ -1,0 +1,215 @@
+//! A batch through the stages.
+
+use super::batch::{Batch, BoundRows, Input, OnInvalid};
+use super::emit::{ArrowSink, Discard, Emit};
+use super::{Applied, Engine};
+use crate::chunk::Chunk;
+use crate::error::{KernelError, Result};
+use crate::net::{net_chunks, Net};
+use crate::tree::Sink;
+
+impl Engine {
+    /// Applies tables of changes in order and emits the net change of the view.
+    ///
+    /// An error before `Emit::validated` leaves the engine exactly as it was; after it (arithmetic overflow) the
+    /// batch is taken back, and what was emitted does not count.
+    pub fn apply(
+        &mut self,
+        inputs: Vec<Input>,
+        per_update: bool,
+        on_invalid: OnInvalid,
+        emit: &mut dyn Emit,
+    ) -> Result<()> {
+        self.settle();
+        let mut batches = self.resolve(inputs, on_invalid).inspect_err(|_| self.abandon())?;
+        let result = if per_update {
+            self.apply_updates(&mut batches, on_invalid, emit)
+        } else {
+            self.apply_net(&mut batches, on_invalid, emit)
+        };
+        self.finish(result, per_update)
+    }
+
+    /// Moves the clock of a table's time window forward and emits the net change of the view.
+    pub fn advance(&mut self, table: &str, watermark: i64, emit: &mut dyn Emit) -> Result<()> {
+        self.settle();
+        let source = self.source_position(table).ok_or_else(|| {
+            KernelError::invalid("CROWN-CHANGE-TABLE", format!("the view does not read a table '{table}'"))
+        })?;
+        let events = self.sources[source].advance(watermark, &mut self.interner)?;
+        let result = self.apply_net(&mut [Batch { source, events, base: 0 }], OnInvalid::Raise, emit);
+        self.finish(result, false)
+    }
+
+    fn finish(&mut self, result: Result<()>, per_update: bool) -> Result<()> {
+        if result.is_err() {
+            self.abandon();
+            return result;
+        }
+        self.counters.batches += 1;
+        if !self.undoable || per_update {
+            self.settle();
+        }
+        Ok(())
+    }
+
+    /// Makes the last batch final.
+    fn settle(&mut self) {
+        for source in &mut self.sources {
+            source.commit(&mut self.interner);
+        }
+        self.clear_nets();
+        self.applied = None;
+        self.interner.sweep();
+    }
+
+    /// Takes the last batch back. Only when `set_undoable` was on, and once.
+    pub fn undo(&mut self) -> Result<()> {
+        let Some(Applied { outputs, initial }) = self.applied.take() else {
+            return Err(KernelError::invalid("CROWN-UNDO", "there is no batch to take back"));
+        };
+        self.take_back(&outputs, self.stages.len())?;
+        self.initial = initial;
+        self.abandon();
+        Ok(())
+    }
+
+    /// Nets, checks and runs the batches as one.
+    fn apply_net(&mut self, batches: &mut [Batch], on_invalid: OnInvalid, emit: &mut dyn Emit) -> Result<()> {
+        self.net_batches(batches, on_invalid)?;
+        emit.validated()?;
+        self.run(emit)
+    }
+
+    pub(super) fn net_batches(&mut self, batches: &mut [Batch], on_invalid: OnInvalid) -> Result<()> {
+        let mut bound = BoundRows::default();
+        let mut faults = Vec::new();
+        for Batch { source, events, .. } in batches {
+            self.net_events(*source, events, 0..events.rows.len(), 1, &mut bound, &mut faults);
+            self.reject(*source, &events.rows, &faults, on_invalid)?;
+            for fault in faults.drain(..) {
+                events.rows.weights[fault.row] = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the stages on the nets and emits the view's change.
+    fn run(&mut self, emit: &mut dyn Emit) -> Result<()> {
+        let output = self.output(true, self.plan.bag, false);
+        let last = self.stages.len() - 1;
+        if let (Some((tree, projection)), None) = (self.direct.clone(), &self.initial) {
+            if self.stages[tree].is_net() && !self.stages[tree].may_lose_net() && !self.undoable {
+                let stage = &mut self.stages[tree];
+                let (width, interned) = (stage.columns.len(), stage.interned());
+                let mut sink = ArrowSink::new(width, interned, projection.as_deref(), false, &output, emit);
+                stage.apply_atoms(&self.nets[tree], &mut self.interner, &mut sink)?;
+                return sink.finish(&self.interner);
+            }
+        }
+        let initial = self.initial.clone();
+        let mut outputs = self.run_stages()?;
+        let rows = self.with_initial(std::mem::take(&mut outputs[last]));
+        let mut sink = ArrowSink::new(rows.columns.len(), true, None, false, &output, emit);
+        if self.deltas {
+            sink.push_chunk(&rows, &self.interner)?;
+        }
+        self.applied = Some(Applied { outputs, initial });
+        sink.finish(&self.interner)
+    }
+
+    /// The view's change, with the rows that it had from the start when this is the first one.
+    pub(super) fn with_initial(&mut self, rows: Chunk) -> Chunk {
+        match self.initial.take() {
+            Some(initial) => {
+                let width = rows.columns.len();
+                net_chunks(&[initial, rows], width)
+            }
+            None => rows,
+        }
+    }
+
+    /// All stages in order, each on the net change of its sources; gives the net change of each. On an error all
+    /// stages are as before.
+    pub(super) fn run_stages(&mut self) -> Result<Vec<Chunk>> {
+        let mut outputs: Vec<Chunk> = Vec::with_capacity(self.stages.len());
+        for position in 0..self.stages.len() {
+            match self.run_stage(position, &outputs) {
+                Ok(rows) => outputs.push(rows),
+                Err(error) => {
+                    self.take_back(&outputs, position)?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(outputs)
+    }
+
+    pub(super) fn run_stage(&mut self, position: usize, outputs: &[Chunk]) -> Result<Chunk> {
+        self.bind_feeds(position, outputs)?;
+        let (earlier, later) = self.stages.split_at_mut(position);
+        let stage = &mut later[0];
+        let width = stage.columns.len();
+        let mut rows = Chunk::new(width);
+        if stage.has_atoms() {
+            stage.apply_atoms(&self.nets[position], &mut self.interner, &mut rows)?;
+        } else {
+            let inputs: Vec<&Chunk> = stage.inputs.iter().map(|input| &outputs[*input]).collect();
+            stage.apply_inputs(earlier, &inputs, &mut self.interner, &mut rows)?;
+        }
+        Ok(if stage.is_net() { rows } else { net_chunks(&[rows], width) })
+    }
+
+    /// Nets what the atoms over earlier stages get.
+    pub(super) fn bind_feeds(&mut self, position: usize, outputs: &[Chunk]) -> Result<()> {
+        let (mut words, mut row) = (Vec::new(), Vec::new());
+        for feed in &self.stages[position].feeds {
+            let input = &outputs[feed.input];
+            for index in 0..input.len() {
+                let nulls = input.read(index, &mut words);
+                if let Some(nulls) = feed.binder.bind(&words, nulls, &mut row, &mut self.interner)? {
+                    self.nets[position][feed.atom].add(&row, nulls, input.weights[index]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the first `count` stages the inverse of what they got in this batch.
+    fn take_back(&mut self, outputs: &[Chunk], count: usize) -> Result<()> {
+        for position in 0..count {
+            let (earlier, later) = self.stages.split_at_mut(position);
+            let stage = &mut later[0];
+            let mut discard = Discard::new(stage.columns.len());
+            if stage.has_atoms() {
+                self.nets[position].iter_mut().for_each(Net::negate);
+                stage.apply_atoms(&self.nets[position], &mut self.interner, &mut discard)?;
+            } else {
+                let inputs: Vec<Chunk> = stage.inputs.iter().map(|input| negated(&outputs[*input])).collect();
+                let inputs: Vec<&Chunk> = inputs.iter().collect();
+                stage.apply_inputs(earlier, &inputs, &mut self.interner, discard.chunk())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows that the stages have before any change, passed through all of them; `None` when there are none.
+    pub(super) fn start(&mut self) -> Result<Option<Chunk>> {
+        let mut outputs: Vec<Chunk> = Vec::with_capacity(self.stages.len());
+        for position in 0..self.stages.len() {
+            let mut rows = self.run_stage(position, &outputs)?;
+            if let Some(row) = self.stages[position].initial_row(&mut self.interner) {
+                rows.push(&row, 0, 1);
+            }
+            outputs.push(rows);
+        }
+        self.clear_nets();
+        Ok(outputs.pop().filter(|rows| !rows.is_empty()))
+    }
+}
+
+pub(super) fn negated(rows: &Chunk) -> Chunk {
+    let mut rows = rows.clone();
+    rows.weights.iter_mut().for_each(|weight| *weight = -*weight);
+    rows
+}

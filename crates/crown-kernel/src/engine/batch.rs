@@ -1,0 +1,206 @@
+//! A batch before it touches any stage: read, resolved by its sources, bound to atoms, netted and checked.
+
+use super::{Engine, Reader, Rejection};
+use crate::arrow_in::{read_batch, Changes, Fault};
+use crate::arrow_out::value_json;
+use crate::chunk::{Chunk, Nulls, Word};
+use crate::error::{KernelError, Result};
+use crate::interner::Interner;
+use crate::net::Net;
+use crate::source::{Events, Source};
+use arrow::array::RecordBatch;
+
+/// What happens to a change that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnInvalid {
+    /// The whole batch is rejected.
+    Raise,
+    /// The change is set aside.
+    Quarantine,
+}
+
+/// The changes of one table.
+pub enum Input {
+    Arrow { table: String, batches: Vec<RecordBatch> },
+    Words { table: String, changes: Changes },
+}
+
+/// Events of one table; `base` is the position of its first change in the whole call.
+pub(super) struct Batch {
+    pub source: usize,
+    pub events: Events,
+    pub base: u64,
+}
+
+/// Rows that one event gives to the atoms that read it: reused from event to event.
+#[derive(Default)]
+pub(super) struct BoundRows {
+    rows: Vec<(Vec<Word>, Option<Nulls>)>,
+    words: Vec<Word>,
+}
+
+impl BoundRows {
+    /// Binds event `event` to every reader that it is meant for.
+    pub fn bind(&mut self, readers: &[Reader], events: &Events, event: usize, interner: &mut Interner) -> Result<()> {
+        let nulls = events.rows.read(event, &mut self.words);
+        let mask = events.atoms_at(event);
+        self.rows.resize_with(readers.len(), Default::default);
+        for (reader, (row, bound)) in readers.iter().zip(&mut self.rows) {
+            *bound =
+                if mask & reader.route == 0 { None } else { reader.binder.bind(&self.words, nulls, row, interner)? };
+        }
+        Ok(())
+    }
+
+    /// The readers that take the event, with their rows.
+    pub fn taken<'a>(&'a self, readers: &'a [Reader]) -> impl Iterator<Item = (&'a Reader, &'a [Word], Nulls)> {
+        readers
+            .iter()
+            .zip(&self.rows)
+            .filter_map(|(reader, (row, bound))| bound.map(|nulls| (reader, row.as_slice(), nulls)))
+    }
+}
+
+impl Engine {
+    /// Reads all inputs and lets their sources resolve them. On an error the sources are as they were.
+    pub(super) fn resolve(&mut self, inputs: Vec<Input>, on_invalid: OnInvalid) -> Result<Vec<Batch>> {
+        let mut batches = Vec::with_capacity(inputs.len());
+        let mut base = 0;
+        let mut read = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            read.push(self.read(input)?);
+        }
+        for (source, mut changes) in read {
+            let length = changes.len() as u64;
+            let events = if self.sources[source].has_state() {
+                let readers = &self.readers[source];
+                let check = |words: &[Word], nulls: Nulls, mask: u64, interner: &mut Interner| {
+                    let mut row = Vec::new();
+                    for reader in readers.iter().filter(|reader| reader.binder.can_fail() && mask & reader.route != 0) {
+                        reader.binder.bind(words, nulls, &mut row, interner)?;
+                    }
+                    Ok(())
+                };
+                let events = self.sources[source].resolve(&mut changes, &mut self.interner, check);
+                self.reject(source, &changes.rows, &changes.faults, on_invalid)?;
+                events
+            } else {
+                self.reject(source, &changes.rows, &changes.faults, on_invalid)?;
+                Events::from(changes)
+            };
+            batches.push(Batch { source, events, base });
+            base += length;
+        }
+        self.counters.changes += base;
+        Ok(batches)
+    }
+
+    fn read(&mut self, input: Input) -> Result<(usize, Changes)> {
+        let (Input::Arrow { table, .. } | Input::Words { table, .. }) = &input;
+        let position = self.source_position(table).ok_or_else(|| {
+            let known: Vec<&str> = self.sources.iter().map(|source| source.name.as_str()).collect();
+            let message = format!("the view does not read a table '{table}'; it reads {}", known.join(", "));
+            KernelError::invalid("CROWN-CHANGE-TABLE", message)
+        })?;
+        match input {
+            Input::Words { changes, .. } => Ok((position, changes)),
+            Input::Arrow { batches, .. } => {
+                let Source { name, columns, key, .. } = &self.sources[position];
+                let mut changes = Changes::new(columns.len());
+                for batch in &batches {
+                    read_batch(name, columns, key, batch, &mut self.interner, &mut changes)?;
+                }
+                Ok((position, changes))
+            }
+        }
+    }
+
+    /// Adds the events of `range`, or with `sign` -1 their inverse, to the nets of the atoms that read them. A deletion of a
+    /// row that is not there is a fault of its change, which then changes nothing.
+    pub(super) fn net_events(
+        &mut self,
+        source: usize,
+        events: &Events,
+        range: std::ops::Range<usize>,
+        sign: i64,
+        bound: &mut BoundRows,
+        faults: &mut Vec<Fault>,
+    ) {
+        let readers = &self.readers[source];
+        for event in range {
+            let weight = sign * events.rows.weights[event];
+            if weight == 0 {
+                continue;
+            }
+            if let Err(error) = bound.bind(readers, events, event, &mut self.interner) {
+                faults.push(Fault { row: event, code: error.code, reason: error.message });
+                continue;
+            }
+            // An inverse is checked as a whole: on the way rows may go before they come.
+            if weight < 0 && sign > 0 {
+                let (nets, stages) = (&mut self.nets, &self.stages);
+                let absent = bound.taken(readers).any(|(reader, row, nulls)| {
+                    let existing = || stages[reader.stage].atom_multiplicity(reader.atom, row, nulls);
+                    nets[reader.stage][reader.atom].copies(row, nulls, existing) + weight < 0
+                });
+                if absent {
+                    faults.push(absent_fault(event));
+                    continue;
+                }
+            }
+            for (reader, row, nulls) in bound.taken(readers) {
+                self.nets[reader.stage][reader.atom].add(row, nulls, weight);
+            }
+        }
+    }
+
+    /// Sets faulty changes aside, or refuses the batch for the first of them.
+    pub(super) fn reject(
+        &mut self,
+        source: usize,
+        rows: &Chunk,
+        faults: &[Fault],
+        on_invalid: OnInvalid,
+    ) -> Result<()> {
+        for fault in faults {
+            let source = &self.sources[source];
+            let row = row_json(source, rows, fault.row, &self.interner);
+            if on_invalid == OnInvalid::Raise {
+                let message = format!("table '{}', row {}: {}; the row is {row}", source.name, fault.row, fault.reason);
+                return Err(KernelError::invalid(fault.code, message));
+            }
+            self.counters.rejects += 1;
+            let (table, position) = (source.name.clone(), fault.row as u64);
+            let reason = fault.reason.clone();
+            self.rejected.push(Rejection { table, position, code: fault.code, reason, row });
+        }
+        Ok(())
+    }
+
+    /// Leaves everything as it was before the running batch; no stage was touched.
+    pub(super) fn abandon(&mut self) {
+        for source in &mut self.sources {
+            source.undo(&mut self.interner);
+        }
+        self.clear_nets();
+        self.interner.sweep();
+    }
+
+    pub(super) fn clear_nets(&mut self) {
+        self.nets.iter_mut().flatten().for_each(Net::clear);
+    }
+}
+
+pub(super) fn absent_fault(row: usize) -> Fault {
+    Fault { row, code: "CROWN-CHANGE-ABSENT", reason: "the deleted row is not in the table".into() }
+}
+
+fn row_json(source: &Source, rows: &Chunk, row: usize, interner: &Interner) -> String {
+    let nulls = rows.nulls_at(row);
+    let fields = source.columns.iter().enumerate().map(|(position, column)| {
+        let null = nulls >> position & 1 != 0;
+        let value = value_json(rows.columns[position][row], null, column.data_type, interner);
+        (column.name.clone(), value)
+    });
+    serde_json::Value::Object(fields.collect()).to_string()
+}

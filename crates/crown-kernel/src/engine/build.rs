@@ -1,0 +1,138 @@
+//! From a plan to an empty engine.
+
+use super::stage::{Feed, Stage};
+use super::{Counters, Engine, Reader};
+use crate::binding::Binder;
+use crate::chunk::MAX_COLUMNS;
+use crate::error::{KernelError, Result};
+use crate::interner::Interner;
+use crate::net::Net;
+use crate::plan::{self, Plan};
+use crate::source::Source;
+use crate::types::DataType;
+
+impl Engine {
+    /// Reads a plan's JSON form.
+    pub fn parse_plan(json: &str) -> Result<Plan> {
+        let plan: Plan = serde_json::from_str(json)
+            .map_err(|error| KernelError::plan("CROWN-PLAN-JSON", format!("the plan can't be read: {error}")))?;
+        if plan.version != 1 {
+            let message = format!("this kernel reads plans of version 1, not {}", plan.version);
+            return Err(KernelError::plan("CROWN-PLAN-VERSION", message));
+        }
+        Ok(plan)
+    }
+
+    /// Without `deltas` nothing is kept for them and no rows are emitted.
+    pub fn new(plan: Plan, deltas: bool) -> Result<Engine> {
+        let sources = plan.tables.iter().map(Source::new).collect::<Result<Vec<Source>>>()?;
+        let mut readers: Vec<Vec<Reader>> = sources.iter().map(|_| Vec::new()).collect();
+        let mut stages: Vec<Stage> = Vec::new();
+        let mut nets = Vec::new();
+        let interner = Interner::default();
+        let mut route = 0u32;
+        let last = plan.stages.len().wrapping_sub(1);
+        for (position, data) in plan.stages.iter().enumerate() {
+            let mut feeds = Vec::new();
+            let mut atom_nets = Vec::new();
+            for (atom, atom_data) in atoms(data).iter().enumerate() {
+                if let Some(source) = sources.iter().position(|source| source.name == atom_data.source) {
+                    let columns: Vec<(String, DataType)> =
+                        sources[source].columns.iter().map(|column| (column.name.clone(), column.data_type)).collect();
+                    let binder = Binder::new(atom_data, &columns)?;
+                    atom_nets.push(Net::new(binder.width()));
+                    let route_bit = 1u64.checked_shl(route).ok_or_else(|| {
+                        KernelError::plan("CROWN-PLAN-ATOMS", "more than 64 atoms read tables directly")
+                    })?;
+                    readers[source].push(Reader { stage: position, atom, route: route_bit, binder });
+                    route += 1;
+                } else {
+                    let input = find(&stages, &atom_data.source)?;
+                    let binder = Binder::new(atom_data, &stages[input].columns)?;
+                    atom_nets.push(Net::new(binder.width()));
+                    feeds.push(Feed { atom, input, binder });
+                }
+            }
+            nets.push(atom_nets);
+            // A view that is only pulled needs no deltas of its last stage, but the stages below feed it by theirs.
+            let stage = Stage::new(data, feeds, &stages, deltas || position != last)?;
+            if stage.columns.len() > MAX_COLUMNS {
+                let message = format!("stage '{}' has more than 64 columns", stage.id);
+                return Err(KernelError::plan("CROWN-PLAN-COLUMNS", message));
+            }
+            stages.push(stage);
+        }
+        check_columns(&plan, stages.last())?;
+        let mut engine = Engine {
+            sources,
+            readers,
+            stages,
+            interner,
+            deltas,
+            direct: direct(&plan),
+            plan,
+            nets,
+            initial: None,
+            rejected: Vec::new(),
+            counters: Counters::default(),
+            undoable: false,
+            applied: None,
+        };
+        engine.initial = engine.start()?;
+        Ok(engine)
+    }
+}
+
+/// The one tree of a plan, and the positions of the view's columns in it. None may be dropped: then rows could become equal.
+fn direct(plan: &Plan) -> Option<(usize, Option<Vec<usize>>)> {
+    match &plan.stages[..] {
+        [plan::Stage::Tree(_)] => Some((0, None)),
+        [plan::Stage::Tree(tree), plan::Stage::Map(map)] if map.filter.is_none() => {
+            let ring = tree.ring.iter().map(|component| &component.name);
+            let columns: Vec<&String> = tree.outputs.iter().chain(ring).collect();
+            let position = |column: &plan::OutputColumn| match &column.expression {
+                plan::Expression::Column { name, .. } => columns.iter().position(|other| *other == name),
+                _ => None,
+            };
+            let positions: Vec<usize> = map.columns.iter().map(position).collect::<Option<_>>()?;
+            let all = (0..columns.len()).all(|column| positions.contains(&column));
+            all.then_some((0, Some(positions)))
+        }
+        _ => None,
+    }
+}
+
+/// The atoms of a stage that has some.
+pub(super) fn atoms(stage: &plan::Stage) -> &[plan::Atom] {
+    match stage {
+        plan::Stage::Tree(tree) => &tree.atoms,
+        plan::Stage::Bag(bag) => &bag.atoms,
+        _ => &[],
+    }
+}
+
+pub(super) fn find(stages: &[Stage], id: &str) -> Result<usize> {
+    stages.iter().position(|stage| stage.id == id).ok_or_else(|| {
+        KernelError::plan("CROWN-PLAN-SOURCE", format!("'{id}' is neither a table nor an earlier stage"))
+    })
+}
+
+fn check_columns(plan: &Plan, last: Option<&Stage>) -> Result<()> {
+    let Some(last) = last else {
+        return Err(KernelError::plan("CROWN-PLAN-STAGES", "the plan has no stages"));
+    };
+    if matches!(plan.stages.last(), Some(plan::Stage::Bag(_))) {
+        return Err(KernelError::plan("CROWN-PLAN-STAGES", "a bag feeds a tree; it can't be the view itself"));
+    }
+    if plan.columns.len() != last.columns.len() {
+        let message = format!("the view has {} columns, its last stage {}", plan.columns.len(), last.columns.len());
+        return Err(KernelError::plan("CROWN-PLAN-COLUMNS", message));
+    }
+    for (column, (_, data_type)) in plan.columns.iter().zip(&last.columns) {
+        if DataType::parse(&column.data_type)? != *data_type {
+            let message = format!("column '{}' is {}, its stage gives {data_type:?}", column.name, column.data_type);
+            return Err(KernelError::plan("CROWN-PLAN-COLUMNS", message));
+        }
+    }
+    Ok(())
+}

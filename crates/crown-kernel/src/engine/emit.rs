@@ -1,0 +1,188 @@
+//! Where a batch's output goes.
+
+use crate::arrow_out::Output;
+use crate::chunk::{Chunk, Nulls};
+use crate::error::Result;
+use crate::interner::Interner;
+use crate::tree::Sink;
+use arrow::array::RecordBatch;
+
+/// Rows of a full block. Output leaves in record batches of about this size.
+pub const BLOCK_ROWS: usize = 65536;
+
+/// Takes the record batches of a delta.
+pub trait Emit {
+    /// The batch was checked: from here on it will be applied.
+    fn validated(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether rows are read while the batch runs, so that it can't be refused on the way.
+    fn is_stream(&self) -> bool {
+        false
+    }
+
+    fn emit(&mut self, batch: RecordBatch) -> Result<()>;
+}
+
+impl Emit for Vec<RecordBatch> {
+    fn emit(&mut self, batch: RecordBatch) -> Result<()> {
+        self.push(batch);
+        Ok(())
+    }
+}
+
+/// Drops everything.
+#[derive(Default)]
+pub(super) struct Discard {
+    chunk: Chunk,
+}
+
+impl Discard {
+    pub fn new(columns: usize) -> Self {
+        Discard { chunk: Chunk::new(columns) }
+    }
+}
+
+impl Sink for Discard {
+    fn chunk(&mut self) -> &mut Chunk {
+        &mut self.chunk
+    }
+
+    fn flush_if_full(&mut self) -> Result<()> {
+        self.chunk.clear();
+        Ok(())
+    }
+}
+
+/// The columns of an output row, by their position in the rows of the stage that makes them.
+pub(super) type Projection = [usize];
+
+/// Turns rows into record batches as blocks fill up.
+pub(super) struct ArrowSink<'a> {
+    chunk: Chunk,
+    /// The update behind each row, when the output shows it.
+    updates: Vec<u64>,
+    update: u64,
+    tagged: bool,
+    width: usize,
+    projection: Option<&'a Projection>,
+    output: &'a Output,
+    emit: &'a mut dyn Emit,
+    /// Values that need the interner can't be written while a tree holds it: their blocks wait here.
+    waiting: Option<Vec<(Chunk, Vec<u64>)>>,
+    nothing_interned: Interner,
+}
+
+impl<'a> ArrowSink<'a> {
+    /// For rows of `width` columns; `interned`: whether some of them need the interner.
+    pub fn new(
+        width: usize,
+        interned: bool,
+        projection: Option<&'a Projection>,
+        tagged: bool,
+        output: &'a Output,
+        emit: &'a mut dyn Emit,
+    ) -> Self {
+        ArrowSink {
+            chunk: Chunk::new(width),
+            updates: Vec::new(),
+            update: 0,
+            tagged,
+            width,
+            projection,
+            output,
+            emit,
+            waiting: interned.then(Vec::new),
+            nothing_interned: Interner::default(),
+        }
+    }
+
+    /// Rows from here on belong to `update`.
+    pub fn begin(&mut self, update: u64) {
+        self.tag();
+        self.update = update;
+    }
+
+    fn tag(&mut self) {
+        if self.tagged {
+            self.updates.resize(self.chunk.len(), self.update);
+        }
+    }
+
+    /// Rows that some update made as a whole.
+    pub fn push_chunk(&mut self, rows: &Chunk, interner: &Interner) -> Result<()> {
+        let mut words = Vec::with_capacity(self.width);
+        for index in 0..rows.len() {
+            let nulls = rows.read(index, &mut words);
+            self.chunk.push(&words, nulls, rows.weights[index]);
+            if self.chunk.len() >= BLOCK_ROWS {
+                self.flush_if_full()?;
+                self.settle(interner)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the blocks that wait for the interner.
+    pub fn settle(&mut self, interner: &Interner) -> Result<()> {
+        if self.waiting.as_ref().is_some_and(|waiting| !waiting.is_empty()) {
+            for (rows, updates) in std::mem::take(self.waiting.as_mut().expect("just seen")) {
+                self.emit.emit(self.output.batch(project(rows, self.projection), updates, interner)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The last, partial block.
+    pub fn finish(mut self, interner: &Interner) -> Result<()> {
+        self.tag();
+        self.settle(interner)?;
+        if self.chunk.is_empty() {
+            return Ok(());
+        }
+        let rows = project(self.chunk, self.projection);
+        self.emit.emit(self.output.batch(rows, self.updates, interner)?)
+    }
+}
+
+impl Sink for ArrowSink<'_> {
+    fn chunk(&mut self) -> &mut Chunk {
+        &mut self.chunk
+    }
+
+    fn flush_if_full(&mut self) -> Result<()> {
+        if self.chunk.len() < BLOCK_ROWS {
+            return Ok(());
+        }
+        self.tag();
+        let mut next = Chunk::new(self.width);
+        next.columns.iter_mut().for_each(|column| column.reserve_exact(BLOCK_ROWS + BLOCK_ROWS / 8));
+        next.weights.reserve_exact(BLOCK_ROWS + BLOCK_ROWS / 8);
+        let rows = std::mem::replace(&mut self.chunk, next);
+        let updates = std::mem::take(&mut self.updates);
+        match &mut self.waiting {
+            Some(waiting) => waiting.push((rows, updates)),
+            None => {
+                let rows = project(rows, self.projection);
+                self.emit.emit(self.output.batch(rows, updates, &self.nothing_interned)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rows with their columns picked (and perhaps repeated) by position.
+pub(super) fn project(rows: Chunk, projection: Option<&Projection>) -> Chunk {
+    let Some(projection) = projection else { return rows };
+    let Chunk { mut columns, nulls, weights } = rows;
+    let mut picked = Vec::with_capacity(projection.len());
+    for (position, column) in projection.iter().enumerate() {
+        let again = projection[position + 1..].contains(column);
+        picked.push(if again { columns[*column].clone() } else { std::mem::take(&mut columns[*column]) });
+    }
+    let mask = |old: &Nulls| {
+        projection.iter().enumerate().fold(0, |mask, (position, column)| mask | (old >> column & 1) << position)
+    };
+    Chunk { columns: picked, nulls: nulls.iter().map(mask).collect(), weights }
+}

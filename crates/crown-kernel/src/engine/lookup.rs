@@ -1,0 +1,85 @@
+//! How often a stage has a row.
+
+use super::stage::{Stage, State};
+use crate::chunk::{Chunk, Nulls, Word};
+use crate::error::Result;
+use crate::interner::Interner;
+use crate::row_table::RowTable;
+use crate::stages::Lookup;
+
+/// The weight of a row in stage `position`; `None` when the stage can't tell without enumerating.
+pub(super) fn weight(
+    stages: &[Stage],
+    position: usize,
+    words: &[Word],
+    nulls: Nulls,
+    interner: &mut Interner,
+) -> Result<Option<i64>> {
+    let stage = &stages[position];
+    Ok(match &stage.state {
+        State::Tree { tree, mode } => match mode {
+            crate::plan::Mode::Ring => None,
+            _ => Some(tree.multiplicity(words, nulls, interner)?),
+        },
+        State::Bag { .. } => None,
+        State::Aggregate(aggregate) => Some(aggregate.weight(words, nulls)),
+        State::Distinct(distinct) => Some(distinct.weight(words, nulls)),
+        State::Materialize(materialize) => Some(materialize.weight(words, nulls)),
+        State::Top(top) => Some(top.weight(words, nulls)),
+        State::SetOperation(operation) => {
+            let left = weight(stages, stage.inputs[0], words, nulls, interner)?;
+            let right = weight(stages, stage.inputs[1], words, nulls, interner)?;
+            left.zip(right).map(|(left, right)| operation.combine(left, right))
+        }
+        State::Map(map) => {
+            let Some(shown_at) = map.shown_at() else { return Ok(None) };
+            let input: Vec<Word> = shown_at.iter().map(|column| words[*column]).collect();
+            let bits = shown_at.iter().enumerate();
+            let input_nulls = bits.fold(0, |mask, (position, column)| mask | (nulls >> column & 1) << position);
+            let (mut before, mut after) = (Chunk::new(input.len()), Chunk::new(words.len()));
+            before.push(&input, input_nulls, 1);
+            map.evaluate(&before, interner, &mut after)?;
+            let mut row = Vec::new();
+            if after.is_empty() || after.read(0, &mut row) != nulls || row != words {
+                return Ok(Some(0));
+            }
+            weight(stages, stage.inputs[0], &input, input_nulls, interner)?
+        }
+    })
+}
+
+/// The weights in one stage of the rows that a set operation will ask for: those that changed on either side.
+pub(super) struct Found {
+    width: usize,
+    rows: RowTable,
+}
+
+impl Found {
+    pub fn new(stages: &[Stage], position: usize, changes: &[&Chunk], interner: &mut Interner) -> Result<Found> {
+        let width = stages[position].columns.len();
+        let mut rows = RowTable::new(width + 2, (0..=width).collect::<Vec<_>>());
+        let mut row = Vec::new();
+        for chunk in changes {
+            for index in 0..chunk.len() {
+                let nulls = chunk.read(index, &mut row);
+                let found = weight(stages, position, &row, nulls, interner)?.ok_or_else(|| {
+                    let message = format!("stage '{}' can't be asked for single rows", stages[position].id);
+                    crate::error::KernelError::plan("CROWN-PLAN-LOOKUP", message)
+                })?;
+                row.extend([nulls, found as Word]);
+                if rows.find(&row).is_none() {
+                    rows.insert(&row);
+                }
+            }
+        }
+        Ok(Found { width, rows })
+    }
+}
+
+impl Lookup for Found {
+    fn weight(&self, words: &[Word], nulls: Nulls) -> i64 {
+        let mut row = words.to_vec();
+        row.push(nulls);
+        self.rows.find(&row).map_or(0, |slot| self.rows.row(slot)[self.width + 1] as i64)
+    }
+}

@@ -1,0 +1,157 @@
+//! The engine: one cell of one plan. Tables of changes in, the net change of the view out.
+//!
+//! The law it rests on: every stage maps the net change of its sources to the net change of its rows, so the stages run
+//! once per batch, in the plan's order. Everything about a batch is checked before any stage is touched.
+//!
+//! - `build`: from a plan to sources, readers and stages
+//! - `batch`: changes resolved, checked and netted per atom
+//! - `apply`: a batch through the stages; `updates`: one change at a time
+//! - `read`: the full result, counts, samples; `stage`: one stage and its state
+
+mod apply;
+mod batch;
+mod build;
+mod emit;
+mod lookup;
+mod read;
+mod snapshot;
+mod stage;
+mod stats;
+mod updates;
+
+pub use batch::{Input, OnInvalid};
+pub use emit::Emit;
+pub use read::ResultCursor;
+
+use crate::arrow_out::Output;
+use crate::binding::Binder;
+use crate::chunk::Chunk;
+use crate::error::{KernelError, Result};
+use crate::interner::Interner;
+use crate::net::Net;
+use crate::plan::Plan;
+use crate::source::Source;
+use crate::types::DataType;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::SchemaRef;
+use stage::Stage;
+use std::sync::Arc;
+
+pub struct Engine {
+    plan: Plan,
+    sources: Vec<Source>,
+    /// For each source the atoms that read it.
+    readers: Vec<Vec<Reader>>,
+    stages: Vec<Stage>,
+    interner: Interner,
+    deltas: bool,
+    /// The tree whose rows are the view's, when the plan has nothing else but perhaps an order of columns.
+    direct: Option<(usize, Option<Vec<usize>>)>,
+    /// Per stage and atom, what the running batch changes.
+    nets: Vec<Vec<Net>>,
+    /// Rows that the view has before any change (global aggregates), until the first delta shows them.
+    initial: Option<Chunk>,
+    rejected: Vec<Rejection>,
+    counters: Counters,
+    undoable: bool,
+    applied: Option<Applied>,
+}
+
+/// What the last batch did, while it may still be taken back.
+struct Applied {
+    /// The net change of each stage but the last.
+    outputs: Vec<Chunk>,
+    initial: Option<Chunk>,
+}
+
+/// One atom over a table.
+pub(crate) struct Reader {
+    pub stage: usize,
+    pub atom: usize,
+    /// The bit of the atom's route.
+    pub route: u64,
+    pub binder: Binder,
+}
+
+/// A change that was set aside.
+#[derive(Clone, Debug)]
+pub struct Rejection {
+    pub table: String,
+    pub position: u64,
+    pub code: &'static str,
+    pub reason: String,
+    pub row: String,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    pub batches: u64,
+    pub changes: u64,
+    pub rejects: u64,
+}
+
+impl Engine {
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub fn interner(&self) -> &Interner {
+        &self.interner
+    }
+
+    /// For values that a caller looks up or changes; they go at the next batch unless it stores them.
+    pub fn interner_mut(&mut self) -> &mut Interner {
+        &mut self.interner
+    }
+
+    /// Differs after every batch.
+    pub fn version(&self) -> u64 {
+        self.counters.batches
+    }
+
+    /// The columns of what `apply` emits.
+    pub fn delta_schema(&self, per_update: bool) -> SchemaRef {
+        self.output(true, self.plan.bag, per_update).schema()
+    }
+
+    /// Type and name of each column of the view.
+    pub fn columns(&self) -> Vec<(String, DataType)> {
+        let types = self.stages.last().map_or(&[][..], |stage| &stage.columns);
+        self.plan.columns.iter().map(|column| column.name.clone()).zip(types.iter().map(|column| column.1)).collect()
+    }
+
+    pub(crate) fn output(&self, change_type: bool, multiplicity: bool, update: bool) -> Output {
+        let types = self.stages.last().map_or(&[][..], |stage| &stage.columns);
+        let columns = self.plan.columns.iter().zip(types);
+        let columns = columns.map(|(column, (_, data_type))| (column.name.as_str(), *data_type, column.nullable));
+        Output::new(columns, change_type, multiplicity, update)
+    }
+
+    /// Quarantined changes since the last call: table, position, reason, row.
+    pub fn take_rejected(&mut self) -> Result<RecordBatch> {
+        let rejected = std::mem::take(&mut self.rejected);
+        let text = |get: fn(&Rejection) -> String| Arc::new(StringArray::from_iter_values(rejected.iter().map(get)));
+        let positions = Int64Array::from_iter_values(rejected.iter().map(|rejection| rejection.position as i64));
+        let columns: [(&str, ArrayRef); 4] = [
+            ("table", text(|rejection| rejection.table.clone())),
+            ("position", Arc::new(positions)),
+            ("reason", text(|rejection| format!("[{}] {}", rejection.code, rejection.reason))),
+            ("row", text(|rejection| rejection.row.clone())),
+        ];
+        RecordBatch::try_from_iter(columns)
+            .map_err(|error| KernelError::state("CROWN-INTERNAL", format!("the list of rejects: {error}")))
+    }
+
+    /// Keeps what is needed to `undo` the last batch.
+    pub fn set_undoable(&mut self, undoable: bool) {
+        self.undoable = undoable;
+    }
+
+    pub(crate) fn source_position(&self, table: &str) -> Option<usize> {
+        self.sources.iter().position(|source| source.name == table)
+    }
+
+    pub fn table_columns(&self, table: &str) -> Option<&[crate::arrow_in::InputColumn]> {
+        self.source_position(table).map(|position| &*self.sources[position].columns)
+    }
+}

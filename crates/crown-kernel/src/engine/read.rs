@@ -1,0 +1,311 @@
+//! The full result: enumerated, counted, drawn from, looked up.
+
+use super::lookup;
+use super::stage::{Stage, State};
+use super::Engine;
+use crate::chunk::{Chunk, Nulls, Word};
+use crate::error::Result;
+use crate::interner::Interner;
+use crate::net::net_chunks;
+use crate::tree::Cursor;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+/// A place in the enumeration of the view; valid until the next change.
+pub struct ResultCursor {
+    place: Place,
+}
+
+enum Place {
+    Tree(Box<Cursor>),
+    /// A position in a stage that keeps its rows.
+    Position(usize),
+    Map(Box<Place>),
+    /// The side of a set operation that is read, and the place in it.
+    Side(usize, Box<Place>),
+}
+
+impl Engine {
+    fn last(&self) -> usize {
+        self.stages.len() - 1
+    }
+
+    pub fn cursor(&self) -> Result<ResultCursor> {
+        Ok(ResultCursor { place: start(&self.stages, self.last()) })
+    }
+
+    /// Appends about `rows` further rows with their multiplicity as weight; false at the end.
+    pub fn fill(&mut self, cursor: &mut ResultCursor, output: &mut Chunk, rows: usize) -> Result<bool> {
+        let last = self.last();
+        fill(&self.stages, last, &mut cursor.place, output, rows, &mut self.interner)
+    }
+
+    /// The full result in record batches. With `multiplicity` each distinct row once, else repeated as SQL does.
+    pub fn rows(&mut self, chunk_rows: usize, multiplicity: bool) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+        let output = self.output(false, multiplicity, false);
+        let width = self.plan.columns.len();
+        let distinct = lists_once(&self.stages, self.last());
+        let mut batches = Vec::new();
+        let mut gathered = Vec::new();
+        let mut cursor = self.cursor()?;
+        let mut more = true;
+        while more {
+            let mut chunk = Chunk::new(width);
+            more = self.fill(&mut cursor, &mut chunk, chunk_rows)?;
+            if multiplicity && !distinct {
+                gathered.push(chunk);
+            } else if !chunk.is_empty() {
+                let chunk = if multiplicity { chunk } else { repeated(chunk) };
+                batches.push(output.batch(chunk, Vec::new(), &self.interner)?);
+            }
+        }
+        if !gathered.is_empty() {
+            batches.push(output.batch(net_chunks(&gathered, width), Vec::new(), &self.interner)?);
+        }
+        self.interner.sweep();
+        Ok((output.schema(), batches))
+    }
+
+    /// How many rows the result has, copies counted.
+    pub fn count(&mut self) -> Result<i128> {
+        let last = self.last();
+        count(&self.stages, last, &mut self.interner)
+    }
+
+    /// How often the result has the row.
+    pub fn multiplicity(&mut self, words: &[Word], nulls: Nulls) -> Result<i64> {
+        let last = self.last();
+        if let Some(weight) = lookup::weight(&self.stages, last, words, nulls, &mut self.interner)? {
+            return Ok(weight);
+        }
+        let mut cursor = self.cursor()?;
+        let mut chunk = Chunk::new(words.len());
+        let (mut row, mut total, mut more) = (Vec::new(), 0, true);
+        while more {
+            chunk.clear();
+            more = self.fill(&mut cursor, &mut chunk, 4096)?;
+            for index in 0..chunk.len() {
+                if chunk.read(index, &mut row) == nulls && row == words {
+                    total += chunk.weights[index];
+                }
+            }
+        }
+        Ok(total)
+    }
+
+    /// Rows drawn with replacement, each copy of a row as likely as any other.
+    pub fn sample(&mut self, rows: usize, seed: u64) -> Result<(SchemaRef, RecordBatch)> {
+        let output = self.output(false, false, false);
+        let mut random = Random(seed);
+        let mut drawn = Chunk::new(self.plan.columns.len());
+        if !self.sample_tree(rows, &mut random, &mut drawn)? {
+            self.sample_all(rows, &mut random, &mut drawn)?;
+        }
+        let batch = output.batch(drawn, Vec::new(), &self.interner)?;
+        Ok((output.schema(), batch))
+    }
+
+    /// Draws from a tree, through maps that keep every row; false when the view is not of that shape.
+    fn sample_tree(&mut self, rows: usize, random: &mut Random, drawn: &mut Chunk) -> Result<bool> {
+        let mut position = self.last();
+        let mut maps = Vec::new();
+        while let (State::Map(map), false) = (&self.stages[position].state, maps.len() > self.stages.len()) {
+            if map.filters() {
+                return Ok(false);
+            }
+            maps.push(position);
+            position = self.stages[position].inputs[0];
+        }
+        let State::Tree { tree, .. } = &self.stages[position].state else { return Ok(false) };
+        let sampler = tree.sampler();
+        let mut chunk = Chunk::new(self.stages[position].columns.len());
+        for _ in 0..rows {
+            if !sampler.draw(tree, &mut self.interner, &mut |below| random.below(below), &mut chunk)? {
+                break;
+            }
+        }
+        for map in maps.into_iter().rev() {
+            let mut mapped = Chunk::new(self.stages[map].columns.len());
+            if let State::Map(map) = &self.stages[map].state {
+                map.evaluate(&chunk, &mut self.interner, &mut mapped)?;
+            }
+            chunk = mapped;
+        }
+        *drawn = chunk;
+        Ok(true)
+    }
+
+    /// Draws numbers of rows first, then enumerates and picks.
+    fn sample_all(&mut self, rows: usize, random: &mut Random, drawn: &mut Chunk) -> Result<()> {
+        let total = u64::try_from(self.count()?).unwrap_or(0);
+        if total == 0 {
+            return Ok(());
+        }
+        let mut wanted: Vec<(u64, usize)> = (0..rows).map(|draw| (random.below(total), draw)).collect();
+        wanted.sort_unstable();
+        let mut picked: Vec<(usize, Vec<Word>, Nulls)> = Vec::with_capacity(rows);
+        let mut wanted = wanted.into_iter().peekable();
+        let mut cursor = self.cursor()?;
+        let mut chunk = Chunk::new(drawn.columns.len());
+        let (mut passed, mut more) = (0u64, true);
+        while more && wanted.peek().is_some() {
+            chunk.clear();
+            more = self.fill(&mut cursor, &mut chunk, 4096)?;
+            for index in 0..chunk.len() {
+                passed += chunk.weights[index].unsigned_abs();
+                while let Some((_, draw)) = wanted.next_if(|(number, _)| *number < passed) {
+                    let mut row = Vec::new();
+                    let nulls = chunk.read(index, &mut row);
+                    picked.push((draw, row, nulls));
+                }
+            }
+        }
+        picked.sort_unstable();
+        for (_, row, nulls) in picked {
+            drawn.push(&row, nulls, 1);
+        }
+        Ok(())
+    }
+}
+
+/// Appends all rows of a stage.
+pub(super) fn read_stage(stages: &[Stage], position: usize, output: &mut Chunk, interner: &mut Interner) -> Result<()> {
+    let mut place = start(stages, position);
+    while fill(stages, position, &mut place, output, 65536, interner)? {}
+    Ok(())
+}
+
+fn start(stages: &[Stage], position: usize) -> Place {
+    let stage = &stages[position];
+    match &stage.state {
+        State::Tree { tree, .. } => Place::Tree(Box::new(tree.cursor())),
+        State::Map(_) => Place::Map(Box::new(start(stages, stage.inputs[0]))),
+        State::SetOperation(_) => Place::Side(0, Box::new(start(stages, stage.inputs[0]))),
+        _ => Place::Position(0),
+    }
+}
+
+fn fill(
+    stages: &[Stage],
+    position: usize,
+    place: &mut Place,
+    output: &mut Chunk,
+    rows: usize,
+    interner: &mut Interner,
+) -> Result<bool> {
+    let stage = &stages[position];
+    match (&stage.state, place) {
+        (State::Tree { tree, .. }, Place::Tree(cursor)) => cursor.fill(tree, interner, output, rows),
+        (State::Map(map), Place::Map(inner)) => {
+            let mut input = Chunk::new(stages[stage.inputs[0]].columns.len());
+            let more = fill(stages, stage.inputs[0], inner, &mut input, rows, interner)?;
+            map.evaluate(&input, interner, output)?;
+            Ok(more)
+        }
+        (State::SetOperation(operation), Place::Side(side, inner)) => {
+            let mut input = Chunk::new(stage.columns.len());
+            let more = fill(stages, stage.inputs[*side], inner, &mut input, rows, interner)?;
+            let asked: &[&Chunk] = if operation.needs_lookup() { &[&input] } else { &[] };
+            let left = lookup::Found::new(stages, stage.inputs[0], asked, interner)?;
+            let right = lookup::Found::new(stages, stage.inputs[1], asked, interner)?;
+            operation.read(*side, &input, [&left, &right], output);
+            if more || *side == 1 || !operation.reads_right() {
+                return Ok(more);
+            }
+            *side = 1;
+            **inner = start(stages, stage.inputs[1]);
+            Ok(true)
+        }
+        (state, Place::Position(from)) => {
+            let (next, total) = match state {
+                State::Aggregate(state) => (state.read(*from, rows, output), state.rows()),
+                State::Distinct(state) => (state.read(*from, rows, output), state.rows()),
+                State::Materialize(state) => (state.read(*from, rows, output), state.rows()),
+                State::Top(state) => (state.read(*from, rows, output), state.rows()),
+                _ => (0, 0),
+            };
+            *from = next;
+            Ok(next < total)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Whether `fill` gives no row twice.
+fn lists_once(stages: &[Stage], position: usize) -> bool {
+    let stage = &stages[position];
+    match &stage.state {
+        State::Map(map) => map.injective() && lists_once(stages, stage.inputs[0]),
+        State::SetOperation(operation) => {
+            operation.needs_lookup() && stage.inputs.iter().all(|input| lists_once(stages, *input))
+        }
+        _ => true,
+    }
+}
+
+fn count(stages: &[Stage], position: usize, interner: &mut Interner) -> Result<i128> {
+    let stage = &stages[position];
+    match &stage.state {
+        State::Tree { tree, .. } => {
+            if let Some(count) = tree.count() {
+                return Ok(count);
+            }
+        }
+        State::Map(map) if !map.filters() => return count(stages, stage.inputs[0], interner),
+        State::Aggregate(state) => return Ok(state.rows() as i128),
+        State::Distinct(state) => return Ok(state.rows() as i128),
+        State::SetOperation(operation) if !operation.needs_lookup() => {
+            return Ok(count(stages, stage.inputs[0], interner)? + count(stages, stage.inputs[1], interner)?);
+        }
+        _ => {}
+    }
+    let mut place = start(stages, position);
+    let mut chunk = Chunk::new(stage.columns.len());
+    let (mut total, mut more) = (0i128, true);
+    while more {
+        chunk.clear();
+        more = fill(stages, position, &mut place, &mut chunk, 65536, interner)?;
+        total += chunk.weights.iter().map(|weight| i128::from(*weight)).sum::<i128>();
+    }
+    Ok(total)
+}
+
+/// Each row as often as its weight says.
+fn repeated(rows: Chunk) -> Chunk {
+    if rows.weights.iter().all(|weight| *weight == 1) {
+        return rows;
+    }
+    let mut result = Chunk::new(rows.columns.len());
+    let mut words = Vec::new();
+    for index in 0..rows.len() {
+        let nulls = rows.read(index, &mut words);
+        for _ in 0..rows.weights[index] {
+            result.push(&words, nulls, 1);
+        }
+    }
+    result
+}
+
+/// SplitMix64: the same draws for the same seed everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Uniform below `bound`, without the bias of a remainder.
+    fn below(&mut self, bound: u64) -> u64 {
+        let bound = bound.max(1);
+        loop {
+            let product = u128::from(self.next()) * u128::from(bound);
+            if (product as u64) >= bound.wrapping_neg() % bound {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+}

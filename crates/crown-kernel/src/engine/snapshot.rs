@@ -1,0 +1,356 @@
+//! Save and load: the rows of every atom over a table, and what the sources keep.
+//!
+//! Everything else is rebuilt from these in linear time. A saved state is a list of Arrow IPC streams of about 1 MB:
+//! first a header, whose metadata says which plan it belongs to and what follows, then the sections' rows.
+
+use super::apply::negated;
+use super::build::atoms;
+use super::read::read_stage;
+use super::stage::{Stage, State};
+use super::Engine;
+use crate::arrow_in::{read_batch, Changes, InputColumn, ATOMS, MULTIPLICITY};
+use crate::arrow_out::{array, arrow_type};
+use crate::chunk::{Chunk, Nulls, Word};
+use crate::error::{KernelError, Result};
+use crate::interner::Interner;
+use crate::net::net_chunks;
+use crate::plan::{self, Plan};
+use crate::row_table::hash_bytes;
+use crate::types::DataType;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
+use arrow::datatypes::{DataType as ArrowType, Field, Schema};
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Arc;
+
+const CHUNK_BYTES: usize = 1 << 20;
+const HEADER: &str = "crown";
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: u32,
+    /// Of the plan's tables and stages.
+    fingerprint: u64,
+    /// Whether the rows that the view had from the start were shown.
+    started: bool,
+    atoms: Vec<Section>,
+    tables: Vec<Section>,
+    /// The hash of each further chunk.
+    chunks: Vec<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Section {
+    /// A table's position, or a stage's and an atom's.
+    place: (usize, usize),
+    chunks: usize,
+    rows: u64,
+    newest: Option<i64>,
+    late: u64,
+}
+
+fn corrupt(why: impl std::fmt::Display) -> KernelError {
+    KernelError::state("CROWN-STATE-CORRUPT", format!("the saved state can't be read: {why}"))
+}
+
+fn fingerprint(plan: &Plan) -> u64 {
+    let text = serde_json::to_vec(&(&plan.tables, &plan.stages, &plan.columns)).unwrap_or_default();
+    hash_bytes(&text)
+}
+
+/// The types of an atom's row: its distinct variables, in order.
+fn atom_types(stage: &plan::Stage, atom: &plan::Atom) -> Result<Vec<DataType>> {
+    let variables = match stage {
+        plan::Stage::Tree(tree) => &tree.variables,
+        plan::Stage::Bag(bag) => &bag.variables,
+        _ => return Ok(Vec::new()),
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for binding in &atom.bindings {
+        if !names.contains(&&*binding.variable) {
+            names.push(&binding.variable);
+        }
+    }
+    let find = |name: &&str| {
+        let variable = variables.iter().find(|variable| variable.name == **name);
+        let variable = variable.ok_or_else(|| KernelError::plan("CROWN-PLAN-VARIABLE", format!("no '{name}'")))?;
+        DataType::parse(&variable.data_type)
+    };
+    names.iter().map(find).collect()
+}
+
+fn columns(types: &[DataType]) -> Vec<InputColumn> {
+    let column = |(position, data_type): (usize, &DataType)| InputColumn {
+        name: format!("c{position}"),
+        data_type: *data_type,
+        nullable: true,
+    };
+    types.iter().enumerate().map(column).collect()
+}
+
+/// Rows of one section on their way into chunks.
+struct SectionWriter<'a> {
+    types: Vec<DataType>,
+    with_atoms: bool,
+    rows: Chunk,
+    masks: Vec<u64>,
+    bytes: usize,
+    total: u64,
+    chunks: Vec<Vec<u8>>,
+    interner: &'a Interner,
+}
+
+impl<'a> SectionWriter<'a> {
+    fn new(types: Vec<DataType>, with_atoms: bool, interner: &'a Interner) -> Self {
+        let (rows, masks) = (Chunk::new(types.len()), Vec::new());
+        SectionWriter { types, with_atoms, rows, masks, bytes: 0, total: 0, chunks: Vec::new(), interner }
+    }
+
+    fn push(&mut self, words: &[Word], nulls: Nulls, mask: u64, count: i64) -> Result<()> {
+        self.rows.push(words, nulls, count);
+        if self.with_atoms {
+            self.masks.push(mask);
+        }
+        self.total += 1;
+        self.bytes += 8 * (words.len() + 1);
+        for (position, (word, data_type)) in words.iter().zip(&self.types).enumerate() {
+            if data_type.interned() && nulls >> position & 1 == 0 {
+                self.bytes += self.interner.get(*word).len();
+            }
+        }
+        if self.bytes >= CHUNK_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let Chunk { columns, nulls, weights } = std::mem::replace(&mut self.rows, Chunk::new(self.types.len()));
+        let mut fields = Vec::new();
+        let mut arrays: Vec<ArrayRef> = Vec::new();
+        for (position, (words, data_type)) in columns.into_iter().zip(&self.types).enumerate() {
+            fields.push(Field::new(format!("c{position}"), arrow_type(*data_type), true));
+            arrays.push(array(words, &nulls, position, *data_type, self.interner));
+        }
+        fields.push(Field::new(MULTIPLICITY, ArrowType::Int64, false));
+        arrays.push(Arc::new(Int64Array::from(weights)));
+        if self.with_atoms {
+            fields.push(Field::new(ATOMS, ArrowType::UInt64, false));
+            arrays.push(Arc::new(UInt64Array::from(std::mem::take(&mut self.masks))));
+        }
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(corrupt)?;
+        self.chunks.push(write(&batch)?);
+        self.bytes = 0;
+        Ok(())
+    }
+}
+
+fn write(batch: &RecordBatch) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(batch.get_array_memory_size() + 1024);
+    let mut writer = StreamWriter::try_new(&mut bytes, batch.schema_ref()).map_err(corrupt)?;
+    writer.write(batch).map_err(corrupt)?;
+    writer.finish().map_err(corrupt)?;
+    drop(writer);
+    Ok(bytes)
+}
+
+impl Engine {
+    pub fn save(&self) -> Result<Vec<Vec<u8>>> {
+        let mut chunks = vec![Vec::new()];
+        let (mut atom_sections, mut table_sections) = (Vec::new(), Vec::new());
+        for reader in self.readers.iter().flatten() {
+            let data = &self.plan.stages[reader.stage];
+            let types = atom_types(data, &atoms(data)[reader.atom])?;
+            let mut writer = SectionWriter::new(types, false, &self.interner);
+            self.stages[reader.stage].each_atom_row(reader.atom, |words, nulls, count| {
+                writer.push(words, nulls, 0, i64::try_from(count).map_err(corrupt)?)
+            })?;
+            writer.flush()?;
+            let (place, rows) = ((reader.stage, reader.atom), writer.total);
+            atom_sections.push(Section { place, chunks: writer.chunks.len(), rows, newest: None, late: 0 });
+            chunks.append(&mut writer.chunks);
+        }
+        for (position, source) in self.sources.iter().enumerate().filter(|(_, source)| source.has_state()) {
+            let types: Vec<DataType> = source.columns.iter().map(|column| column.data_type).collect();
+            let width = types.len();
+            let mut writer = SectionWriter::new(types, true, &self.interner);
+            for (row, count) in source.stored_rows() {
+                writer.push(&row[..width], row[width], row[width + 1], count.into())?;
+            }
+            writer.flush()?;
+            let (newest, late) = source.clock();
+            let rows = writer.total;
+            table_sections.push(Section { place: (position, 0), chunks: writer.chunks.len(), rows, newest, late });
+            chunks.append(&mut writer.chunks);
+        }
+        let header = Header {
+            format: 1,
+            fingerprint: fingerprint(&self.plan),
+            started: self.initial.is_none(),
+            atoms: atom_sections,
+            tables: table_sections,
+            chunks: chunks[1..].iter().map(|chunk| hash_bytes(chunk)).collect(),
+        };
+        chunks[0] = write_header(&header)?;
+        Ok(chunks)
+    }
+
+    /// The engine that `save` saw. Foreign or damaged chunks are an error.
+    pub fn load(plan: Plan, chunks: &[&[u8]], deltas: bool) -> Result<Engine> {
+        let load = AssertUnwindSafe(|| {
+            let mut engine = Engine::new(plan, deltas)?;
+            engine.restore(chunks)?;
+            Ok(engine)
+        });
+        catch_unwind(load).unwrap_or_else(|_| Err(corrupt("its contents make no sense")))
+    }
+
+    fn restore(&mut self, chunks: &[&[u8]]) -> Result<()> {
+        let [first, rest @ ..] = chunks else { return Err(corrupt("it is empty")) };
+        let header = read_header(first)?;
+        if header.fingerprint != fingerprint(&self.plan) {
+            return Err(KernelError::state("CROWN-STATE-FOREIGN", "the saved state belongs to another plan"));
+        }
+        if header.chunks.len() != rest.len() {
+            return Err(corrupt(format!("{} chunks instead of {}", rest.len(), header.chunks.len())));
+        }
+        for (number, (chunk, hash)) in rest.iter().zip(&header.chunks).enumerate() {
+            if hash_bytes(chunk) != *hash {
+                return Err(corrupt(format!("chunk {} is damaged", number + 1)));
+            }
+        }
+        let mut rest = rest.iter();
+        let before = (0..self.stages.len()).map(|position| self.read_tree(position)).collect::<Result<Vec<_>>>()?;
+        for section in &header.atoms {
+            let (stage, atom) = section.place;
+            let data = self.plan.stages.get(stage).ok_or_else(|| corrupt("an unknown stage"))?;
+            let atom_data = atoms(data).get(atom).ok_or_else(|| corrupt("an unknown atom"))?;
+            let columns = columns(&atom_types(data, atom_data)?);
+            for chunk in rest.by_ref().take(section.chunks) {
+                let changes = read_section(chunk, &columns, &mut self.interner)?;
+                let mut row = Vec::new();
+                for index in 0..changes.len() {
+                    let nulls = changes.rows.read(index, &mut row);
+                    let weight = changes.rows.weights[index];
+                    self.stages[stage].load_atom(atom, &row, nulls, weight, &mut self.interner)?;
+                }
+            }
+        }
+        for section in &header.tables {
+            let source = self.sources.get_mut(section.place.0).ok_or_else(|| corrupt("an unknown table"))?;
+            for chunk in rest.by_ref().take(section.chunks) {
+                let changes = read_section(chunk, &source.columns, &mut self.interner)?;
+                let mut row = Vec::new();
+                for index in 0..changes.len() {
+                    let nulls = changes.rows.read(index, &mut row);
+                    row.extend([nulls, changes.atoms_at(index)]);
+                    let count = u32::try_from(changes.rows.weights[index]).map_err(corrupt)?;
+                    source.restore(&row, count, &mut self.interner);
+                }
+            }
+            source.set_clock(section.newest, section.late);
+            source.commit(&mut self.interner);
+        }
+        self.rebuild(before)?;
+        if header.started {
+            self.initial = None;
+        }
+        self.interner.sweep();
+        Ok(())
+    }
+
+    /// All rows of a stage with atoms, or none when no stage reads it.
+    fn read_tree(&mut self, position: usize) -> Result<Chunk> {
+        let width = self.stages[position].columns.len();
+        if let State::Bag { loaded, .. } = &mut self.stages[position].state {
+            return Ok(net_chunks(&[std::mem::replace(loaded, Chunk::new(width))], width));
+        }
+        let mut rows = Chunk::new(width);
+        let reads =
+            |stage: &Stage| stage.inputs.contains(&position) || stage.feeds.iter().any(|feed| feed.input == position);
+        if self.stages[position].has_atoms() && self.stages.iter().any(reads) {
+            read_stage(&self.stages, position, &mut rows, &mut self.interner)?;
+        }
+        Ok(rows)
+    }
+
+    /// Brings every stage up to date, in the plan's order, where trees already have the rows of their tables; `before` is
+    /// what they gave to the stages above without them.
+    fn rebuild(&mut self, before: Vec<Chunk>) -> Result<()> {
+        let mut outputs: Vec<Chunk> = Vec::with_capacity(self.stages.len());
+        for (position, before) in before.into_iter().enumerate() {
+            if !self.stages[position].has_atoms() {
+                let rows = self.run_stage(position, &outputs)?;
+                outputs.push(rows);
+                continue;
+            }
+            self.bind_feeds(position, &outputs)?;
+            for (atom, net) in self.nets[position].iter().enumerate() {
+                for (row, nulls, weight) in net.rows() {
+                    self.stages[position].load_atom(atom, row, nulls, weight, &mut self.interner)?;
+                }
+            }
+            self.stages[position].loaded(&mut self.interner)?;
+            let after = self.read_tree(position)?;
+            let width = after.columns.len();
+            outputs.push(if before.is_empty() { after } else { net_chunks(&[negated(&before), after], width) });
+        }
+        self.clear_nets();
+        Ok(())
+    }
+}
+
+fn read_section(chunk: &[u8], columns: &[InputColumn], interner: &mut Interner) -> Result<Changes> {
+    let mut changes = Changes::new(columns.len());
+    for batch in StreamReader::try_new(chunk, None).map_err(corrupt)? {
+        let batch = batch.map_err(corrupt)?;
+        let renamed = rename(&batch, columns)?;
+        read_batch("saved", columns, &[], &renamed, interner, &mut changes).map_err(corrupt)?;
+    }
+    match changes.faults.first() {
+        Some(fault) => Err(corrupt(&fault.reason)),
+        None => Ok(changes),
+    }
+}
+
+/// Sections name their columns by position.
+fn rename(batch: &RecordBatch, columns: &[InputColumn]) -> Result<RecordBatch> {
+    let schema = batch.schema();
+    let rename = |(position, field): (usize, &Arc<Field>)| match columns.get(position) {
+        Some(column) => Arc::new(field.as_ref().clone().with_name(&column.name)),
+        None => field.clone(),
+    };
+    let fields: Vec<_> = schema.fields().iter().enumerate().map(rename).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), batch.columns().to_vec()).map_err(corrupt)
+}
+
+fn write_header(header: &Header) -> Result<Vec<u8>> {
+    let text = serde_json::to_string(header).map_err(corrupt)?;
+    let check = hash_bytes(text.as_bytes()).to_string();
+    let metadata = HashMap::from([(HEADER.to_string(), text), ("check".to_string(), check)]);
+    write(&RecordBatch::new_empty(Arc::new(Schema::new_with_metadata(Vec::<Field>::new(), metadata))))
+}
+
+fn read_header(chunk: &[u8]) -> Result<Header> {
+    let reader = StreamReader::try_new(chunk, None).map_err(corrupt)?;
+    let schema = reader.schema();
+    let (text, check) = schema
+        .metadata()
+        .get(HEADER)
+        .zip(schema.metadata().get("check"))
+        .ok_or_else(|| corrupt("the first chunk is not a header"))?;
+    if hash_bytes(text.as_bytes()).to_string() != *check {
+        return Err(corrupt("the header is damaged"));
+    }
+    let header: Header = serde_json::from_str(text).map_err(corrupt)?;
+    if header.format != 1 {
+        return Err(corrupt(format!("format {} is not known", header.format)));
+    }
+    Ok(header)
+}

@@ -1,0 +1,248 @@
+//! One stage of the plan with its state.
+
+use super::build::find;
+use super::emit::Discard;
+use super::lookup;
+use crate::bag::Bag;
+use crate::binding::Binder;
+use crate::chunk::{Chunk, Nulls, Word};
+use crate::error::{KernelError, Result};
+use crate::interner::Interner;
+use crate::net::Net;
+use crate::plan;
+use crate::stages::{Aggregate, Distinct, Map, Materialize, SetOperation, Top};
+use crate::tree::{Sink, Tree};
+use crate::types::DataType;
+
+pub(super) struct Stage {
+    pub id: String,
+    pub columns: Vec<(String, DataType)>,
+    /// The stages whose rows are its input, for stages without atoms.
+    pub inputs: Vec<usize>,
+    /// The atoms over earlier stages.
+    pub feeds: Vec<Feed>,
+    pub state: State,
+}
+
+/// An atom over an earlier stage.
+pub(super) struct Feed {
+    pub atom: usize,
+    pub input: usize,
+    pub binder: Binder,
+}
+
+pub(super) enum State {
+    Tree {
+        tree: Box<Tree>,
+        mode: plan::Mode,
+    },
+    /// `loaded` is what it gave while its atoms were loaded.
+    Bag {
+        bag: Box<Bag>,
+        loaded: Chunk,
+    },
+    Map(Map),
+    Aggregate(Aggregate),
+    Distinct(Distinct),
+    Materialize(Materialize),
+    SetOperation(SetOperation),
+    Top(Top),
+}
+
+impl Stage {
+    pub fn new(data: &plan::Stage, feeds: Vec<Feed>, earlier: &[Stage], deltas: bool) -> Result<Stage> {
+        let input = |id: &String| find(earlier, id).map(|position| (position, &earlier[position].columns[..]));
+        let (id, inputs, state, columns) = match data {
+            plan::Stage::Tree(stage) => {
+                let mut columns = variables(&stage.variables, &stage.outputs)?;
+                for component in &stage.ring {
+                    columns.push((component.name.clone(), DataType::parse(&component.data_type)?));
+                }
+                let tree = Box::new(Tree::new(stage, deltas)?);
+                (&stage.id, Vec::new(), State::Tree { tree, mode: stage.mode }, columns)
+            }
+            plan::Stage::Bag(stage) => {
+                let bag = Box::new(Bag::new(stage)?);
+                let columns = bag.columns().to_vec();
+                let loaded = Chunk::new(columns.len());
+                (&stage.id, Vec::new(), State::Bag { bag, loaded }, columns)
+            }
+            plan::Stage::Map(stage) => {
+                let (position, columns) = input(&stage.input)?;
+                let map = Map::new(stage, columns)?;
+                let columns = map.columns().to_vec();
+                (&stage.id, vec![position], State::Map(map), columns)
+            }
+            plan::Stage::Aggregate(stage) => {
+                let (position, columns) = input(&stage.input)?;
+                let aggregate = Aggregate::new(stage, columns)?;
+                let columns = aggregate.columns().to_vec();
+                (&stage.id, vec![position], State::Aggregate(aggregate), columns)
+            }
+            plan::Stage::Distinct(stage) => {
+                let (position, columns) = input(&stage.input)?;
+                (&stage.id, vec![position], State::Distinct(Distinct::new(columns)), columns.to_vec())
+            }
+            plan::Stage::Materialize(stage) => {
+                let (position, columns) = input(&stage.input)?;
+                (&stage.id, vec![position], State::Materialize(Materialize::new(columns)), columns.to_vec())
+            }
+            plan::Stage::SetOperation(stage) => {
+                let ((left, left_columns), (right, right_columns)) = (input(&stage.inputs.0)?, input(&stage.inputs.1)?);
+                let operation = SetOperation::new(stage, left_columns, right_columns)?;
+                let columns = operation.columns().to_vec();
+                (&stage.id, vec![left, right], State::SetOperation(operation), columns)
+            }
+            plan::Stage::Top(stage) => {
+                let (position, columns) = input(&stage.input)?;
+                (&stage.id, vec![position], State::Top(Top::new(stage, columns)?), columns.to_vec())
+            }
+        };
+        Ok(Stage { id: id.clone(), columns, inputs, feeds, state })
+    }
+
+    pub fn has_atoms(&self) -> bool {
+        matches!(self.state, State::Tree { .. } | State::Bag { .. })
+    }
+
+    pub fn interned(&self) -> bool {
+        self.columns.iter().any(|(_, data_type)| data_type.interned())
+    }
+
+    pub fn atom_multiplicity(&self, atom: usize, row: &[Word], nulls: Nulls) -> u64 {
+        match &self.state {
+            State::Tree { tree, .. } => tree.atom_multiplicity(atom, row, nulls),
+            State::Bag { bag, .. } => bag.atom_multiplicity(atom, row, nulls).unsigned_abs(),
+            _ => 0,
+        }
+    }
+
+    /// Whether what a net batch gives is net without further ado.
+    pub fn is_net(&self) -> bool {
+        match &self.state {
+            State::Tree { tree, .. } => tree.is_net(),
+            State::Bag { .. } => false,
+            _ => true,
+        }
+    }
+
+    /// Whether `is_net` can turn false during a batch.
+    pub fn may_lose_net(&self) -> bool {
+        matches!(self.state, State::Tree { mode: plan::Mode::Bag, .. })
+    }
+
+    /// Applies the net changes of its atoms, deletions first. On an error the stage is as before.
+    pub fn apply_atoms(&mut self, nets: &[Net], interner: &mut Interner, sink: &mut impl Sink) -> Result<()> {
+        let all = || nets.iter().enumerate().flat_map(|(atom, net)| net.rows().map(move |row| (atom, row)));
+        let ordered = || {
+            let deletions = all().filter(|(_, (_, _, weight))| *weight < 0);
+            deletions.chain(all().filter(|(_, (_, _, weight))| *weight > 0))
+        };
+        for (done, (atom, (row, nulls, weight))) in ordered().enumerate() {
+            if let Err(error) = self.apply_atom(atom, row, nulls, weight, interner, sink) {
+                let undone: Vec<_> = ordered().take(done).collect();
+                let mut discard = Discard::new(self.columns.len());
+                for (atom, (row, nulls, weight)) in undone.into_iter().rev() {
+                    self.apply_atom(atom, row, nulls, -weight, interner, &mut discard)?;
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn apply_atom(
+        &mut self,
+        atom: usize,
+        row: &[Word],
+        nulls: Nulls,
+        weight: i64,
+        interner: &mut Interner,
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        match &mut self.state {
+            State::Tree { tree, .. } => tree.apply(atom, row, nulls, weight, interner, sink),
+            State::Bag { bag, .. } => bag.apply(atom, row, nulls, weight, interner, sink.chunk()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls `each` with the rows of an atom and their copies.
+    pub fn each_atom_row(&self, atom: usize, mut each: impl FnMut(&[Word], Nulls, u64) -> Result<()>) -> Result<()> {
+        match &self.state {
+            State::Tree { tree, .. } => {
+                tree.atom_rows(atom).try_for_each(|(words, nulls, count)| each(words, nulls, count))
+            }
+            State::Bag { bag, .. } => {
+                bag.atom_rows(atom).try_for_each(|(words, nulls, count)| each(words, nulls, count.unsigned_abs()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As `apply_atom`, without output; `loaded` must follow.
+    pub fn load_atom(
+        &mut self,
+        atom: usize,
+        row: &[Word],
+        nulls: Nulls,
+        weight: i64,
+        interner: &mut Interner,
+    ) -> Result<()> {
+        match &mut self.state {
+            State::Tree { tree, .. } => {
+                tree.apply(atom, row, nulls, weight, interner, &mut Discard::new(self.columns.len()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub fn loaded(&mut self, interner: &mut Interner) -> Result<()> {
+        match &mut self.state {
+            State::Tree { tree, .. } => tree.loaded(self.columns.len(), interner),
+            _ => Ok(()),
+        }
+    }
+
+    /// Applies the net changes of its input stages, which have them already. On an error the stage is as before.
+    pub fn apply_inputs(
+        &mut self,
+        earlier: &[Stage],
+        inputs: &[&Chunk],
+        interner: &mut Interner,
+        output: &mut Chunk,
+    ) -> Result<()> {
+        match &mut self.state {
+            State::Tree { .. } | State::Bag { .. } => Ok(()),
+            State::Map(map) => map.apply(inputs[0], interner, output),
+            State::Aggregate(aggregate) => aggregate.apply(inputs[0], interner, output),
+            State::Distinct(distinct) => distinct.apply(inputs[0], interner, output),
+            State::Materialize(materialize) => materialize.apply(inputs[0], interner, output),
+            State::Top(top) => top.apply(inputs[0], interner, output),
+            State::SetOperation(operation) => {
+                let needed = if operation.needs_lookup() { inputs } else { &[] };
+                let left = lookup::Found::new(earlier, self.inputs[0], needed, interner)?;
+                let right = lookup::Found::new(earlier, self.inputs[1], needed, interner)?;
+                operation.apply([inputs[0], inputs[1]], [&left, &right], interner, output)
+            }
+        }
+    }
+
+    /// The row that a tree has before any change. (A global aggregate shows its own at its first batch.)
+    pub fn initial_row(&self, interner: &mut Interner) -> Option<Vec<Word>> {
+        match &self.state {
+            State::Tree { tree, .. } => tree.initial_row(interner),
+            _ => None,
+        }
+    }
+}
+
+fn variables(variables: &[plan::Variable], names: &[String]) -> Result<Vec<(String, DataType)>> {
+    let find = |name: &String| {
+        let variable = variables.iter().find(|variable| variable.name == *name).ok_or_else(|| {
+            KernelError::plan("CROWN-PLAN-VARIABLE", format!("the output '{name}' is not a variable of its stage"))
+        })?;
+        Ok((name.clone(), DataType::parse(&variable.data_type)?))
+    };
+    names.iter().map(find).collect()
+}

@@ -1,0 +1,83 @@
+//! What the engine holds and what its updates cost.
+
+use super::stage::{Stage, State};
+use super::Engine;
+use serde_json::{json, Value};
+
+impl Engine {
+    /// Rows, keys and bytes per node and stage, counts of updates and rejects; `lambda` is counter changes per update.
+    pub fn stats(&self) -> Value {
+        let stages: Vec<Value> = self.stages.iter().map(stage_stats).collect();
+        let tables: Vec<Value> = self
+            .sources
+            .iter()
+            .map(|source| {
+                json!({
+                    "name": source.name,
+                    "stored_rows": source.stored_count(),
+                    "late": source.late(),
+                    "bytes": source.bytes(),
+                })
+            })
+            .collect();
+        let sum = |key: &str| stages.iter().filter_map(|stage| stage[key].as_u64()).sum::<u64>();
+        let (updates, counter_changes) = (sum("updates"), sum("counter_changes"));
+        let lambda = if updates > 0 { counter_changes as f64 / updates as f64 } else { 0.0 };
+        let table_bytes: usize = self.sources.iter().map(|source| source.bytes()).sum();
+        let interner = json!({ "values": self.interner.len(), "bytes": self.interner.bytes() });
+        json!({
+            "batches": self.counters.batches,
+            "changes": self.counters.changes,
+            "rejects": self.counters.rejects,
+            "updates": updates,
+            "counter_changes": counter_changes,
+            "lambda": lambda,
+            "bytes": sum("bytes") + (table_bytes + self.interner.bytes()) as u64,
+            "tables": tables,
+            "stages": stages,
+            "interner": interner,
+        })
+    }
+}
+
+fn stage_stats(stage: &Stage) -> Value {
+    let plain =
+        |kind: &str, rows: usize, bytes: usize| json!({ "id": stage.id, "kind": kind, "rows": rows, "bytes": bytes });
+    match &stage.state {
+        State::Tree { tree, .. } => {
+            let stats = tree.stats();
+            let nodes: Vec<Value> = stats
+                .nodes
+                .iter()
+                .map(|node| {
+                    json!({
+                        "name": node.name,
+                        "rows": node.rows,
+                        "semi_join_rows": node.semi_join_rows,
+                        "keys": node.keys,
+                        "bytes": node.bytes,
+                    })
+                })
+                .collect();
+            json!({
+                "id": stage.id,
+                "kind": "tree",
+                "rows": stats.nodes.iter().map(|node| node.rows).sum::<usize>(),
+                "bytes": stats.bytes,
+                "updates": stats.updates,
+                "counter_changes": stats.counter_changes,
+                "nodes": nodes,
+            })
+        }
+        State::Bag { bag, .. } => {
+            let stats = bag.stats();
+            plain("bag", stats.rows, stats.bytes)
+        }
+        State::Map(_) => plain("map", 0, 0),
+        State::SetOperation(_) => plain("set_operation", 0, 0),
+        State::Aggregate(state) => plain("aggregate", state.rows(), state.bytes()),
+        State::Distinct(state) => plain("distinct", state.rows(), state.bytes()),
+        State::Materialize(state) => plain("materialize", state.rows(), state.bytes()),
+        State::Top(state) => plain("top", state.state_rows(), state.bytes()),
+    }
+}

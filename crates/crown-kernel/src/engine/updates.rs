@@ -1,0 +1,162 @@
+//! One change at a time: the paper's stream, a delta for every update.
+//!
+//! A plan that is one tree (and perhaps a reordering of its columns) is driven directly: no netting, no allocation, the
+//! rows go from the tree into the blocks of the output. All other plans take each change as a batch.
+
+use super::batch::{absent_fault, Batch, BoundRows, OnInvalid};
+use super::emit::{ArrowSink, Discard, Emit};
+use super::Engine;
+use crate::arrow_in::Fault;
+use crate::error::{KernelError, Result};
+
+impl Engine {
+    pub(super) fn apply_updates(
+        &mut self,
+        batches: &mut [Batch],
+        on_invalid: OnInvalid,
+        emit: &mut dyn Emit,
+    ) -> Result<()> {
+        if emit.is_stream() {
+            // What was read can't be taken back, so nothing may turn out invalid on the way.
+            self.net_batches(batches, on_invalid)?;
+            self.clear_nets();
+        }
+        emit.validated()?;
+        let output = self.output(true, self.plan.bag, true);
+        let direct = self.direct.clone();
+        let (width, interned, projection) = match &direct {
+            Some((tree, projection)) => {
+                let stage = &self.stages[*tree];
+                (stage.columns.len(), stage.interned(), projection.as_deref())
+            }
+            None => (self.plan.columns.len(), true, None),
+        };
+        let mut sink = ArrowSink::new(width, interned, projection, true, &output, emit);
+        for position in 0..batches.len() {
+            if let Err(error) = self.apply_events(&mut batches[position], on_invalid, &mut sink) {
+                self.take_back_updates(&batches[..=position])?;
+                return Err(error);
+            }
+        }
+        sink.finish(&self.interner)
+    }
+
+    /// Applies the events of one table. On an error the events from the failing one on have weight 0.
+    fn apply_events(&mut self, batch: &mut Batch, on_invalid: OnInvalid, sink: &mut ArrowSink) -> Result<()> {
+        let mut bound = BoundRows::default();
+        let mut event = 0;
+        while event < batch.events.rows.len() {
+            let cause = batch.events.cause(event);
+            let mut end = event + 1;
+            while end < batch.events.rows.len() && batch.events.cause(end) == cause {
+                end += 1;
+            }
+            sink.begin(batch.base + cause as u64);
+            let done = if self.drives_tree(batch.source) {
+                self.apply_event(batch, event, &mut bound, sink)
+            } else {
+                self.apply_change(batch, event..end, &mut bound, sink)
+            };
+            let done = done.and_then(|fault| match fault {
+                None => Ok(()),
+                Some(fault) => {
+                    batch.events.rows.weights[event..end].fill(0);
+                    self.reject(batch.source, &batch.events.rows, &[fault], on_invalid)
+                }
+            });
+            if let Err(error) = done {
+                batch.events.rows.weights[event..].fill(0);
+                return Err(error);
+            }
+            sink.settle(&self.interner)?;
+            event = end;
+        }
+        Ok(())
+    }
+
+    /// Whether events of the source can go straight to the tree.
+    fn drives_tree(&self, source: usize) -> bool {
+        let net = |tree: usize| self.stages[tree].is_net();
+        self.initial.is_none()
+            && self.direct.as_ref().is_some_and(|(tree, _)| net(*tree))
+            && !self.sources[source].has_state()
+    }
+
+    fn apply_event(
+        &mut self,
+        batch: &Batch,
+        event: usize,
+        bound: &mut BoundRows,
+        sink: &mut ArrowSink,
+    ) -> Result<Option<Fault>> {
+        let weight = batch.events.rows.weights[event];
+        if weight == 0 {
+            return Ok(None);
+        }
+        let readers = &self.readers[batch.source];
+        if let Err(error) = bound.bind(readers, &batch.events, event, &mut self.interner) {
+            return Ok(Some(Fault { row: event, code: error.code, reason: error.message }));
+        }
+        if weight < 0 {
+            let stages = &self.stages;
+            let absent = bound.taken(readers).any(|(reader, row, nulls)| {
+                stages[reader.stage].atom_multiplicity(reader.atom, row, nulls) < weight.unsigned_abs()
+            });
+            if absent {
+                return Ok(Some(absent_fault(event)));
+            }
+        }
+        for (done, (reader, row, nulls)) in bound.taken(readers).enumerate() {
+            let stage = &mut self.stages[reader.stage];
+            if let Err(error) = stage.apply_atom(reader.atom, row, nulls, weight, &mut self.interner, sink) {
+                let mut discard = Discard::new(stage.columns.len());
+                for (reader, row, nulls) in bound.taken(readers).take(done) {
+                    let stage = &mut self.stages[reader.stage];
+                    stage.apply_atom(reader.atom, row, nulls, -weight, &mut self.interner, &mut discard)?;
+                }
+                return Err(error);
+            }
+        }
+        Ok(None)
+    }
+
+    /// All events of one change as a batch of their own.
+    fn apply_change(
+        &mut self,
+        batch: &Batch,
+        events: std::ops::Range<usize>,
+        bound: &mut BoundRows,
+        sink: &mut ArrowSink,
+    ) -> Result<Option<Fault>> {
+        let mut faults = Vec::new();
+        self.net_events(batch.source, &batch.events, events, 1, bound, &mut faults);
+        if let Some(fault) = faults.pop() {
+            self.clear_nets();
+            return Ok(Some(fault));
+        }
+        let rows = self.run_stages().map(|mut outputs| outputs.pop().unwrap_or_default());
+        self.clear_nets();
+        let rows = self.with_initial(rows?);
+        if self.deltas {
+            sink.push_chunk(&rows, &self.interner)?;
+        }
+        Ok(None)
+    }
+
+    /// Takes back all events of weight other than 0: their inverse is one batch.
+    fn take_back_updates(&mut self, batches: &[Batch]) -> Result<()> {
+        let mut bound = BoundRows::default();
+        let mut faults = Vec::new();
+        for batch in batches {
+            let all = 0..batch.events.rows.len();
+            self.net_events(batch.source, &batch.events, all, -1, &mut bound, &mut faults);
+        }
+        if let Some(fault) = faults.pop() {
+            let message = format!("a batch could not be taken back: {}", fault.reason);
+            return Err(KernelError::state("CROWN-STATE-BROKEN", message));
+        }
+        self.run_stages()?;
+        self.clear_nets();
+        Ok(())
+    }
+}

@@ -1,0 +1,219 @@
+//! HyperCube routing: each change to the cells whose results may need it.
+//!
+//! A row goes to a cell once, with the mask of the atoms that want it there. The hash is of the value itself, so
+//! every process sends equal values to the same cell.
+//!
+//! A table with a primary key is special when its row can move to another cell as it changes, that is when some
+//! coordinate reads more than the key: then every change is also sent to all other cells with an empty mask, where
+//! it only takes the row with that key away.
+
+use crate::arrow_in::{read_batch, Changes, InputColumn, ATOMS};
+use crate::binding::Binder;
+use crate::chunk::Word;
+use crate::error::{KernelError, Result};
+use crate::expression::Compiled;
+use crate::interner::Interner;
+use crate::plan::{self, Expression, Plan};
+use crate::row_table::{hash_bytes, hash_words};
+use crate::source::Source;
+use crate::types::DataType;
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
+use arrow::compute::take_record_batch;
+use arrow::datatypes::{DataType as ArrowType, Field, Schema};
+use std::sync::Arc;
+
+pub struct Router {
+    cells: usize,
+    shares: Vec<u64>,
+    tables: Vec<RoutedTable>,
+    interner: Interner,
+}
+
+struct RoutedTable {
+    name: String,
+    columns: Vec<InputColumn>,
+    key: Vec<usize>,
+    routes: Vec<RoutedAtom>,
+    /// Whether a changed row may belong to other cells than before.
+    moves: bool,
+}
+
+struct RoutedAtom {
+    bit: u64,
+    binder: Binder,
+    /// By dimension; `None`: to all cells along it.
+    coordinates: Vec<Option<Compiled>>,
+}
+
+impl Router {
+    pub fn new(plan: &Plan) -> Result<Router> {
+        let fail = |message: &str| KernelError::plan("CROWN-PLAN-ROUTING", message);
+        let routing = plan.routing.as_ref().ok_or_else(|| fail("the plan has no routing"))?;
+        let product = routing.shares.iter().try_fold(1u64, |product, share| product.checked_mul(*share));
+        if routing.cells == 0 || routing.cells > 1 << 20 || product != Some(routing.cells) {
+            return Err(fail("the shares do not multiply to the number of cells"));
+        }
+        if routing.routes.len() > 64 {
+            return Err(fail("more than 64 atoms read tables directly"));
+        }
+        let mut tables = Vec::new();
+        for table in &plan.tables {
+            let source = Source::new(table)?;
+            let columns: Vec<(String, DataType)> =
+                source.columns.iter().map(|column| (column.name.clone(), column.data_type)).collect();
+            let mut routed = RoutedTable {
+                name: source.name.clone(),
+                columns: source.columns.clone(),
+                key: source.key.clone(),
+                routes: Vec::new(),
+                moves: false,
+            };
+            for (number, route) in routing.routes.iter().enumerate() {
+                let atom = find_atom(plan, route).ok_or_else(|| fail("a route names an unknown atom"))?;
+                if atom.source != table.name {
+                    continue;
+                }
+                if route.coordinates.len() != routing.shares.len() {
+                    return Err(fail("a route does not have one coordinate per dimension"));
+                }
+                let compile = |expression: &Option<Expression>| {
+                    expression.as_ref().map(|expression| Compiled::new(expression, &columns)).transpose()
+                };
+                let coordinates = route.coordinates.iter().map(compile).collect::<Result<Vec<_>>>()?;
+                let in_key = |name: &str| table.primary_key.iter().any(|column| column == name);
+                let keyed = route.coordinates.iter().flatten().all(|expression| reads_only(expression, &in_key));
+                routed.moves |= !routed.key.is_empty() && !keyed;
+                routed.routes.push(RoutedAtom { bit: 1 << number, binder: Binder::new(atom, &columns)?, coordinates });
+            }
+            tables.push(routed);
+        }
+        let cells = routing.cells as usize;
+        Ok(Router { cells, shares: routing.shares.clone(), tables, interner: Interner::default() })
+    }
+
+    /// For each cell that gets something: its rows in order, as record batches with an `_atoms` column.
+    pub fn route(&mut self, table: &str, batches: &[RecordBatch]) -> Result<Vec<(u64, Vec<RecordBatch>)>> {
+        let Router { cells, shares, tables, interner } = self;
+        let table = tables.iter().find(|routed| routed.name == table).ok_or_else(|| {
+            KernelError::invalid("CROWN-CHANGE-TABLE", format!("the view does not read a table '{table}'"))
+        })?;
+        let mut result: Vec<Vec<RecordBatch>> = vec![Vec::new(); *cells];
+        for batch in batches {
+            let mut changes = Changes::new(table.columns.len());
+            read_batch(&table.name, &table.columns, &table.key, batch, interner, &mut changes)?;
+            let picked = pick(table, &changes, *cells, shares, interner)?;
+            for (cell, (rows, masks)) in picked.into_iter().enumerate().filter(|(_, (rows, _))| !rows.is_empty()) {
+                result[cell].push(with_masks(batch, rows, masks)?);
+            }
+            interner.sweep();
+        }
+        let used = |(_, batches): &(u64, Vec<RecordBatch>)| !batches.is_empty();
+        Ok((0u64..).zip(result).filter(used).collect())
+    }
+}
+
+/// The rows of each cell, and their masks.
+fn pick(
+    table: &RoutedTable,
+    changes: &Changes,
+    cells: usize,
+    shares: &[u64],
+    interner: &mut Interner,
+) -> Result<Vec<(Vec<u32>, Vec<u64>)>> {
+    let mut picked = vec![(Vec::new(), Vec::new()); cells];
+    let mut masks = vec![0u64; cells];
+    let mut touched: Vec<usize> = Vec::new();
+    let (mut words, mut row) = (Vec::new(), Vec::new());
+    let mut faults = changes.faults.iter().peekable();
+    for index in 0..changes.len() {
+        let nulls = changes.rows.read(index, &mut words);
+        // A faulty row must be seen, and refused, by some cell.
+        let faulty = faults.next_if(|fault| fault.row == index).is_some();
+        if faulty {
+            masks[0] = u64::MAX;
+            touched.push(0);
+        }
+        let retracts = table.moves && changes.rows.weights[index] < 0;
+        for route in table.routes.iter().filter(|_| !faulty && !retracts) {
+            match route.binder.bind(&words, nulls, &mut row, interner) {
+                Ok(None) => continue,
+                Ok(Some(_)) => {}
+                // The cell that evaluates it again reports it.
+                Err(_) => {
+                    masks[0] |= route.bit;
+                    touched.push(0);
+                    continue;
+                }
+            }
+            let mut targets = vec![0usize];
+            for (coordinate, share) in route.coordinates.iter().zip(shares) {
+                let fixed = match coordinate {
+                    Some(expression) => {
+                        let value = expression.evaluate(&words, nulls, interner)?;
+                        Some(hash_value(value, expression.data_type(), interner) % share)
+                    }
+                    None => None,
+                };
+                let along = |cell: &usize| {
+                    let first = cell * *share as usize;
+                    match fixed {
+                        Some(place) => first + place as usize..first + place as usize + 1,
+                        None => first..first + *share as usize,
+                    }
+                };
+                targets = targets.iter().flat_map(along).collect();
+            }
+            for cell in targets {
+                if masks[cell] == 0 {
+                    touched.push(cell);
+                }
+                masks[cell] |= route.bit;
+            }
+        }
+        if table.moves && !faulty {
+            touched = (0..cells).collect();
+        }
+        for cell in touched.drain(..) {
+            picked[cell].0.push(index as u32);
+            picked[cell].1.push(std::mem::take(&mut masks[cell]));
+        }
+    }
+    Ok(picked)
+}
+
+fn hash_value(value: Option<Word>, data_type: DataType, interner: &Interner) -> u64 {
+    match value {
+        None => 0,
+        Some(word) if data_type.interned() => hash_bytes(interner.get(word)),
+        Some(word) => hash_words([word]),
+    }
+}
+
+fn with_masks(batch: &RecordBatch, rows: Vec<u32>, masks: Vec<u64>) -> Result<RecordBatch> {
+    let fail = |error: arrow::error::ArrowError| KernelError::invalid("CROWN-CHANGE-ARROW", error.to_string());
+    let taken = take_record_batch(batch, &UInt32Array::from(rows)).map_err(fail)?;
+    let keep = |field: &Arc<Field>| field.name() != ATOMS;
+    let schema = taken.schema();
+    let mut fields: Vec<Arc<Field>> = schema.fields().iter().filter(|field| keep(field)).cloned().collect();
+    let columns = schema.fields().iter().zip(taken.columns()).filter(|(field, _)| keep(field));
+    let mut arrays: Vec<ArrayRef> = columns.map(|(_, array)| array.clone()).collect();
+    fields.push(Arc::new(Field::new(ATOMS, ArrowType::UInt64, false)));
+    arrays.push(Arc::new(UInt64Array::from(masks)));
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(fail)
+}
+
+fn find_atom<'a>(plan: &'a Plan, route: &plan::Route) -> Option<&'a plan::Atom> {
+    plan.stages.iter().find_map(|stage| match stage {
+        plan::Stage::Tree(tree) if tree.id == route.stage => tree.atoms.get(route.atom),
+        plan::Stage::Bag(bag) if bag.id == route.stage => bag.atoms.get(route.atom),
+        _ => None,
+    })
+}
+
+fn reads_only(expression: &Expression, allowed: &impl Fn(&str) -> bool) -> bool {
+    match expression {
+        Expression::Column { name, .. } => allowed(name),
+        Expression::Literal { .. } => true,
+        Expression::Call { arguments, .. } => arguments.iter().all(|argument| reads_only(argument, allowed)),
+    }
+}

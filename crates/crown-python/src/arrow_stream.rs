@@ -1,0 +1,63 @@
+//! Arrow between Python and the kernel, by the PyCapsule protocol.
+
+use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow::datatypes::SchemaRef;
+use arrow::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use crown_kernel::error::KernelError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use std::sync::Mutex;
+
+/// Record batches on their way out; they can be taken once.
+#[pyclass(module = "crown._kernel", frozen)]
+pub struct ArrowStream {
+    reader: Mutex<Option<Box<dyn RecordBatchReader + Send>>>,
+}
+
+impl ArrowStream {
+    pub fn new(reader: Box<dyn RecordBatchReader + Send>) -> Self {
+        ArrowStream { reader: Mutex::new(Some(reader)) }
+    }
+
+    pub fn from_batches(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        ArrowStream::new(Box::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema)))
+    }
+}
+
+#[pymethods]
+impl ArrowStream {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The protocol lets a producer ignore the requested schema.
+        drop(requested_schema);
+        let taken = self.reader.lock().ok().and_then(|mut reader| reader.take());
+        let reader = taken.ok_or_else(|| PyValueError::new_err("this stream was read already"))?;
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
+    }
+}
+
+/// A stream over whatever has `__arrow_c_stream__`.
+pub fn import_stream(data: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
+    let method = data.getattr("__arrow_c_stream__").map_err(|_| {
+        let name = data.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+        PyTypeError::new_err(format!("changes must have __arrow_c_stream__; {name} has not"))
+    })?;
+    let capsule = method.call0()?;
+    let capsule = capsule.cast::<PyCapsule>()?;
+    let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
+    // SAFETY: the capsule's name says that it holds an ArrowArrayStream, which is moved out and marked released.
+    let stream = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast()) };
+    stream.map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// All record batches of a stream. Call without the GIL: the producer may be another library's thread.
+pub fn read_all(stream: RecordBatchStreamReader) -> Result<Vec<RecordBatch>, KernelError> {
+    stream
+        .collect::<Result<Vec<RecordBatch>, _>>()
+        .map_err(|error| KernelError::invalid("CROWN-CHANGE-ARROW", format!("the changes can't be read: {error}")))
+}
