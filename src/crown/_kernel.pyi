@@ -13,7 +13,7 @@ class ArrowStream:
 class Engine:
     """One cell of one plan. Not thread-safe against itself; different engines run in parallel (the GIL is released)."""
 
-    def __init__(self, plan: str, *, deltas: bool = True) -> None:
+    def __init__(self, plan: str, *, deltas: bool = True, undoable: bool = False) -> None:
         """`plan` is the Plan's JSON. Without `deltas` nothing is kept for them and `apply` returns no rows."""
 
     def apply(
@@ -32,7 +32,14 @@ class Engine:
         `_update`, the position (0-based, over the whole call) of the change that caused the row.
         """
 
-    def apply_rows(self, table: str, rows: Sequence[tuple[Any, ...]], *, delete: bool = False) -> ArrowStream:
+    def apply_rows(
+        self,
+        table: str,
+        rows: Sequence[tuple[Any, ...]],
+        *,
+        delete: bool = False,
+        on_invalid: Literal["raise", "quarantine"] = "raise",
+    ) -> ArrowStream:
         """The short way for few rows: tuples in the order of the table's plan columns."""
 
     def stream(
@@ -46,6 +53,9 @@ class Engine:
 
     def advance(self, table: str, watermark: int) -> ArrowStream:
         """Move a time window's clock forward without new rows; returns the delta."""
+
+    def undo(self) -> None:
+        """Take back the last net batch; only when `undoable`, and once."""
 
     def rows(self, *, chunk_rows: int = 65536, multiplicity: bool = False) -> ArrowStream:
         """The full result. With `multiplicity` each distinct row once with `_multiplicity`, else repeated as in SQL."""

@@ -9,7 +9,7 @@ use crate::error::{KernelError, Result};
 use crate::interner::Interner;
 use crate::types::{float_word, DataType};
 use arrow::array::{
-    Array, ArrayRef, AsArray, Decimal256Array, FixedSizeBinaryArray, Int64Array, PrimitiveArray, RecordBatch,
+    Array, ArrayRef, AsArray, Decimal256Array, FixedSizeBinaryArray, PrimitiveArray, RecordBatch,
 };
 use arrow::datatypes::{self as arrow_types, ArrowPrimitiveType, DataType as ArrowType, TimeUnit};
 
@@ -87,7 +87,7 @@ pub fn read_batch(
     let fail = |column: &str, why: String| {
         KernelError::invalid("CROWN-CHANGE-TYPE", format!("table '{table}', column '{column}': {why}"))
     };
-    read_weights(batch, changes).map_err(|(column, why)| fail(column, why))?;
+    read_weights(batch, interner, changes).map_err(|(column, why)| fail(column, why))?;
     read_masks(batch, start, changes).map_err(|why| fail(ATOMS, why))?;
     if !changes.rows.nulls.is_empty() {
         changes.rows.nulls.resize(start + length, 0);
@@ -109,7 +109,7 @@ pub fn read_batch(
             ));
         };
         let mut sink =
-            Sink { words: std::mem::take(&mut changes.rows.columns[position]), nulls: Vec::new(), faults: Vec::new() };
+            Sink { words: std::mem::take(&mut changes.rows.columns[position]), ..Sink::default() };
         let converted = convert(array, column.data_type, interner, &mut sink);
         changes.rows.columns[position] = sink.words;
         converted.map_err(|why| fail(&column.name, why))?;
@@ -146,45 +146,43 @@ fn set_null(rows: &mut Chunk, column: usize, range: std::ops::Range<usize>) {
 }
 
 /// `_change_type` and `_multiplicity` as weights.
-fn read_weights(batch: &RecordBatch, changes: &mut Changes) -> std::result::Result<(), (&'static str, String)> {
+fn read_weights(
+    batch: &RecordBatch,
+    interner: &mut Interner,
+    changes: &mut Changes,
+) -> std::result::Result<(), (&'static str, String)> {
     let (start, length) = (changes.len(), batch.num_rows());
-    let weights = &mut changes.rows.weights;
-    match batch.column_by_name(MULTIPLICITY) {
-        None => weights.resize(start + length, 1),
-        Some(array) => {
-            let counts = arrow::compute::cast(array, &ArrowType::Int64)
-                .map_err(|_| (MULTIPLICITY, format!("expected int64, found {}", array.data_type())))?;
-            let counts: &Int64Array = counts.as_primitive();
-            for row in 0..length {
-                let count = if counts.is_null(row) { 0 } else { counts.value(row) };
-                if count < 1 {
-                    let reason = format!("{MULTIPLICITY} must be a positive number, not {count}");
-                    changes.faults.push(Fault { row: start + row, code: "CROWN-CHANGE-VALUE", reason });
-                }
-                weights.push(count.max(1));
+    changes.rows.weights.resize(start + length, 1);
+    let weights = &mut changes.rows.weights[start..];
+    let mut fault = |row: usize, reason: String| {
+        changes.faults.push(Fault { row: start + row, code: "CROWN-CHANGE-VALUE", reason });
+    };
+    if let Some(array) = batch.column_by_name(MULTIPLICITY) {
+        let mut sink = Sink::default();
+        convert(array, DataType::Int64, interner, &mut sink).map_err(|why| (MULTIPLICITY, why))?;
+        for (row, word) in sink.words.into_iter().enumerate() {
+            match word as i64 {
+                count if count > 0 => weights[row] = count,
+                count => fault(row, format!("{MULTIPLICITY} must be a positive number, not {count}")),
             }
         }
     }
-    let Some(array) = batch.column_by_name(CHANGE_TYPE) else { return Ok(()) };
-    let weights = &mut changes.rows.weights[start..];
-    let faults = &mut changes.faults;
-    let mut sign = |row: usize, word: Option<&str>| match word {
-        Some("insert" | "update_postimage") => {}
-        Some("delete" | "update_preimage") => weights[row] = -weights[row],
-        other => {
-            let found = other.map_or("NULL".to_string(), |word| format!("'{word}'"));
-            let reason = format!("{CHANGE_TYPE} is {found}, not insert, delete, update_preimage or update_postimage");
-            faults.push(Fault { row: start + row, code: "CROWN-CHANGE-VALUE", reason });
+    if let Some(array) = batch.column_by_name(CHANGE_TYPE) {
+        let mut sink = Sink::default();
+        convert(array, DataType::String, interner, &mut sink).map_err(|why| (CHANGE_TYPE, why))?;
+        let [insert, postimage, delete, preimage] =
+            [&b"insert"[..], b"update_postimage", b"delete", b"update_preimage"].map(|word| interner.find(word));
+        let mut nulls = sink.nulls.into_iter().peekable();
+        for (row, word) in sink.words.into_iter().enumerate() {
+            let word = if nulls.next_if(|null| *null == row).is_some() { None } else { Some(word) };
+            if word.is_some() && (word == delete || word == preimage) {
+                weights[row] = -weights[row];
+            } else if word.is_none() || (word != insert && word != postimage) {
+                let found = word.map_or("NULL".into(), |word| String::from_utf8_lossy(interner.get(word)));
+                let words = "insert, delete, update_preimage or update_postimage";
+                fault(row, format!("{CHANGE_TYPE} is '{found}', not {words}"));
+            }
         }
-    };
-    let words = match array.data_type() {
-        ArrowType::Utf8 => array.clone(),
-        _ => arrow::compute::cast(array, &ArrowType::Utf8)
-            .map_err(|_| (CHANGE_TYPE, format!("expected a string, found {}", array.data_type())))?,
-    };
-    let words = words.as_string::<i32>();
-    for row in 0..length {
-        sign(row, words.is_valid(row).then(|| words.value(row)));
     }
     Ok(())
 }
@@ -206,6 +204,7 @@ fn read_masks(batch: &RecordBatch, start: usize, changes: &mut Changes) -> std::
 }
 
 /// Where one column's words go; `nulls` and `faults` count rows from the column's beginning.
+#[derive(Default)]
 struct Sink {
     words: Vec<Word>,
     nulls: Vec<usize>,
@@ -296,7 +295,7 @@ fn convert_dictionary(
     sink: &mut Sink,
 ) -> std::result::Result<(), String> {
     let dictionary = array.as_any_dictionary();
-    let mut values = Sink { words: Vec::new(), nulls: Vec::new(), faults: Vec::new() };
+    let mut values = Sink::default();
     convert(dictionary.values(), target, interner, &mut values)?;
     if values.words.is_empty() {
         sink.nulls.extend(0..array.len());
@@ -537,4 +536,55 @@ fn timestamp(array: &ArrayRef, sink: &mut Sink, target: DataType) -> std::result
         _ => return Err(mismatch(target, array)),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{DictionaryArray, Int64Array, Int8Array, LargeStringArray, StringArray, TimestampMillisecondArray};
+    use std::sync::Arc;
+
+    fn read(data_type: &str, array: ArrayRef) -> Result<(Vec<Word>, Vec<Nulls>, Vec<usize>)> {
+        let column = InputColumn { name: "c".into(), data_type: DataType::parse(data_type).unwrap(), nullable: true };
+        let batch = RecordBatch::try_from_iter([("c", array)]).unwrap();
+        let mut changes = Changes::new(1);
+        read_batch("t", &[column], &[], &batch, &mut Interner::default(), &mut changes)?;
+        let faults = changes.faults.iter().map(|fault| fault.row).collect();
+        Ok((changes.rows.columns.remove(0), changes.rows.nulls, faults))
+    }
+
+    #[test]
+    fn integers_of_any_width_fit_or_are_faults_of_their_rows() {
+        let wide: ArrayRef = Arc::new(Int64Array::from(vec![Some(127), Some(128), None]));
+        assert_eq!(read("int8", wide).unwrap(), (vec![127, 0, 0], vec![0, 1, 1], vec![1]));
+        let narrow: ArrayRef = Arc::new(Int8Array::from(vec![-1]));
+        assert_eq!(read("int64", narrow).unwrap().0, [u64::MAX]);
+        let text: ArrayRef = Arc::new(StringArray::from(vec!["1"]));
+        let error = read("int64", text).unwrap_err();
+        assert!(error.message.contains("table 't', column 'c'"), "{}", error.message);
+    }
+
+    #[test]
+    fn dictionaries_and_large_strings_are_strings() {
+        let keys = Int8Array::from(vec![Some(1), None, Some(0)]);
+        let dictionary = DictionaryArray::new(keys, Arc::new(StringArray::from(vec!["x", "y"])));
+        let (words, nulls, _) = read("string", Arc::new(dictionary)).unwrap();
+        assert_eq!((words, nulls), (vec![1, 0, 0], vec![0, 1, 0]));
+        let (words, _, _) = read("string", Arc::new(LargeStringArray::from(vec!["a", "b", "a"]))).unwrap();
+        assert_eq!(words, [0, 1, 0]);
+    }
+
+    #[test]
+    fn time_units_become_microseconds() {
+        let array: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![-1, i64::MAX]));
+        let (words, _, faults) = read("timestamp", array).unwrap();
+        assert_eq!((words[0] as i64, faults), (-1000, vec![1]));
+    }
+
+    #[test]
+    fn decimals_are_rescaled_exactly() {
+        let array = arrow::array::Decimal128Array::from(vec![1250, 1255]).with_precision_and_scale(9, 3).unwrap();
+        let (words, _, faults) = read("decimal(9,2)", Arc::new(array)).unwrap();
+        assert_eq!((words[0], faults), (125, vec![1]));
+    }
 }

@@ -12,6 +12,7 @@ use arrow::array::{
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType as ArrowType, Field, Int8Type, Schema, SchemaRef, TimeUnit};
+use arrow::temporal_conversions::{date32_to_datetime, timestamp_us_to_datetime};
 use std::sync::Arc;
 
 pub const UPDATE: &str = "_update";
@@ -173,6 +174,14 @@ impl Output {
     }
 }
 
+/// The first `length` characters of a time, or the number when no calendar has it.
+fn time_json(time: Option<impl std::fmt::Display>, word: Word, length: usize) -> serde_json::Value {
+    match time {
+        Some(time) => serde_json::Value::String(time.to_string().chars().take(length).collect()),
+        None => serde_json::Value::from(word as i64),
+    }
+}
+
 /// One value as JSON text, for messages and the list of rejected changes.
 pub fn value_json(word: Word, null: bool, data_type: DataType, interner: &Interner) -> serde_json::Value {
     use serde_json::Value;
@@ -187,11 +196,17 @@ pub fn value_json(word: Word, null: bool, data_type: DataType, interner: &Intern
         }
         DataType::String => Value::String(String::from_utf8_lossy(interner.get(word)).into_owned()),
         DataType::Binary => Value::String(interner.get(word).iter().map(|byte| format!("{byte:02x}")).collect()),
-        DataType::Decimal { .. } | DataType::Date | DataType::Timestamp | DataType::TimestampNtz => {
-            let one = array(vec![word], &[], 0, data_type, interner);
-            let text = arrow::util::display::array_value_to_string(&one, 0);
-            Value::String(text.unwrap_or_else(|_| word.to_string()))
+        DataType::Decimal { precision, scale } => {
+            let number = word_decimal(word, precision, interner);
+            let (sign, digits) = (if number < 0 { "-" } else { "" }, number.unsigned_abs());
+            let unit = 10u128.pow(scale.unsigned_abs().into());
+            Value::String(match scale as usize {
+                0 => format!("{sign}{digits}"),
+                width => format!("{sign}{}.{:0width$}", digits / unit, digits % unit),
+            })
         }
+        DataType::Date => time_json(i32::try_from(word as i64).ok().and_then(date32_to_datetime), word, 10),
+        DataType::Timestamp | DataType::TimestampNtz => time_json(timestamp_us_to_datetime(word as i64), word, 26),
         _ => Value::from(word as i64),
     }
 }

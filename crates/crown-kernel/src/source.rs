@@ -388,3 +388,63 @@ fn forget(keyed: &mut RowTable, slot: u32, interned: &Interned, log: &mut Vec<Un
     log.push(Undo::Removed(keyed.row(slot).into()));
     keyed.remove(slot);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(window: Option<plan::Window>) -> Source {
+        let column = |name: &str| plan::TableColumn { name: name.into(), data_type: "int64".into(), nullable: true };
+        Source::new(&plan::Table {
+            name: "r".into(),
+            columns: vec![column("key"), column("value")],
+            computed: Vec::new(),
+            primary_key: vec!["key".into()],
+            profile: "arbitrary".into(),
+            window,
+            updates: 1.0,
+        })
+        .unwrap()
+    }
+
+    /// Events as (row, weight), and the codes of faults, of (row, NULL mask, weight).
+    fn resolve(source: &mut Source, rows: &[([Word; 2], Nulls, i64)]) -> (Vec<([Word; 2], i64)>, Vec<&'static str>) {
+        let mut changes = Changes::new(2);
+        for (row, nulls, weight) in rows {
+            changes.push(&source.columns.clone(), row, *nulls, *weight);
+        }
+        let events = source.resolve(&mut changes, &mut Interner::default(), |_, _, _, _| Ok(()));
+        let rows = &events.rows;
+        let event = |index| ([rows.columns[0][index], rows.columns[1][index]], rows.weights[index]);
+        ((0..rows.len()).map(event).collect(), changes.faults.iter().map(|fault| fault.code).collect())
+    }
+
+    #[test]
+    fn an_upsert_is_the_old_row_going_and_the_new_one_coming() {
+        let mut source = source(None);
+        let (events, faults) = resolve(&mut source, &[([1, 5], 0, 1), ([1, 6], 0, 1), ([1, 6], 0, 1)]);
+        assert_eq!(events, [([1, 5], 1), ([1, 5], -1), ([1, 6], 1)]);
+        assert!(faults.is_empty());
+        let (events, faults) =
+            resolve(&mut source, &[([1, 5], 0, -1), ([2, 0], 0b10, -1), ([0, 1], 0b01, 1), ([1, 0], 0b10, -1)]);
+        assert_eq!(events, [([1, 6], -1)]);
+        assert_eq!(faults, ["CROWN-CHANGE-DIFFERS", "CROWN-CHANGE-ABSENT", "CROWN-CHANGE-NULL"]);
+    }
+
+    #[test]
+    fn undo_restores_rows_and_slots() {
+        let mut source = source(Some(plan::Window { rows: Some(2), interval: None, column: None }));
+        resolve(&mut source, &[([1, 5], 0, 1), ([2, 5], 0, 1)]);
+        source.commit(&mut Interner::default());
+        let rows = |source: &Source| -> Vec<Vec<Word>> {
+            source.stored_rows().iter().map(|(row, _)| row.to_vec()).collect()
+        };
+        let before = rows(&source);
+        let (events, _) = resolve(&mut source, &[([2, 7], 0, 1), ([3, 1], 0, 1), ([4, 1], 0, 1)]);
+        let expected = [([2, 5], -1), ([2, 7], 1), ([3, 1], 1), ([1, 5], -1), ([4, 1], 1), ([2, 7], -1)];
+        assert_eq!(events, expected);
+        source.undo(&mut Interner::default());
+        assert_eq!(rows(&source), before);
+        assert_eq!(source.stored_count(), 2);
+    }
+}

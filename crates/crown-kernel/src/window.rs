@@ -316,3 +316,66 @@ impl Window {
         self.store.bytes() + self.queue.capacity() * 8 + self.late.len() * 32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(extent: Extent) -> Window {
+        Window::new(extent, 3, Interned { columns: Vec::new(), nulls: 1 })
+    }
+
+    fn push(window: &mut Window, value: Word, count: u32) -> Vec<(Word, u32)> {
+        let (mut interner, mut gone) = (Interner::default(), Vec::new());
+        window.push(&[value, 0, 0], count, &mut interner);
+        window.expire(&mut interner, |row, count| gone.push((row[0], count)));
+        gone
+    }
+
+    fn contents(window: &Window) -> Vec<(Word, u32)> {
+        window.rows().map(|(row, count)| (row[0], count)).collect()
+    }
+
+    #[test]
+    fn the_oldest_rows_beyond_the_count_leave_and_deleted_ones_are_passed_over() {
+        let mut rows = window(Extent::Rows(3));
+        assert_eq!(push(&mut rows, 1, 1), []);
+        assert_eq!(push(&mut rows, 2, 2), []);
+        rows.delete(&[1, 0, 0], 1, &mut Interner::default());
+        assert_eq!(push(&mut rows, 3, 1), []);
+        assert_eq!(push(&mut rows, 1, 1), [(2, 1)], "the second 1 is not the deleted one");
+        assert_eq!(contents(&rows), [(2, 1), (3, 1), (1, 1)]);
+        assert_eq!(rows.len(), 3);
+    }
+
+    #[test]
+    fn late_rows_leave_in_the_order_of_their_column() {
+        let mut rows = window(Extent::Interval { column: 0, interval: 10 });
+        for (value, gone) in [(100, vec![]), (93, vec![]), (95, vec![]), (104, vec![(93, 1)]), (111, vec![(95, 1), (100, 1)])] {
+            assert_eq!(push(&mut rows, value, 1), gone, "{value}");
+        }
+        assert!(rows.is_late(&[100, 0, 0]) && !rows.is_late(&[101, 0, 0]));
+        assert_eq!(contents(&rows), [(104, 1), (111, 1)]);
+    }
+
+    #[test]
+    fn undo_restores_everything_and_commit_drops_dead_arrivals() {
+        let mut interner = Interner::default();
+        let mut rows = window(Extent::Rows(4));
+        (0..4).for_each(|value| drop(push(&mut rows, value, 1)));
+        rows.commit(&mut interner);
+        let before = contents(&rows);
+        push(&mut rows, 9, 3);
+        rows.delete(&[9, 0, 0], 2, &mut interner);
+        push(&mut rows, 1, 2);
+        rows.undo(&mut interner);
+        assert_eq!((contents(&rows), rows.len()), (before, 4));
+        for value in 100..400 {
+            push(&mut rows, value, 1);
+            rows.delete(&[value, 0, 0], 1, &mut interner);
+            rows.commit(&mut interner);
+        }
+        assert!(rows.queue.len() < 200, "{}", rows.queue.len());
+        assert_eq!(rows.len(), rows.store.len() as u64 - rows.dead);
+    }
+}

@@ -66,17 +66,19 @@ impl Engine {
         })
     }
 
-    #[pyo3(signature = (table, rows, *, delete=false))]
+    #[pyo3(signature = (table, rows, *, delete=false, on_invalid="raise"))]
     fn apply_rows(
         &self,
         py: Python<'_>,
         table: String,
         rows: Vec<Bound<'_, PyTuple>>,
         delete: bool,
+        on_invalid: &str,
     ) -> PyResult<ArrowStream> {
+        let policy = self::on_invalid(on_invalid)?;
         let changes = self.changes(py, &table, &rows, if delete { -1 } else { 1 })?;
         self.delta(py, false, move |kernel, batches| {
-            kernel.apply(vec![Input::Words { table, changes }], false, OnInvalid::Raise, batches)
+            kernel.apply(vec![Input::Words { table, changes }], false, policy, batches)
         })
     }
 

@@ -1,0 +1,238 @@
+"""`crown.View`: a SQL query whose answer is kept up to date in this process."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import pyarrow as pa
+
+from crown.errors import InvalidChange, PlanError
+from crown.plan.model import Plan, TableColumn, Window
+from crown.plan.serial import from_json, to_json
+from crown.view import storage
+from crown.view.engines import Engines, ManyEngines, OneEngine, OnInvalid
+from crown.view.inputs import Changes, TableInput, Word
+from crown.view.ordering import ordered
+from crown.view.types import arrow_type
+
+if TYPE_CHECKING:
+    import pandas
+
+    from crown.plan import Explanation
+    from crown.plan.report import Report
+    from crown.sql.schema import Schema
+
+
+class View:
+    """The maintained answer of `sql` over tables that change.
+
+    `schema` is CREATE TABLE text, the path of a file that holds it, a dict, or Arrow or Spark schemas by table name.
+    `profiles` and `windows` say how tables change and when their rows leave, by table name. Without `deltas` the view
+    is only pulled, and nothing is spent on deltas. `threads` splits the view into cells that run in parallel. A change
+    that does not fit is refused with its whole batch (`on_invalid="raise"`), or set aside (`"quarantine"`; see
+    `rejected`).
+
+    >>> view = View("SELECT a.x, b.y FROM r a JOIN s b ON a.k = b.k",
+    ...             schema="CREATE TABLE r (k INT, x INT); CREATE TABLE s (k INT, y INT)")
+    >>> view.insert("r", [(1, 10)]).num_rows
+    0
+    >>> view.insert("s", [(1, 20)]).to_pylist()
+    [{'x': 10, 'y': 20, '_change_type': 'insert', '_multiplicity': 1}]
+    >>> list(view), len(view), (10, 20) in view
+    ([(10, 20)], 1, True)
+    """
+
+    def __init__(
+        self,
+        sql: str,
+        schema: Any,
+        *,
+        profiles: Mapping[str, Any] | None = None,
+        windows: Mapping[str, Any] | None = None,
+        deltas: bool = True,
+        threads: int = 1,
+        on_invalid: OnInvalid = "raise",
+        dialect: str = "spark",
+    ) -> None:
+        from crown.plan import plan_with_report
+        from crown.sql import load_schema, parse
+
+        loaded = load_schema(schema, dialect=dialect)
+        query = parse(sql, loaded, dialect=dialect, profiles=profiles, windows=windows)
+        plan, report = plan_with_report(query, cells=threads)
+        self._open(plan, _tables(loaded), deltas=deltas, threads=threads, on_invalid=on_invalid)
+        self._report: Report | None = report
+
+    @classmethod
+    def from_plan(
+        cls, plan: Plan, *, deltas: bool = True, threads: int = 1, on_invalid: OnInvalid = "raise"
+    ) -> View:
+        """A view of a plan that is already there. Rows come in the order of the plan's table columns."""
+        view = cls.__new__(cls)
+        tables = {table.name: tuple(column.name for column in table.columns) for table in plan.tables}
+        view._open(plan, tables, deltas=deltas, threads=threads, on_invalid=on_invalid)
+        view._report = None
+        return view
+
+    def _open(
+        self,
+        plan: Plan,
+        tables: Mapping[str, tuple[str, ...]],
+        *,
+        deltas: bool,
+        threads: int,
+        on_invalid: OnInvalid,
+        state: Mapping[str, list[bytes]] | None = None,
+    ) -> None:
+        self.plan = plan
+        self._about = {"deltas": deltas, "threads": threads, "on_invalid": on_invalid}
+        self._on_invalid: OnInvalid = on_invalid
+        self._tables = {name.lower(): columns for name, columns in tables.items()}
+        read = {table.name.lower(): table for table in plan.tables}
+        self._inputs = {name: TableInput(t, self._tables.get(name, _names(t.columns))) for name, t in read.items()}
+        self._engines: Engines
+        if threads > 1:
+            self._engines = ManyEngines(plan, threads, deltas=deltas, on_invalid=on_invalid, state=state)
+        else:
+            self._engines = OneEngine(plan, deltas=deltas, state=state)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The view's columns."""
+        return pa.schema([pa.field(c.name, arrow_type(c.type), c.nullable) for c in self.plan.columns])
+
+    @overload
+    def apply(self, changes: Changes, *, per_update: bool = ..., stream: Literal[False] = ...) -> pa.Table: ...
+    @overload
+    def apply(self, changes: Changes, *, per_update: bool = ..., stream: Literal[True]) -> pa.RecordBatchReader: ...
+    @overload
+    def apply(self, changes: Changes, *, per_update: bool = ..., stream: bool) -> pa.Table | pa.RecordBatchReader: ...
+    def apply(
+        self, changes: Changes, *, per_update: bool = False, stream: bool = False
+    ) -> pa.Table | pa.RecordBatchReader:
+        """Apply changes of several tables, in order, and return the view's change.
+
+        `changes` maps table names to data (or is a sequence of such pairs): lists of tuples or dicts, pandas, polars,
+        pyarrow, anything with `__arrow_c_stream__`. A column `_change_type` says `insert`, `delete`, `update_preimage`
+        or `update_postimage`; without it all are insertions.
+
+        The result has the view's columns and `_change_type` (`insert` or `delete`), for queries without DISTINCT also
+        `_multiplicity`. It is net: what comes and goes within the batch is not in it. With `per_update` each change has
+        its own delta, and `_update` is its position in the batch. With `stream` the delta is produced while it is read.
+        """
+        pairs = list(changes.items()) if isinstance(changes, Mapping) else list(changes)
+        inputs = [(t.table.name, t.arrow(data)) for name, data in pairs if (t := self._input(name)) is not None]
+        if stream:
+            return self._engines.stream(inputs, per_update=per_update, on_invalid=self._on_invalid)
+        return self._engines.apply(inputs, per_update=per_update, on_invalid=self._on_invalid)
+
+    def insert(self, table: str, rows: Any) -> pa.Table:
+        """Insert rows (as `apply` takes them) and return the view's change. Tables with a PRIMARY KEY take upserts."""
+        return self._change(table, rows, "insert")
+
+    def delete(self, table: str, rows: Any) -> pa.Table:
+        """Delete rows and return the view's change. Each must be there; by PRIMARY KEY the key is enough."""
+        return self._change(table, rows, "delete")
+
+    def _change(self, table: str, rows: Any, word: Word) -> pa.Table:
+        target = self._input(table)
+        if target is None:
+            return self._engines.apply([], per_update=False, on_invalid=self._on_invalid)
+        name = target.table.name
+        if isinstance(rows, list) and (tuples := target.tuples(rows)) is not None:
+            return self._engines.apply_rows(name, tuples, delete=word == "delete", on_invalid=self._on_invalid)
+        data = target.arrow(rows, word)
+        return self._engines.apply([(name, data)], per_update=False, on_invalid=self._on_invalid)
+
+    def advance(self, table: str, watermark: int) -> pa.Table:
+        """Move a time window's clock forward without new rows (in the unit of its column) and return the view's change."""
+        target = self._input(table)
+        window: Window | None = None if target is None else target.table.window
+        if target is None or window is None or window.interval is None:
+            raise InvalidChange(f"table {table} has no time window", code="CROWN-CHANGE-WINDOW")
+        return self._engines.advance(target.table.name, watermark)
+
+    def _input(self, table: str) -> TableInput | None:
+        """How to read the table; None for tables of the schema that the query does not read."""
+        name = table.lower()
+        if name not in self._inputs and name not in self._tables:
+            raise InvalidChange(
+                f"there is no table {table}",
+                code="CROWN-CHANGE-TABLE",
+                hint=f"the tables are {', '.join(sorted(self._tables))}",
+            )
+        return self._inputs.get(name)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """The rows, duplicates repeated, with constant delay; in the query's ORDER BY if it has one."""
+        if self.plan.order:
+            rows = self.to_arrow()
+            return zip(*(column.to_pylist() for column in rows.columns), strict=True)
+        return self._engines.iterate()
+
+    def __len__(self) -> int:
+        return self._engines.count()
+
+    def __contains__(self, row: object) -> bool:
+        return isinstance(row, tuple) and self.multiplicity(row) > 0
+
+    def multiplicity(self, row: tuple[Any, ...]) -> int:
+        """How often the row is in the result."""
+        return self._engines.multiplicity(row)
+
+    def to_arrow(self, *, multiplicity: bool = False) -> pa.Table:
+        """The full result, in the query's ORDER BY. With `multiplicity` each distinct row once, with `_multiplicity`."""
+        return ordered(self.plan, self._engines.rows(multiplicity=multiplicity))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        return self.to_arrow().to_pandas()
+
+    def sample(self, k: int, *, seed: int | None = None) -> pa.Table:
+        """`k` rows at random, with replacement, each row (each copy of it) as likely as any other."""
+        return self._engines.sample(k, random.getrandbits(63) if seed is None else seed)
+
+    def rejected(self) -> pa.Table:
+        """The changes set aside so far: table, position, reason, row; and forgets them."""
+        return self._engines.rejected()
+
+    def stats(self) -> dict[str, Any]:
+        """Rows, keys and bytes of every part; updates, counter changes and their ratio `lambda`; rejected changes."""
+        return self._engines.stats()
+
+    def explain(self) -> Explanation:
+        """What is guaranteed and why; print it, or ask it for `.svg()`, `.html()` or `.json()`."""
+        from crown.plan import explain
+
+        if self._report is None:
+            raise PlanError(
+                "this view was not made from SQL, so there is nothing to explain it by",
+                code="CROWN-PLAN-EXPLAIN",
+                hint="make the view from its SQL and schema",
+            )
+        return explain(self.plan, self._report)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the view to one file; `View.load` opens it again."""
+        about = {**self._about, "plan": to_json(self.plan), "tables": self._tables}
+        storage.write(path, about, self._engines.save())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> View:
+        about, state = storage.read(path)
+        view = cls.__new__(cls)
+        tables = {name: tuple(columns) for name, columns in about["tables"].items()}
+        options = {key: about[key] for key in ("deltas", "threads", "on_invalid")}
+        view._open(from_json(about["plan"]), tables, **options, state=state)
+        view._report = None
+        return view
+
+
+def _names(columns: Sequence[TableColumn]) -> tuple[str, ...]:
+    return tuple(column.name for column in columns)
+
+
+def _tables(schema: Schema) -> dict[str, tuple[str, ...]]:
+    return {table.name: _names(table.columns) for table in schema.tables.values()}
