@@ -8,9 +8,7 @@ use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::interner::Interner;
 use crate::types::{float_word, DataType};
-use arrow::array::{
-    Array, ArrayRef, AsArray, Decimal256Array, FixedSizeBinaryArray, PrimitiveArray, RecordBatch,
-};
+use arrow::array::{Array, ArrayRef, AsArray, Decimal256Array, FixedSizeBinaryArray, PrimitiveArray, RecordBatch};
 use arrow::datatypes::{self as arrow_types, ArrowPrimitiveType, DataType as ArrowType, TimeUnit};
 
 pub const CHANGE_TYPE: &str = "_change_type";
@@ -108,8 +106,7 @@ pub fn read_batch(
                 format!("table '{table}', column '{}': {why}", column.name),
             ));
         };
-        let mut sink =
-            Sink { words: std::mem::take(&mut changes.rows.columns[position]), ..Sink::default() };
+        let mut sink = Sink { words: std::mem::take(&mut changes.rows.columns[position]), ..Sink::default() };
         let converted = convert(array, column.data_type, interner, &mut sink);
         changes.rows.columns[position] = sink.words;
         converted.map_err(|why| fail(&column.name, why))?;
@@ -541,7 +538,9 @@ fn timestamp(array: &ArrayRef, sink: &mut Sink, target: DataType) -> std::result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{DictionaryArray, Int64Array, Int8Array, LargeStringArray, StringArray, TimestampMillisecondArray};
+    use arrow::array::{
+        DictionaryArray, Int64Array, Int8Array, LargeStringArray, StringArray, TimestampMillisecondArray,
+    };
     use std::sync::Arc;
 
     fn read(data_type: &str, array: ArrayRef) -> Result<(Vec<Word>, Vec<Nulls>, Vec<usize>)> {

@@ -436,9 +436,8 @@ mod tests {
         let mut source = source(Some(plan::Window { rows: Some(2), interval: None, column: None }));
         resolve(&mut source, &[([1, 5], 0, 1), ([2, 5], 0, 1)]);
         source.commit(&mut Interner::default());
-        let rows = |source: &Source| -> Vec<Vec<Word>> {
-            source.stored_rows().iter().map(|(row, _)| row.to_vec()).collect()
-        };
+        let rows =
+            |source: &Source| -> Vec<Vec<Word>> { source.stored_rows().iter().map(|(row, _)| row.to_vec()).collect() };
         let before = rows(&source);
         let (events, _) = resolve(&mut source, &[([2, 7], 0, 1), ([3, 1], 0, 1), ([4, 1], 0, 1)]);
         let expected = [([2, 5], -1), ([2, 7], 1), ([3, 1], 1), ([1, 5], -1), ([4, 1], 1), ([2, 7], -1)];

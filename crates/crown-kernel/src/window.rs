@@ -351,7 +351,9 @@ mod tests {
     #[test]
     fn late_rows_leave_in_the_order_of_their_column() {
         let mut rows = window(Extent::Interval { column: 0, interval: 10 });
-        for (value, gone) in [(100, vec![]), (93, vec![]), (95, vec![]), (104, vec![(93, 1)]), (111, vec![(95, 1), (100, 1)])] {
+        for (value, gone) in
+            [(100, vec![]), (93, vec![]), (95, vec![]), (104, vec![(93, 1)]), (111, vec![(95, 1), (100, 1)])]
+        {
             assert_eq!(push(&mut rows, value, 1), gone, "{value}");
         }
         assert!(rows.is_late(&[100, 0, 0]) && !rows.is_late(&[101, 0, 0]));

@@ -205,6 +205,7 @@ impl Engine {
             let message = format!("the view does not read a table '{table}'");
             return Err(raise(py, &KernelError::invalid("CROWN-CHANGE-TABLE", message)));
         };
+        kernel.settle();
         let interner = kernel.interner_mut();
         let mut changes = Changes::new(columns.len());
         let mut words = Vec::with_capacity(columns.len());

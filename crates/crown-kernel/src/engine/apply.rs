@@ -47,14 +47,18 @@ impl Engine {
             return result;
         }
         self.counters.batches += 1;
+        self.settled = false;
         if !self.undoable || per_update {
             self.settle();
         }
         Ok(())
     }
 
-    /// Makes the last batch final.
-    fn settle(&mut self) {
+    /// Makes the last batch final. Whoever interns values for a batch calls it before, for it sweeps the interner.
+    pub fn settle(&mut self) {
+        if std::mem::replace(&mut self.settled, true) {
+            return;
+        }
         for source in &mut self.sources {
             source.commit(&mut self.interner);
         }

@@ -76,6 +76,7 @@ impl Engine {
             rejected: Vec::new(),
             counters: Counters::default(),
             undoable: false,
+            settled: true,
             applied: None,
         };
         engine.initial = engine.start()?;

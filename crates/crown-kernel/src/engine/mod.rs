@@ -54,6 +54,8 @@ pub struct Engine {
     rejected: Vec<Rejection>,
     counters: Counters,
     undoable: bool,
+    /// Nothing is left of the last batch.
+    settled: bool,
     applied: Option<Applied>,
 }
 
