@@ -1,0 +1,102 @@
+"""The engines of one host, by query, stage and cell.
+
+The law: an engine is handed out only under the exact (version, token) that it was left with. Every applied batch leaves
+it under a new random token, so an attempt that Spark did not commit leaves an engine that no state names; it is
+then simply rebuilt. So a killed worker, a second attempt or a stale host can never be seen in a result.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from crown.spark.chunks import Chunk, log_blobs, read_blob
+
+Key = tuple[str, str, int]  # query, stage, cell
+
+
+def engine_class() -> Any:
+    """The kernel's engine, or what CROWN_SPARK_ENGINE names (`module:Class`; benchmarks measure against a
+    do-nothing).
+    """
+    module, _, name = os.environ.get("CROWN_SPARK_ENGINE", "crown._kernel:Engine").partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+@dataclass
+class Held:
+    """One cell's engine. `mark` is None while a batch is being applied: then nobody may use it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    engine: Any = None
+    mark: tuple[int, str] | None = None
+    used: float = 0.0
+    rejected: pa.Table | None = None
+
+
+class Engines:
+    """Thread-safe between cells; one batch at a time inside a cell."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cells: dict[Key, Held] = {}
+
+    def held(self, key: Key) -> Held:
+        with self._lock:
+            held = self._cells.setdefault(key, Held())
+        held.used = time.monotonic()
+        return held
+
+    def forget_idle(self, seconds: float) -> None:
+        """Drop the engines that nobody asked for lately: another executor may have their cells by now."""
+        limit = time.monotonic() - seconds
+        with self._lock:
+            for key, held in list(self._cells.items()):
+                if held.used < limit and not held.lock.locked():
+                    del self._cells[key]
+
+
+def rebuild(plan: str, chunks: Iterable[Chunk], on_invalid: str, *, deltas: bool = True) -> Any:
+    """The engine that the chunks stand for, in time linear in their rows.
+
+    Log batches are replayed without deltas (nothing is enumerated), each as the batch that it was, so windows and
+    upserts come out the same. The engine that keeps what deltas need is then loaded from that one's rows.
+    """
+    kernel = engine_class()
+    parts: list[bytes] = []
+    silent = None
+    for blobs in _batches(chunks, parts):
+        if silent is None:
+            silent = kernel.load(plan, parts, deltas=False) if parts else kernel(plan, deltas=False)
+        silent.apply([(table, read_blob(blob)) for table, blob in blobs], on_invalid=on_invalid)
+    if silent is not None and not deltas:
+        return silent
+    if silent is not None:
+        parts = silent.save()
+        del silent
+    return kernel.load(plan, parts, deltas=deltas) if parts else kernel(plan, deltas=deltas)
+
+
+def _batches(chunks: Iterable[Chunk], parts: list[bytes]) -> Iterator[list[tuple[str, memoryview]]]:
+    """The log's batches in order; snapshot parts, which come before all of them, are added to `parts`."""
+    version = -1
+    blobs: list[tuple[str, memoryview]] = []
+    for index, chunk in enumerate(chunks):
+        chunk.verified(index)
+        if chunk.snapshot:
+            parts.append(chunk.data)
+            continue
+        if chunk.version != version and blobs:
+            yield blobs
+            blobs = []
+        version = chunk.version
+        blobs.extend(log_blobs(chunk))
+    if blobs:
+        yield blobs
