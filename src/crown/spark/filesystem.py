@@ -1,0 +1,43 @@
+"""Small files beside Spark's own, on any file system that Arrow knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.fs
+
+
+def open_filesystem(path: str) -> tuple[Any, str]:
+    """The file system of a path or URI, and the path on it."""
+    if "://" in path or path.startswith("file:"):
+        found, root = pyarrow.fs.FileSystem.from_uri(path)
+        return found, str(root)
+    return pyarrow.fs.LocalFileSystem(), path
+
+
+def write_at_once(path: str, name: str, data: bytes) -> None:
+    """Write a file so that readers see all of it or nothing; an existing one is replaced."""
+    files, root = open_filesystem(path)
+    files.create_dir(root, recursive=True)
+    # Spark and Crown skip names that begin with an underscore or dot.
+    early = f"{root}/_{name}.part"
+    with files.open_output_stream(early) as output:
+        output.write(data)
+    files.move(early, f"{root}/{name}")
+
+
+def read_file(path: str, name: str) -> bytes | None:
+    """A file's bytes, None when it is not there."""
+    files, root = open_filesystem(path)
+    try:
+        with files.open_input_stream(f"{root}/{name}") as stream:
+            return bytes(stream.read())
+    except FileNotFoundError:
+        return None
+
+
+def names_in(path: str) -> list[str]:
+    """The names in a directory that are no temporary ones, in order."""
+    files, root = open_filesystem(path)
+    selector = pyarrow.fs.FileSelector(root, allow_not_found=True)
+    return sorted(info.base_name for info in files.get_file_info(selector) if info.base_name[0] not in "._")

@@ -1,0 +1,57 @@
+"""The side output of rejected changes: one small file per batch and cell, rewritten as a whole by a retried batch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from crown.spark.filesystem import write_at_once
+
+SCHEMA = StructType(
+    [
+        StructField("batch", LongType()),
+        StructField("cell", StringType()),
+        StructField("table", StringType()),
+        StructField("partition", LongType()),
+        StructField("position", LongType()),
+        StructField("reason", StringType()),
+        StructField("row", StringType()),
+    ]
+)
+
+# A change's position is its source partition and its row number there, in one number.
+PARTITION_SHIFT = 40
+
+
+@dataclass(frozen=True)
+class Rejects:
+    """Where rejected changes go: a directory that every executor can write to (any file system that Arrow knows)."""
+
+    path: str
+
+    def write(self, batch: int, origin: str, rejected: pa.Table) -> None:
+        """Write one batch's rejects of one origin. The name depends on both alone, so a retry replaces the file."""
+        lines = [
+            json.dumps(
+                {
+                    "batch": batch,
+                    "cell": origin,
+                    "table": row["table"],
+                    "partition": row["position"] >> PARTITION_SHIFT,
+                    "position": row["position"] & ((1 << PARTITION_SHIFT) - 1),
+                    "reason": row["reason"],
+                    "row": row["row"],
+                }
+            )
+            for row in rejected.to_pylist()
+        ]
+        write_at_once(self.path, f"{batch:012d}-{origin}.json", "\n".join(lines).encode() + b"\n")
+
+
+def rejected(spark: SparkSession, path: str) -> DataFrame:
+    """The changes that were set aside so far: batch, cell, table, partition and position in the source, reason, row."""
+    return spark.read.schema(SCHEMA).json(path)

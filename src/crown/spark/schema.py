@@ -1,0 +1,110 @@
+"""Between Spark's types and Crown's: tables from DataFrames, and the schema of a view's deltas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from crown.errors import SchemaError
+from crown.plan.model import Plan
+
+CHANGE_TYPE = "_change_type"
+MULTIPLICITY = "_multiplicity"
+# Delta's change feed names the commit beside the change; neither is data.
+FEED_COLUMNS = frozenset({CHANGE_TYPE, MULTIPLICITY, "_commit_version", "_commit_timestamp"})
+
+_SPARK_TYPES: dict[str, DataType] = {
+    "boolean": BooleanType(),
+    "int8": ByteType(),
+    "int16": ShortType(),
+    "int32": IntegerType(),
+    "int64": LongType(),
+    "float32": FloatType(),
+    "float64": DoubleType(),
+    "string": StringType(),
+    "binary": BinaryType(),
+    "date": DateType(),
+    "timestamp": TimestampType(),
+    "timestamp_ntz": TimestampNTZType(),
+}
+_CROWN_TYPES = {type(spark): crown for crown, spark in _SPARK_TYPES.items()}
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+def spark_type(name: str) -> DataType:
+    """
+    >>> spark_type("decimal(12,2)")
+    DecimalType(12,2)
+    """
+    if found := _DECIMAL.fullmatch(name):
+        return DecimalType(int(found[1]), int(found[2]))
+    return _SPARK_TYPES[name]
+
+
+def crown_type(type_: DataType) -> str | None:
+    """The name of a Spark type in plans; None where Crown has no such type."""
+    if isinstance(type_, DecimalType):
+        return f"decimal({type_.precision},{type_.scale})"
+    return _CROWN_TYPES.get(type(type_)) or ("string" if isinstance(type_, StringType) else None)
+
+
+def table_schema(
+    tables: Mapping[str, DataFrame],
+    *,
+    keys: Mapping[str, Sequence[str]],
+    profiles: Mapping[str, str],
+    windows: Mapping[str, Any],
+) -> dict[str, dict[str, Any]]:
+    """What the SQL layer must know of the tables. Columns of types that Crown lacks are left out: no query can name
+    them.
+    """
+    for option in (keys, profiles, windows):
+        for name in option:
+            if name not in tables:
+                raise SchemaError(f"there is no table {name!r} to give an option to", code="CROWN-SPARK-TABLE")
+    return {
+        name: {
+            "columns": StructType(
+                [
+                    field
+                    for field in frame.schema.fields
+                    if field.name not in FEED_COLUMNS and crown_type(field.dataType) is not None
+                ]
+            ),
+            "primary_key": tuple(keys.get(name, ())),
+            "profile": profiles.get(name, "arbitrary" if frame.isStreaming else "static"),
+            "window": windows.get(name),
+        }
+        for name, frame in tables.items()
+    }
+
+
+def output_schema(plan: Plan, *, deltas: bool = True) -> StructType:
+    """The columns of the view; as deltas with `_change_type` and, for a bag, `_multiplicity`."""
+    fields = [StructField(column.name, spark_type(column.type), column.nullable) for column in plan.columns]
+    if deltas:
+        fields.append(StructField(CHANGE_TYPE, StringType(), False))
+        if plan.bag:
+            fields.append(StructField(MULTIPLICITY, LongType(), False))
+    return StructType(fields)

@@ -1,0 +1,88 @@
+"""What a session must be set to, and what makes it fast. Crown checks and says; it never changes a running session."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+from pyspark.sql import SparkSession
+
+from crown.errors import PlanError
+
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+
+class CrownSettingsWarning(UserWarning):
+    """A setting that costs speed but not correctness."""
+
+
+def recommended(cells: int) -> dict[str, str]:
+    """The settings of a session that maintains views in `cells` cells."""
+    return {
+        _PROVIDER: _ROCKSDB,
+        # Changes are written as they are, not as a whole new RocksDB snapshot per batch.
+        _CHANGELOG: "true",
+        # Each attempt commits under its own name, so a second attempt can't mix with the first.
+        _FORMAT: "2",
+        _PARTITIONS: str(cells),
+        # Stateful streams are never re-planned; the checks alone would cost time in each batch.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.pyspark.python": sys.executable,
+        "spark.sql.session.timeZone": "UTC",
+    }
+
+
+def configure(builder: SparkSession.Builder, *, cells: int = 2) -> SparkSession.Builder:
+    """The builder with the recommended settings.
+
+    >>> spark = configure(SparkSession.builder.master("local[2]"), cells=2).getOrCreate()  # doctest: +SKIP
+    """
+    for name, value in recommended(cells).items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def session(name: str = "crown", *, master: str | None = None, cells: int = 2) -> SparkSession:
+    """A session made for Crown: `crown.spark.session(master="local[2]", cells=2)`."""
+    builder = configure(SparkSession.builder.appName(name), cells=cells)
+    return (builder if master is None else builder.master(master)).getOrCreate()
+
+
+def check(spark: SparkSession, cells: int) -> None:
+    """Raise for settings under which a stateful query can't run or isn't safe; warn for those that only cost speed."""
+    if not str(spark.conf.get(_PROVIDER, "")).endswith("RocksDBStateStoreProvider"):
+        raise PlanError(
+            "the session's state store can't hold Crown's state",
+            code="CROWN-SPARK-SETTING",
+            reason="Spark's transformWithState needs the RocksDB state store",
+            hint=f'spark.conf.set("{_PROVIDER}", "{_ROCKSDB}"), or build it with crown.spark.configure(builder)',
+        )
+    if _core(spark, "spark.speculation", "false") == "true" and spark.conf.get(_FORMAT, "1") == "1":
+        raise PlanError(
+            "speculation is on with state checkpoints of format 1",
+            code="CROWN-SPARK-SETTING",
+            reason="two attempts of one task would write the same file, and a later version could build on either",
+            hint=f'spark.conf.set("{_FORMAT}", "2"), or turn spark.speculation off',
+        )
+    partitions = int(spark.conf.get(_PARTITIONS, "200") or 200)
+    how = f'spark.conf.set("{_PARTITIONS}", "{cells}")'
+    if partitions % cells:
+        _warn(f"{_PARTITIONS} is {partitions} for {cells} cells: cells may share a task. {how}")
+    elif partitions > 4 * cells:
+        _warn(f"{_PARTITIONS} is {partitions} for {cells} cells: most tasks are empty. {how}")
+    if spark.conf.get(_CHANGELOG, "false") != "true":
+        _warn(f'each batch uploads whole RocksDB files. spark.conf.set("{_CHANGELOG}", "true")')
+
+
+def _core(spark: SparkSession, name: str, default: str) -> str:
+    """A setting of the application, which a session may not show."""
+    return (spark.conf.get(name, default) or default).lower()
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, CrownSettingsWarning, stacklevel=4)

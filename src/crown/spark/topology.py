@@ -1,0 +1,102 @@
+"""How one query is laid out over Spark's operators.
+
+    tables ─▶ [keyed stage per table with a key or window] ─▶ cells (HyperCube) ─▶ [merge] ─▶ deltas
+
+A table with a primary key or a window must see all changes of a key (of the table) in one place before they are
+spread over cells: an upsert may move a row from one cell to another, and a window counts the rows of all cells. So
+with more than one cell such a table gets a stage of its own that turns its changes into plain inserts and deletes.
+The merge stage exists when cells' outputs are not disjoint: it sums their partial results.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from crown.expression import Column
+from crown.plan import distribute, plan, to_json
+from crown.plan.model import AggregateStage, DistinctStage, MapStage, Plan, Route, Routing, Table
+from crown.spark.cells import cell_keys
+from crown.spark.processor import Stage
+from crown.spark.rejects import Rejects
+from crown.spark.selection import quoted
+from crown.sql import parse
+
+
+@dataclass(frozen=True)
+class Topology:
+    """`resolved` holds the plan of each table that needs a stage of its own, with the number of its cells."""
+
+    sql: str
+    cells: int
+    resolved: Mapping[str, tuple[Plan, int]]
+    cell: Plan
+    merge: Plan | None
+
+    @property
+    def result(self) -> Plan:
+        return self.merge or self.cell
+
+    def table(self, name: str) -> Table:
+        return next(table for table in self.cell.tables if table.name == name)
+
+    def stage(self, name: str, plan_: Plan, cells: int, on_invalid: str, rejects: Rejects | None) -> Stage:
+        text = to_json(plan_)
+        return Stage(
+            name=name,
+            plan=text,
+            fingerprint=fingerprint(text),
+            sql=self.sql,
+            table_order=tuple(table.name for table in plan_.tables),
+            keys=cell_keys(cells),
+            on_invalid=on_invalid,
+            rejects=rejects,
+        )
+
+
+def fingerprint(plan_json: str) -> str:
+    """What tells one plan from another in a checkpoint."""
+    return hashlib.sha256(plan_json.encode()).hexdigest()[:16]
+
+
+def lay_out(sql: str, schema: Mapping[str, Mapping[str, Any]], cells: int) -> Topology:
+    """Plan the query for `cells` cells."""
+    whole = plan(parse(sql, schema))
+    if cells == 1:
+        return Topology(sql, 1, {}, whole, None)
+    resolved = {
+        table.name: _resolve(table, schema, cells) for table in whole.tables if table.primary_key or table.window
+    }
+    tables = tuple(replace(table, primary_key=(), window=None) for table in whole.tables)
+    spread = distribute(replace(whole, tables=tables), cells)
+    merge = None if spread.merge is None else _spread_merge(spread.merge, cells)
+    return Topology(sql, cells, resolved, spread.cell, merge)
+
+
+def _spread_merge(merge: Plan, cells: int) -> Plan:
+    """Merge in several places where each result needs the rows of one group only."""
+    together, *stages = merge.stages
+    if not stages or not all(isinstance(stage, MapStage) for stage in stages[1:]):
+        return merge
+    match stages[0]:
+        case AggregateStage(group=(first, *_), always=False):
+            column = first
+        case DistinctStage():
+            column = merge.tables[0].columns[0].name
+        case _:
+            return merge
+    found = next((c for c in merge.tables[0].columns if c.name == column), None)
+    if found is None:
+        return merge
+    route = Route(together.id, 0, (Column(found.name, found.type),))
+    return replace(merge, routing=Routing(cells, (column,), (cells,), (route,)))
+
+
+def _resolve(table: Table, schema: Mapping[str, Mapping[str, Any]], cells: int) -> tuple[Plan, int]:
+    """The plan that turns upserts and window expiry of one table into inserts and deletes."""
+    columns = ", ".join(quoted(column.name) for column in table.columns)
+    described = next(value for name, value in schema.items() if name.lower() == table.name.lower())
+    own = plan(parse(f"SELECT {columns} FROM {quoted(table.name)}", {table.name: described}))
+    return own, 1 if table.window else cells
