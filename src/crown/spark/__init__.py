@@ -1,0 +1,63 @@
+"""Crown on Apache Spark: views kept up to date by Structured Streaming.
+
+    deltas = maintain(spark, sql, {"knows": knows_stream, "person": person_frame}, cells=8)   # a streaming DataFrame
+    deltas.writeStream.format("parquet").option("checkpointLocation", checkpoint).start(path)
+    snapshot(spark, checkpoint)                                                               # the whole view
+
+The way of a change: `sources` reads it, `streaming` prepares it in Spark (computed columns, selections), `dispatch`
+sends it to its cells in packed blobs, `processor` (the stateful operator) has the engine in the `host` apply it and
+writes it to the state store, `unpack` gives the deltas. `topology` says which stages a query needs; `snapshots`,
+`batch`, `sinks` and `pipeline` are what else one does with it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crown.spark.batch import run_batch
+    from crown.spark.pipeline import Pipeline
+    from crown.spark.rejects import rejected
+    from crown.spark.settings import CrownSettingsWarning, configure, session
+    from crown.spark.sink_parquet import read_materialized
+    from crown.spark.sinks import materialize
+    from crown.spark.snapshots import snapshot
+    from crown.spark.sources import debezium, delta_feed, files
+    from crown.spark.streaming import maintain
+
+__all__ = [
+    "CrownSettingsWarning",
+    "Pipeline",
+    "configure",
+    "debezium",
+    "delta_feed",
+    "files",
+    "maintain",
+    "materialize",
+    "read_materialized",
+    "rejected",
+    "run_batch",
+    "session",
+    "snapshot",
+]
+
+# The engine host is part of this package but needs no PySpark, so nothing is imported before it is asked for.
+_MODULES = {
+    "batch": ("run_batch",),
+    "pipeline": ("Pipeline",),
+    "rejects": ("rejected",),
+    "settings": ("CrownSettingsWarning", "configure", "session"),
+    "sink_parquet": ("read_materialized",),
+    "sinks": ("materialize",),
+    "snapshots": ("snapshot",),
+    "sources": ("debezium", "delta_feed", "files"),
+    "streaming": ("maintain",),
+}
+_HOME = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
