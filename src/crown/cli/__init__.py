@@ -16,6 +16,7 @@ from crown.cli.bench import bench
 from crown.cli.demo import demo
 from crown.cli.explain import explain
 from crown.cli.profile import profile
+from crown.cli.run import run
 from crown.errors import CrownError
 
 app = typer.Typer(
@@ -25,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (explain, profile, demo):
+for command in (explain, profile, run, demo):
     app.command()(command)
 app.add_typer(bench, name="bench")
 

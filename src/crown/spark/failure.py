@@ -1,0 +1,25 @@
+"""Crown's own message out of the long text in which Spark wraps an error of a Python worker."""
+
+from __future__ import annotations
+
+import re
+
+from crown.errors import StateError
+
+_MESSAGE = re.compile(
+    r"\[(CROWN-[A-Z0-9-]+)\] (.*?)(?=\n\s*(?:at |\"\"\"|SQLSTATE|JVM stacktrace|=== )|\n\n|\Z)", re.DOTALL
+)
+
+
+def crown_error(text: str) -> StateError:
+    """The error that ended a query: Crown's own where there is one, else Spark's first line.
+
+    >>> print(crown_error("Job aborted ... crown.errors.StateError: [CROWN-X] cell 3: no\\nwhy: because\\n\\n at java"))
+    [CROWN-X] cell 3: no
+    why: because
+    """
+    found = _MESSAGE.search(text)
+    if found is None:
+        lines = text.strip().splitlines() or ["unknown error"]
+        return StateError(f"the query failed: {lines[0]}", code="CROWN-SPARK-QUERY")
+    return StateError(found[2].strip(), code=found[1])
