@@ -1,0 +1,46 @@
+"""One Spark session for all tests here; it retries failed tasks, since tests kill its workers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install crown-ivm[spark]")
+
+from pyspark.sql import SparkSession
+
+from crown.spark import configure
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2,4]").appName("crown-tests")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        # Deep regular expressions in Spark's own error messages need more than the default stack.
+        "spark.driver.extraJavaOptions": "-Xss4m",
+        # Workers must find `tests.*` as this process does.
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),
+    }.items():
+        builder = builder.config(name, value)
+    session = configure(builder, cells=2).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def cells(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[int]:
+    """The session set to a number of cells (parametrize with `indirect`, 2 when not)."""
+    number = getattr(request, "param", 2)
+    spark.conf.set("spark.sql.shuffle.partitions", str(number))
+    yield number
+    spark.conf.set("spark.sql.shuffle.partitions", "2")

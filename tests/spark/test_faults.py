@@ -1,0 +1,225 @@
+"""Kill what can be killed, at random points of random batches: nothing is missing, nothing twice, nothing left behind.
+
+Each seed draws the query, the stream, whom to kill and when. The judge is DuckDB over all changes; the sink is Spark's
+own exactly-once parquet sink, so its content is the sum of all committed deltas.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from crown.spark import maintain, snapshot
+from tests.conftest import SEED
+from tests.spark.streams import (
+    GRAPH,
+    GRAPH_QUERIES,
+    Feed,
+    descendants,
+    hosts_of,
+    java_below,
+    kill,
+    python_workers,
+    random_changes,
+    stream,
+    wait_until,
+)
+from tests.support.judge import Judge, split_delta
+
+pytestmark = pytest.mark.spark
+
+BATCHES = 5
+LIMIT_SECONDS = 400
+
+
+def prepare(rng: random.Random, directory: Path) -> Judge:
+    judge = Judge(rng.choice(GRAPH_QUERIES), GRAPH)
+    feed = Feed(directory / "in", judge)
+    for _ in range(BATCHES):
+        changes = random_changes(rng, judge.tables, 30)
+        feed.write(changes)
+        judge.apply(changes)
+    return judge
+
+
+def check(spark: SparkSession, judge: Judge, directory: Path) -> None:
+    """The sum of all deltas that the sink committed, and the state, are what DuckDB answers."""
+    came, went = split_delta(spark.read.parquet(str(directory / "out")).toArrow())
+    came.subtract(went)
+    assert all(count >= 0 for count in came.values())
+    assert +came == judge.result
+    judge.check_result(snapshot(spark, str(directory / "checkpoint")).toArrow(), where="snapshot")
+
+
+def strike(
+    rng: random.Random, find: Callable[[], list[int]], stop: threading.Event, times: int, struck: list[int]
+) -> None:
+    """Kill one of what `find` finds, a few times, at random moments."""
+    for _ in range(times):
+        if stop.wait(rng.uniform(0.3, 2.5)):
+            return
+        found = find()
+        if found and kill(rng.choice(found)):
+            struck.append(1)
+
+
+def in_session(spark: SparkSession, rng: random.Random, directory: Path, victim: str) -> None:
+    """Kill workers or the host of the tests' own session; Spark retries the tasks."""
+    judge = prepare(rng, directory)
+    cells = 2
+    jvm = java_below(os.getpid())[0]
+    find = (lambda: python_workers(jvm)) if victim == "worker" else (lambda: hosts_of(jvm))
+    struck: list[int] = []
+    for _ in range(20):
+        stop = threading.Event()
+        deltas = maintain(spark, judge.sql, {"g": stream(spark, directory / "in" / "g")}, cells=cells)
+        writer = deltas.writeStream.format("parquet").option("path", str(directory / "out"))
+        query = writer.option("checkpointLocation", str(directory / "checkpoint")).trigger(availableNow=True).start()
+        striker = threading.Thread(target=strike, args=(rng, find, stop, 3 - len(struck), struck))
+        striker.start()
+        try:
+            query.awaitTermination()
+            ended = True
+        except Exception:  # a task that failed four times ends the query; a user starts it again
+            ended = False
+        finally:
+            stop.set()
+            striker.join()
+        if ended:
+            break
+    assert ended
+    check(spark, judge, directory)
+
+
+def application(directory: Path, sql: str, master: str, *options: str, **environment: str) -> subprocess.Popen:
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.spark.faulty_driver", master, str(directory), sql, "2", *options],
+        env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(directory), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def end(process: subprocess.Popen) -> None:
+    """End an application with all that it started."""
+    below = list(descendants(process.pid))
+    for pid in [process.pid, *below]:
+        kill(pid)
+    process.wait()
+
+
+def wait_for_batch(process: subprocess.Popen, directory: Path, batch: int) -> None:
+    """Until the application plans a batch, or ends."""
+    planned = directory / "checkpoint" / "offsets" / str(batch)
+    wait_until(lambda: process.poll() is not None or planned.exists())
+
+
+def killed_application(spark: SparkSession, rng: random.Random, directory: Path, victim: str) -> None:
+    """Kill the driver, or executors of a small cluster, of an application; start it again until it is done."""
+    judge = prepare(rng, directory)
+    master = "local[2]" if victim == "driver" else "local-cluster[2,1,512]"
+    struck = 0
+    for _ in range(10):
+        process = application(directory, judge.sql, master)
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "started\n"
+            if struck < 2:
+                wait_for_batch(process, directory, rng.randrange(1, BATCHES))
+                time.sleep(rng.uniform(0, 1.5))
+                if victim == "driver":
+                    below = java_below(process.pid)
+                    # The driver is the JVM; Python and the executors' daemons then end by themselves.
+                    struck += sum(kill(pid) for pid in below[:1])
+                else:
+                    executors = [p for p, c in descendants(process.pid).items() if "CoarseGrainedExecutor" in c]
+                    struck += sum(kill(pid) for pid in executors[:1])
+            assert process.wait(LIMIT_SECONDS) is not None
+        finally:
+            hosts = [pid for jvm in [*java_below(process.pid)] for pid in hosts_of(jvm)]
+            end(process)
+        if process.returncode == 0:
+            break
+    assert process.returncode == 0
+    assert wait_until(lambda: not [pid for pid in hosts if Path(f"/proc/{pid}").exists()])
+    base = directory / f"crown-{os.getuid()}"
+    assert wait_until(lambda: not base.exists() or not list(base.iterdir())), list(base.iterdir())
+    check(spark, judge, directory)
+
+
+VICTIMS = {"worker": in_session, "host": in_session, "driver": killed_application, "executor": killed_application}
+
+
+@pytest.mark.parametrize("number, victim", list(enumerate(["worker", "host", "worker", "driver", "executor"])))
+def test_killing_loses_and_repeats_nothing(
+    spark: SparkSession, cells: int, number: int, victim: str, tmp_path: Path
+) -> None:
+    VICTIMS[victim](spark, random.Random(f"{SEED}:{number}"), tmp_path, victim)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(50))
+def test_killing_for_long(spark: SparkSession, cells: int, number: int, tmp_path: Path) -> None:
+    rng = random.Random(f"{SEED}:long:{number}")
+    victim = rng.choice(["worker", "worker", "host", "host", "driver", "executor"])
+    VICTIMS[victim](spark, rng, tmp_path, victim)
+
+
+@pytest.mark.slow
+def test_speculation_and_a_slow_cell(spark: SparkSession, cells: int, rng: random.Random, tmp_path: Path) -> None:
+    """One executor's engines are slow, so Spark runs second attempts of its cells elsewhere."""
+    judge = prepare(rng, tmp_path)
+    process = application(
+        tmp_path,
+        judge.sql,
+        "local-cluster[2,1,512]",
+        "spark.speculation=true",
+        "spark.speculation.interval=100ms",
+        "spark.speculation.multiplier=1.1",
+        "spark.speculation.quantile=0.4",
+        "spark.speculation.minTaskRuntime=200ms",
+        CROWN_SPARK_ENGINE="tests.spark.slow_engine:Engine",
+    )
+    try:
+        assert process.wait(LIMIT_SECONDS) == 0
+    finally:
+        end(process)
+    check(spark, judge, tmp_path)
+
+
+@pytest.mark.slow
+def test_an_idle_stream_keeps_its_engines(spark: SparkSession, cells: int, rng: random.Random, tmp_path: Path) -> None:
+    """Spark closes idle Python workers after 60 s; the engines are not in them."""
+    judge = Judge(GRAPH_QUERIES[0], GRAPH)
+    feed = Feed(tmp_path / "in", judge)
+    jvm = java_below(os.getpid())[0]
+    first, second = (random_changes(rng, judge.tables, 20) for _ in range(2))
+    feed.write(first)
+    judge.apply(first)
+    deltas = maintain(spark, judge.sql, feed.tables(spark), cells=cells)
+    writer = deltas.writeStream.format("parquet").option("path", str(tmp_path / "out"))
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        query.processAllAvailable()
+        before = hosts_of(jvm)
+        time.sleep(75)
+        second = random_changes(rng, judge.tables, 20)
+        feed.write(second)
+        judge.apply(second)
+        query.processAllAvailable()
+        assert hosts_of(jvm) == before
+    finally:
+        query.stop()
+    check(spark, judge, tmp_path)

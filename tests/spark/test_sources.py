@@ -1,0 +1,69 @@
+"""Sources, malformed records and the side output of rejected changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from crown.errors import SchemaError
+from crown.spark import debezium, delta_feed, files, maintain, rejected, snapshot
+from tests.spark.streams import collect_batches, total
+
+pytestmark = pytest.mark.spark
+
+
+def test_quarantine_keeps_the_rest_and_tells_why_and_where(spark: SparkSession, cells: int, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    lines = [
+        '{"src": 1, "dst": 2}',
+        "not json",
+        '{"src": 7, "dst": 7, "_change_type": "delete"}',
+        '{"src": 2, "dst": 3}',
+    ]
+    (tmp_path / "in" / "a.json").write_text("\n".join(lines))
+    changes = files(spark, str(tmp_path / "in"), "src BIGINT, dst BIGINT", format="json")
+    sql = "SELECT a.src, b.dst FROM g a JOIN g b ON a.dst = b.src"
+    deltas = maintain(
+        spark, sql, {"g": changes}, cells=cells, on_invalid="quarantine", rejects=str(tmp_path / "rejects")
+    )
+    batches = collect_batches(deltas, tmp_path / "checkpoint")
+    assert total(batches.values()) == {(1, 3): 1}
+    found = {(row.table, row.position): row for row in rejected(spark, str(tmp_path / "rejects")).collect()}
+    assert set(found) == {("g", 1), ("g", 2)}
+    assert found["g", 1].row == "not json"
+    assert json.loads(found["g", 2].row)
+    assert all(row.reason and row.batch == 0 and row.partition == 0 for row in found.values())
+
+
+def test_a_malformed_record_is_an_error_by_default(spark: SparkSession, cells: int, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("src,dst,_change_type\n1,2,insert\nx,y,insert\n")
+    changes = files(spark, str(tmp_path / "in"), "src BIGINT, dst BIGINT", format="csv")
+    deltas = maintain(spark, "SELECT src, dst FROM g", {"g": changes}, cells=cells)
+    with pytest.raises(Exception, match="CROWN-CHANGE-MALFORMED"):
+        collect_batches(deltas, tmp_path / "checkpoint")
+
+
+def test_debezium_records(spark: SparkSession, cells: int, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    records = [
+        {"before": None, "after": {"id": 1, "name": "ann"}, "op": "c"},
+        {"payload": {"before": None, "after": {"id": 2, "name": "bob"}, "op": "r"}},
+        {"before": {"id": 1, "name": "ann"}, "after": {"id": 1, "name": "eve"}, "op": "u"},
+        {"payload": {"before": {"id": 2, "name": "bob"}, "after": None, "op": "d"}},
+    ]
+    (tmp_path / "in" / "a.txt").write_text("\n".join(map(json.dumps, records)))
+    changes = debezium(spark.readStream.text(str(tmp_path / "in")), "id BIGINT, name STRING")
+    deltas = maintain(spark, "SELECT name FROM p", {"p": changes}, cells=cells)
+    assert total(collect_batches(deltas, tmp_path / "checkpoint").values()) == {("eve",): 1}
+    assert snapshot(spark, str(tmp_path / "checkpoint")).collect() == [("eve",)]
+
+
+def test_delta_change_feed_columns(spark: SparkSession) -> None:
+    feed = spark.range(1).selectExpr("id", "'insert' _change_type", "1L _commit_version", "now() _commit_timestamp")
+    assert delta_feed(feed).columns == ["id", "_change_type"]
+    with pytest.raises(SchemaError, match="no change feed"):
+        delta_feed(spark.range(1))
