@@ -139,7 +139,8 @@ class Binder:
 
     def _logic(self, node: exp.Expr) -> Expression:
         function = "and" if isinstance(node, exp.And) else "or"
-        return self.call(function, [self.condition(node.this), self.condition(node.expression)], "boolean", node)
+        # Flattened, since a long chain of OR is a deep tree to sqlglot.
+        return self.call(function, [self.condition(part) for part in node.flatten()], "boolean", node)
 
     def _xor(self, node: exp.Expr) -> Expression:
         return self.call("ne", [self.condition(node.this), self.condition(node.expression)], "boolean", node)

@@ -15,7 +15,7 @@ from crown.sql.binder import Binder
 from crown.sql.coerce import always, compare
 from crown.sql.context import Context
 from crown.sql.decorrelate import Extremes, extremes
-from crown.sql.diagnose import Span, span
+from crown.sql.diagnose import Place
 from crown.sql.fold import conjuncts, fold
 from crown.sql.from_clause import bind_from
 from crown.sql.nesting import has_residual, nest_relation
@@ -70,7 +70,7 @@ def _conjuncts(node: exp.Expr, negated: bool) -> list[tuple[exp.Expr, bool]]:
         return _conjuncts(node.this, not negated)
     splits = exp.Or if negated else exp.And
     if isinstance(node, splits):
-        return [*_conjuncts(node.this, negated), *_conjuncts(node.expression, negated)]
+        return [found for part in node.flatten() for found in _conjuncts(part, negated)]
     return [(node, negated)]
 
 
@@ -98,8 +98,8 @@ def _restrict(
         construct = "NOT EXISTS" if negated else "EXISTS"
         decided = extremes(context, inner, _known(inner), correlated)
         if decided is not None:
-            return _by_extremes(context, relation, decided, negated, span(node), construct)
-        conditions = _conditions(context, inner, correlated, negated, span(node), construct)
+            return _by_extremes(context, relation, decided, negated, context.place(node), construct)
+        conditions = _conditions(context, inner, correlated, negated, context.place(node), construct)
     else:
         if isinstance(node, exp.NEQ):
             negated = not negated
@@ -111,14 +111,14 @@ def _restrict(
         pairs = [(binder.bind(s), o) for s, o in zip(subjects, outputs, strict=True)]
         equal = [compare(context, node, "eq", s, o) for s, o in pairs]
         construct = "NOT IN" if negated else "IN"
-        conditions = _conditions(context, inner, correlated + equal, negated, span(node), construct)
+        conditions = _conditions(context, inner, correlated + equal, negated, context.place(node), construct)
         if negated:
             conditions += _null_conditions(context, relation, inner, correlated, pairs, node)
     return relation.with_branches(_with_conditions(context, branch, conditions) for branch in relation.branches)
 
 
 def _by_extremes(
-    context: Context, relation: Relation, decided: Extremes, negated: bool, position: Span | None, construct: str
+    context: Context, relation: Relation, decided: Extremes, negated: bool, place: Place | None, construct: str
 ) -> Relation:
     """EXISTS by a join with the groups that decide it; NOT EXISTS also keeps the rows that have no group."""
     answer = decided.fails if negated else decided.holds
@@ -128,7 +128,7 @@ def _by_extremes(
         for g in decided.groups.branches
     ]
     if negated and decided.keys:
-        conditions = _conditions(context, decided.groups, list(decided.keys), True, position, construct)
+        conditions = _conditions(context, decided.groups, list(decided.keys), True, place, construct)
         joined += [_with_conditions(context, branch, conditions) for branch in relation.branches]
     return relation.with_branches(joined)
 
@@ -156,10 +156,10 @@ def _null_conditions(
     for (subject, output), from_outer, from_inner in zip(pairs, outer_nullable, inner_nullable, strict=True):
         if from_inner:
             absent: Expression = Call("is_null", (output,), "boolean")
-            found += _conditions(context, inner, [*correlated, absent], True, span(node), "NOT IN")
+            found += _conditions(context, inner, [*correlated, absent], True, context.place(node), "NOT IN")
         if from_outer:
             absent = Call("is_null", (subject,), "boolean")
-            found += _conditions(context, inner, [*correlated, absent], True, span(node), "NOT IN")
+            found += _conditions(context, inner, [*correlated, absent], True, context.place(node), "NOT IN")
     return found
 
 
@@ -201,7 +201,7 @@ def _conditions(
     inner: Relation,
     correlated: list[Expression],
     negated: bool,
-    position: Span | None,
+    place: Place | None,
     construct: str,
 ) -> list[Subcondition]:
     """EXISTS (or NOT) of the inner relation with the predicates, over the columns of both sides."""
@@ -209,7 +209,7 @@ def _conditions(
         used = frozenset(c for p in correlated for c in columns_of(p)) & _known(inner)
         inner = nest_relation(context, inner, distinct=bool(used), only=used)
     return [
-        Subcondition(replace(restricted(context, branch, correlated), values={}), negated, position, construct)
+        Subcondition(replace(restricted(context, branch, correlated), values={}), negated, place, construct)
         for branch in inner.branches
     ]
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from crown.expression import Call, Column, Expression
 from crown.plan.model import ComputedColumn, Table, TableColumn, Window
-from crown.sql.diagnose import Span, fail, span
+from crown.sql.diagnose import Place, Span, fail, span
 from crown.sql.fold import fold, nullable
 from crown.sql.query import Body
 from crown.sql.relation import Branch, Source, atom_of
@@ -25,8 +25,8 @@ class Context:
         self.schema = schema
         self.nested: list[tuple[str, Body]] = []
         self.windows: dict[str, Window] = {}  # by table key, from FROM
-        self.positions: dict[Expression, Span] = {}
-        self.column_positions: dict[str, Span] = {}  # where ORDER BY reads a column
+        self.places: dict[Expression, Place] = {}
+        self.order_places: dict[str, Place] = {}  # where ORDER BY reads a column
         self.opened_views: list[str] = []
         self._sources: dict[str, Source] = {}
         self._nullable: dict[str, bool] = {}
@@ -41,13 +41,20 @@ class Context:
 
     def fail(
         self,
-        node: exp.Expr | Span | None,
+        node: exp.Expr | Place | Span | None,
         code: str,
         message: str,
         reason: str | None = None,
         hint: str | None = None,
     ) -> NoReturn:
+        if isinstance(node, Place):
+            fail(node.sql, node.span, code, message, reason, hint)
         fail(self.sql, node, code, message, reason, hint)
+
+    def place(self, node: exp.Expr) -> Place | None:
+        """Where a node stands, for messages after its text has been left."""
+        position = span(node)
+        return Place(position, self.sql) if position is not None else None
 
     @contextmanager
     def text_of_view(self, name: str, sql: str) -> Iterator[None]:
@@ -62,9 +69,9 @@ class Context:
 
     def mark(self, expression: Expression, node: exp.Expr) -> Expression:
         """Remember where an expression came from, for messages about it after binding."""
-        position = span(node)
-        if position is not None:
-            self.positions.setdefault(expression, position)
+        place = self.place(node)
+        if place is not None:
+            self.places.setdefault(expression, place)
         return expression
 
     def substitute(self, expression: Expression, values: Mapping[str, Expression], atoms: frozenset[str]) -> Expression:
@@ -83,9 +90,9 @@ class Context:
             if not isinstance(part, Call):
                 return part
             result = fold(replace(part, arguments=tuple(replaced(a) for a in part.arguments)), may_be_null)
-            position = self.positions.get(part)
-            if position is not None:
-                self.positions.setdefault(result, position)
+            place = self.places.get(part)
+            if place is not None:
+                self.places.setdefault(result, place)
             return result
 
         return replaced(expression)

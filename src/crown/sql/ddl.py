@@ -51,10 +51,12 @@ def read_ddl(sql: str, dialect: str) -> tuple[list[TableDefinition], list[ViewDe
         if name.lower() in seen:
             raise _error(sql, span(table), "DUPLICATE", f"{name} is defined twice")
         seen.add(name.lower())
+        own = [o for o in options if _owner(statements, o.position[0]) is statement]
         if statement.args["kind"] == "VIEW":
+            if own:
+                raise _error(sql, own[0].position, "OPTION", "WINDOW and PROFILE belong to a table, not to a view")
             views.append(_view(sql, statement, name))
         else:
-            own = [o for o in options if _owner(statements, o.position[0]) is statement]
             tables.append(_table(sql, statement, name, own))
     if not tables and not views:
         raise SchemaError("the schema text defines no table", code="CROWN-SCHEMA-EMPTY")

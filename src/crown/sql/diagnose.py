@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NoReturn
 
 import sqlglot
@@ -14,6 +15,14 @@ from crown.errors import SqlError
 from crown.sql.codes import CODES
 
 Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A range of one SQL text: the query's, or that of a view it reads."""
+
+    span: Span
+    sql: str
 
 
 def span(node: exp.Expr | None) -> Span | None:

@@ -139,15 +139,12 @@ def _logic(call: Call) -> Expression:
     for argument in call.arguments:
         nested = isinstance(argument, Call) and argument.function == call.function
         flat += argument.arguments if nested and isinstance(argument, Call) else (argument,)
-    kept: list[Expression] = []
-    for argument in flat:
-        if argument == absorbing:
-            return absorbing
-        if argument != neutral and argument not in kept:
-            kept.append(argument)
+    if absorbing in flat:
+        return absorbing
+    kept = tuple(dict.fromkeys(argument for argument in flat if argument != neutral))
     if not kept:
         return neutral
-    return kept[0] if len(kept) == 1 else Call(call.function, tuple(kept), "boolean")
+    return kept[0] if len(kept) == 1 else Call(call.function, kept, "boolean")
 
 
 def _negation(call: Call) -> Expression:

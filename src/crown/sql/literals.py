@@ -56,10 +56,11 @@ def convert(literal: Literal, target: str) -> Literal | None:
 
 def _convert(value: LiteralValue, source: str, target: str) -> LiteralValue:
     if target in types.INTEGERS:
-        whole = int(value) if isinstance(value, bool) else int(_as_decimal(value))
+        # A string must be a whole number; a decimal or float is cut.
+        whole = int(str(value)) if source == "string" else int(value if isinstance(value, bool) else _as_decimal(value))
         return whole if -_LIMITS[target] <= whole < _LIMITS[target] else None
     if target in types.FLOATS:
-        return _SPECIAL_FLOATS.get(str(value)) or float(str(value))
+        return float(value) if isinstance(value, bool) else _SPECIAL_FLOATS.get(str(value)) or float(str(value))
     if types.is_decimal(target):
         precision, scale = types.decimal_parts(target) or (38, 0)
         exact = _as_decimal(value).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from crown.expression import Expression, Literal, columns_of
 from crown.sql.context import Context
-from crown.sql.diagnose import span
 from crown.sql.levels import never_holds
 from crown.sql.nesting import nested_if_residual
 from crown.sql.relation import Branch, Relation, Subcondition, atoms_of
@@ -68,7 +67,7 @@ def filtered(
             values = {**branch.values, **partner.values}
             own = tuple(context.substitute(p, values, branch.atom_ids | partner.atom_ids) for p in predicates)
             inner = Branch(partner.atoms, partner.predicates + own, partner.conditions)
-            branch = attached(branch, Subcondition(inner, negated, span(node), construct))
+            branch = attached(branch, Subcondition(inner, negated, context.place(node), construct))
         branches.append(replace(branch, values={**branch.values, **padding}))
     return kept.with_branches(branches)
 

@@ -116,6 +116,7 @@ def body_of(context: Context, bound: Bound) -> Body:
     """The bound query as a body of its own."""
     if bound.body is not None:
         return bound.body
+    bound = replace(bound, columns=typed(bound.columns))
     assert bound.branches is not None
     names = [c.name for c in bound.columns]
     return Select(
@@ -129,6 +130,11 @@ def body_of(context: Context, bound: Bound) -> Body:
         ),
         outputs=tuple(Named(c.name, Column(c.name, c.type)) for c in bound.columns),
     )
+
+
+def typed(columns: tuple[OutputColumn, ...]) -> tuple[OutputColumn, ...]:
+    """A column of nothing but NULL is a string, as good as any."""
+    return tuple(replace(c, type="string") if c.type == types.NULL else c for c in columns)
 
 
 def living(
@@ -200,7 +206,7 @@ def apply_order(context: Context, node: exp.Expr, bound: Bound) -> Bound:
 
 def relation_of(context: Context, bound: Bound, alias: str, names: tuple[str, ...], node: exp.Expr) -> Relation:
     """A bound query as something to select from."""
-    columns = renamed(context, bound.columns, names, node)
+    columns = renamed(context, typed(bound.columns), names, node)
     if bound.branches is None:
         source = context.nest(alias or "subquery", body_of(context, bound))
         return source_relation(context, alias, source, columns)

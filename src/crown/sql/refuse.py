@@ -74,7 +74,7 @@ def refuse_correlation(context: Context, predicate: Expression, condition: Subco
     """A condition compares with the outer row other than by equality of one column each."""
     if condition.construct == "outer join":
         context.fail(
-            context.positions.get(predicate, condition.position),
+            context.places.get(predicate, condition.place),
             "OUTER-JOIN-CONDITION",
             "this outer join's condition is not maintained",
             reason="rows without a partner are found by key: ON must be equalities between one table of each side, "
@@ -82,7 +82,7 @@ def refuse_correlation(context: Context, predicate: Expression, condition: Subco
             hint="move the comparison into a subquery with the keys of both sides, or use an inner join",
         )
     context.fail(
-        context.positions.get(predicate, condition.position),
+        context.places.get(predicate, condition.place),
         "CORRELATED-INEQUALITY",
         f"{condition.construct} with this comparison to the outer row is not maintained",
         reason="whether a partner exists is looked up by key: only equalities between one outer and one inner table",
@@ -92,7 +92,7 @@ def refuse_correlation(context: Context, predicate: Expression, condition: Subco
 
 def refuse_residual_condition(context: Context, predicate: Expression, condition: Subcondition) -> NoReturn:
     context.fail(
-        context.positions.get(predicate, condition.position),
+        context.places.get(predicate, condition.place),
         "CONDITION-RESIDUAL",
         f"{condition.construct} with a comparison between two of its own tables is not maintained here",
         reason="the tables of a semi-join or anti-join are joined by equality only",
@@ -102,11 +102,11 @@ def refuse_residual_condition(context: Context, predicate: Expression, condition
 
 def refuse_host_function(context: Context, expression: Expression) -> NoReturn:
     name = expression.function.removeprefix("sql:").split("(")[0] if isinstance(expression, Call) else "it"
-    position = context.positions.get(expression)
-    if position is None and isinstance(expression, Call):
-        position = next((p for a in expression.arguments if (p := context.positions.get(a)) is not None), None)
+    place = context.places.get(expression)
+    if place is None and isinstance(expression, Call):
+        place = next((p for a in expression.arguments if (p := context.places.get(a)) is not None), None)
     context.fail(
-        position,
+        place,
         "FUNCTION-PLACE",
         f"the function {name.strip().lower() or 'here'} is not maintained in this place",
         reason="functions outside the kernel are computed per row of one table, before joins and aggregates",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from crown.expression import Column, Expression, columns_of
-from crown.sql.diagnose import Span
+from crown.sql.diagnose import Place
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Subcondition:
 
     branch: Branch
     negated: bool
-    position: Span | None
+    place: Place | None
     construct: str  # how to call it in messages
 
 

@@ -14,7 +14,6 @@ from crown.sql.binder import Binder
 from crown.sql.conditions import bind_where
 from crown.sql.conjunction import Wanted, build_conjunction, cast_value
 from crown.sql.context import Context
-from crown.sql.diagnose import span
 from crown.sql.from_clause import bind_from
 from crown.sql.grouping import Groups, group_nodes
 from crown.sql.levels import never_holds
@@ -63,12 +62,12 @@ def bind_rows(
 def _order_expression(binder: Binder, node: exp.Expr) -> Expression:
     """An ORDER BY expression that is no output column by name: bound like an output, matched with outputs later."""
     expression = binder.bind(node)
-    position = span(node)
-    if position is not None:
+    place = binder.context.place(node)
+    if place is not None:
         # The same columns were met before, in SELECT or WHERE; a complaint about the order belongs here.
-        binder.context.positions[expression] = position
+        binder.context.places[expression] = place
         for name in columns_of(expression):
-            binder.context.column_positions[name] = position
+            binder.context.order_places[name] = place
     return expression
 
 
@@ -206,7 +205,7 @@ def _over_outputs(
                 return Column(column.name, column.type)
         if isinstance(expression, Column):
             context.fail(
-                context.column_positions.get(expression.name),
+                context.order_places.get(expression.name),
                 "ORDER-NOT-OUTPUT",
                 "ORDER BY needs a column that is not in the output",
                 reason="the order of a maintained result is kept over its own columns",
