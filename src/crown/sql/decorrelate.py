@@ -134,6 +134,6 @@ def extremes(
         [Column(MARK + name, value.type) for name in needed],
     )
     columns = groups.visible
-    keys = [Call("eq", (k.reference, c.outer), "boolean") for k, c in zip(columns, equal, strict=False)]
+    keys = [Call("eq", (c.outer, k.reference), "boolean") for k, c in zip(columns, equal, strict=False)]
     parts = [Call(function, (v.reference, outer), "boolean") for v in columns[len(equal) :]]
     return Extremes(groups, tuple(keys), parts[0] if len(parts) == 1 else Call("or", tuple(parts), "boolean"))

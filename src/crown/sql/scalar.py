@@ -111,7 +111,7 @@ class SelectPlace:
         groups = group_relation(self.context, relation, [k.inner for k in keys], aggregates.found, values)
         self.joined.append(groups)
         for column, key in zip(groups.visible, keys, strict=False):
-            self.predicates.append(Call("eq", (column.reference, key.outer), "boolean"))
+            self.predicates.append(Call("eq", (key.outer, column.reference), "boolean"))
         self.required[groups.visible[-1].id] = query
         return groups.visible[-1].reference
 
