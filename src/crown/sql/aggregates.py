@@ -77,7 +77,7 @@ class Aggregates:
         distinct = isinstance(inner, exp.Distinct)
         arguments = list(inner.expressions) if isinstance(inner, exp.Distinct) else [inner]
         arguments += call.expressions
-        if isinstance(inner, exp.Order | exp.Limit) or inner is None:
+        if isinstance(inner, exp.Order | exp.Limit) or inner is None or not arguments:
             self._refuse(call)
         if function == "count" and isinstance(inner, exp.Star):
             return self._add(call, "count", None, False, condition)
