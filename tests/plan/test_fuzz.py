@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from crown.errors import CrownError
+from crown.errors import CrownError, PlanError
 from crown.plan import distribute, explain, from_json, plan_with_report, to_json
 from crown.sql import load_schema, parse
 from tests.sql.generate import SCHEMA, random_query
@@ -35,8 +35,8 @@ def test_changed_queries_never_trace_back(rng: random.Random, count: int) -> Non
             distribute(plan, 4)
             assert str(explain(plan, report))
             planned += 1
-        except CrownError as error:
-            assert error.code.startswith("CROWN-PLAN-")
+        except PlanError:
+            continue
         except Exception as error:
             raise AssertionError(f"no plan, no reason: {sql}") from error
     assert planned > count // 20
