@@ -1,7 +1,7 @@
 # Every target sets up what it needs by itself and does nothing when nothing changed. `make help` lists them.
 #
-# The set-up is three steps, each with a stamp file in .venv: the virtual environment, the Python packages, the
-# kernel. Python sources are used in place, so editing one needs no step at all.
+# The set-up has two steps, each with a stamp file in .venv: the virtual environment, then packages and kernel by one
+# editable install. Python sources are used in place, so editing one needs no step at all.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -28,7 +28,7 @@ test: java setup test-kernel test-python ## The default test suite: the kernel's
 ##@ While you work
 
 .PHONY: setup
-setup: $(VENV)/.kernel ## Virtual environment, packages and kernel (every target does this by itself)
+setup: $(VENV)/.installed ## Virtual environment, packages and kernel (every target does this by itself)
 
 .PHONY: check
 check: setup ## Lint, format and types: ruff, mypy --strict, clippy, rustfmt
@@ -66,7 +66,7 @@ bench-check: java setup ## Compare the ratios of a new run with the stored ones;
 	$(BIN)/crown bench check
 
 .PHONY: wheel
-wheel: $(VENV)/.packages ## Build the wheel (one for all Pythons from 3.11) into dist/
+wheel: setup ## Build the wheel (one for all Pythons from 3.11) into dist/
 	$(BIN)/maturin build --release --locked --out dist
 
 .PHONY: clean
@@ -88,15 +88,9 @@ $(VENV)/.created:
 	@"$$(tools/prerequisites --python)" -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.packages: $(VENV)/.created pyproject.toml constraints.txt
-	@echo "set-up: Python packages"
-	@$(PIP) install --constraint constraints.txt --upgrade pip maturin
-	@echo "set-up: kernel (Rust, optimised; some minutes the first time)"
-	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
-	@touch $@
-
-$(VENV)/.kernel: $(VENV)/.packages $(RUST_SOURCES)
+$(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt $(RUST_SOURCES)
 	@tools/prerequisites rust
-	@[ -z "$(filter-out $(VENV)/.packages,$?)" ] || echo "set-up: kernel"
-	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@echo "set-up: Python packages and kernel (some minutes the first time)"
+	@$(PIP) install --constraint constraints.txt --no-compile --upgrade pip maturin
+	@$(PIP) install --constraint constraints.txt --no-compile --no-build-isolation --editable '.[dev]'
 	@touch $@
