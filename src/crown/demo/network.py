@@ -1,0 +1,68 @@
+"""What the demonstration maintains: tags by how far they reach, in a network that forgets.
+
+Persons and tags stay. Friendships and messages come in order of time and leave again after a while, so the stream has
+inserts and deletes in about equal numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crown.workload.social import social_network
+from crown.workload.streams import Batch, Stream, batches, time_window
+
+STATIC = ("person", "tag")
+SQL = """\
+SELECT t.name AS tag, COUNT(*) AS deliveries, SUM(m.length) AS characters
+FROM tag t
+JOIN message_tag mt ON mt.tag = t.id
+JOIN message m ON m.id = mt.message
+JOIN knows k ON k.p1 = m.creator
+JOIN person p ON p.id = k.p2
+GROUP BY t.name"""
+MEANING = "for each tag: how many times a message with it reached a friend of its author, and how many characters"
+
+_DAY = 86_400_000
+
+
+@dataclass(frozen=True)
+class Network:
+    """`static` tables are there from the start; `stream` has the changes of the others."""
+
+    static: dict[str, pa.Table]
+    stream: Stream
+
+    @property
+    def updates(self) -> int:
+        return sum(changes.num_rows for changes in self.stream.values())
+
+    def batches(self, count: int) -> Iterator[Batch]:
+        """The stream in `count` batches of equal size."""
+        return batches(self.stream, -(-self.updates // count))
+
+    def final_tables(self) -> dict[str, pa.Table]:
+        """All tables as they are after the last change, computed from the stream alone."""
+        return {**self.static, **{name: _survivors(changes) for name, changes in self.stream.items()}}
+
+
+def network(scale: float, *, seed: int, days: int = 300) -> Network:
+    """A generated network of about LDBC SNB's `scale`, in which what is older than `days` is forgotten."""
+    tables = social_network(scale, seed=seed)
+    stream = time_window(tables, days * _DAY, time="created", static=STATIC, drain=False)
+    return Network(
+        static={name: tables[name] for name in STATIC},
+        stream={name: changes for name, changes in stream.items() if name not in STATIC},
+    )
+
+
+def _survivors(changes: pa.Table) -> pa.Table:
+    """The rows that came more often than they went."""
+    columns = [name for name in changes.column_names if not name.startswith("_")]
+    came = pc.equal(changes["_change_type"].cast(pa.string()), "insert")
+    weights = pc.if_else(came, pa.scalar(1), pa.scalar(-1))
+    counted = changes.select(columns).append_column("weight", weights).group_by(columns).aggregate([("weight", "sum")])
+    return counted.filter(pc.greater(counted["weight_sum"], 0)).select(columns)
