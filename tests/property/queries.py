@@ -106,7 +106,9 @@ def _columns(atoms: list[Atom]) -> list[Term]:
 @st.composite
 def equality(draw: st.DrawFn, left: list[Atom], right: list[Atom]) -> str:
     """`x.a = y.b` between columns of one domain, integers mostly."""
-    pairs = [(a, b) for a, da in _columns(left) for b, db in _columns(right) if da == db and (da == "int" or a[3:] == b[3:])]
+    pairs = [
+        (a, b) for a, da in _columns(left) for b, db in _columns(right) if da == db and (da == "int" or a[3:] == b[3:])
+    ]
     one, other = draw(st.sampled_from(pairs))
     return f"{one} = {other}"
 
@@ -119,7 +121,12 @@ def predicate(draw: st.DrawFn, columns: tuple[Term, ...]) -> str:
     if domain != "boolean":
         forms += [f"{column} >= {literal}", f"{column} < {literal}", f"NOT ({column} > {literal})"]
     if domain == "int":
-        forms += [f"{column} IN (0, 2)", f"{column} BETWEEN 1 AND 2", f"{column} % 2 = 0", f"({column} = 1 OR {column} IS NULL)"]
+        forms += [
+            f"{column} IN (0, 2)",
+            f"{column} BETWEEN 1 AND 2",
+            f"{column} % 2 = 0",
+            f"({column} = 1 OR {column} IS NULL)",
+        ]
     if domain == "string":
         forms += [f"{column} LIKE 'a%'"]
     partners = [other for other, d in columns if d == domain and other != column and domain in ("int", "double")]
@@ -233,7 +240,9 @@ def select(draw: st.DrawFn, schema: Schema, largest: int = 5) -> str:
     groups = []
     if kind == "group":
         groups = draw(st.lists(st.sampled_from([c for c, _ in source.columns]), min_size=1, max_size=2, unique=True))
-    names = ", ".join([f"{g} AS g{i}" for i, g in enumerate(groups)] + [f"{f} AS f{i}" for i, f in enumerate(functions)])
+    names = ", ".join(
+        [f"{g} AS g{i}" for i, g in enumerate(groups)] + [f"{f} AS f{i}" for i, f in enumerate(functions)]
+    )
     sql = f"SELECT {names}{tail}" + (f" GROUP BY {', '.join(groups)}" if groups else "")
     if draw(st.integers(0, 3)) == 0:
         sql += f" HAVING {draw(st.sampled_from(['COUNT(*) > 1', 'COUNT(*) % 2 = 0', f'COUNT({source.columns[0][0]}) >= 1']))}"
@@ -262,7 +271,8 @@ def top(draw: st.DrawFn, schema: Schema) -> str:
     """ORDER BY all columns, so that DuckDB has no choice among ties."""
     width = draw(st.integers(1, 3))
     order = ", ".join(
-        f"o{i} {draw(st.sampled_from(['ASC', 'DESC']))} NULLS {draw(st.sampled_from(['FIRST', 'LAST']))}" for i in range(width)
+        f"o{i} {draw(st.sampled_from(['ASC', 'DESC']))} NULLS {draw(st.sampled_from(['FIRST', 'LAST']))}"
+        for i in range(width)
     )
     offset = draw(st.sampled_from(["", "", " OFFSET 1"]))
     return f"{draw(integer_select(schema, width))} ORDER BY {order} LIMIT {draw(st.integers(1, 4))}{offset}"
