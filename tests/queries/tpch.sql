@@ -102,3 +102,25 @@ SELECT s_name, COUNT(*) AS numwait
 FROM supplier, lineitem l1, orders, nation
 WHERE s_suppkey = l1.l_suppkey AND o_orderkey = l1.l_orderkey AND o_orderstatus = 'F' AND l1.l_receiptdate > l1.l_commitdate AND s_nationkey = n_nationkey
 GROUP BY s_name
+
+-- q2, its correlated minimum as a join
+SELECT s_name, n_name, p_partkey, ps_supplycost
+FROM part, supplier, partsupp, nation, (SELECT ps_partkey AS cheapest_part, MIN(ps_supplycost) AS cheapest FROM partsupp GROUP BY ps_partkey) AS best
+WHERE p_partkey = ps_partkey AND s_suppkey = ps_suppkey AND s_nationkey = n_nationkey AND cheapest_part = p_partkey AND ps_supplycost = cheapest AND p_type LIKE '%STEEL'
+
+-- q11, its HAVING over a scalar subquery as WHERE
+SELECT part, value FROM (SELECT ps_partkey AS part, SUM(ps_supplycost * ps_availqty) AS value FROM partsupp, supplier, nation
+                         WHERE ps_suppkey = s_suppkey AND s_nationkey = n_nationkey GROUP BY ps_partkey) AS stock
+WHERE value > (SELECT SUM(ps_supplycost * ps_availqty) * 0.10 FROM partsupp)
+
+-- q15
+WITH revenue AS (SELECT l_suppkey AS supplier_no, SUM(l_extendedprice * (1 - l_discount)) AS total_revenue FROM lineitem GROUP BY l_suppkey)
+SELECT s_suppkey, s_name, total_revenue FROM supplier, revenue WHERE s_suppkey = supplier_no AND total_revenue = (SELECT MAX(total_revenue) FROM revenue)
+
+-- q17, its correlated average as a join
+SELECT SUM(l_extendedprice) AS total FROM lineitem, part, (SELECT l_partkey AS agg_partkey, 0.8 * AVG(l_quantity) AS avg_quantity FROM lineitem GROUP BY l_partkey) AS part_agg
+WHERE p_partkey = l_partkey AND agg_partkey = l_partkey AND l_quantity < avg_quantity
+
+-- q22
+SELECT c_nationkey, COUNT(*) AS numcust, SUM(c_acctbal) AS totacctbal FROM customer
+WHERE c_acctbal > (SELECT AVG(c_acctbal) FROM customer WHERE c_acctbal > 0.00) AND NOT EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey) GROUP BY c_nationkey
