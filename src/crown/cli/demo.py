@@ -2,9 +2,91 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
+if TYPE_CHECKING:
+    from collections import Counter
+    from typing import Any
 
-def demo() -> None:
-    """Crown's main job, end to end, on a generated social network."""
-    typer.echo("The engine is not part of this build yet, so there is nothing to show.")
+    from rich.console import Console
+
+    from crown.demo.network import Network
+    from crown.demo.pipeline import Progress
+
+
+def demo(
+    scale: Annotated[float, typer.Option(help="Size of the network; 0.1 has about 300 thousand messages.")] = 0.05,
+    batches: Annotated[int, typer.Option(help="Into how many batches the stream is cut.")] = 30,
+    cells: Annotated[int, typer.Option(help="Engines that share the work, and cores that Spark uses.")] = 2,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same network.")] = 2023,
+    output: Annotated[Path, typer.Option(help="Folder for the page that shows plan and result.")] = Path(
+        "artifacts/demo"
+    ),
+) -> None:
+    """Crown's main job: a social network streams through Spark, a view is kept up to date, Spark itself checks it."""
+    from rich.console import Console
+
+    from crown.demo.network import MEANING, SQL, network
+    from crown.demo.report import compare, show_page, summary
+
+    console = Console(highlight=False)
+    console.print("[bold]Crown[/bold] keeps the answer of this query up to date while its tables change:\n")
+    console.print(SQL, style="cyan", markup=False)
+    console.print(f"({MEANING})\n")
+    with console.status("generating a social network"):
+        social = network(scale, seed=seed)
+    _describe(console, social, batches)
+    progress, expected, snapshot = _run(console, social, batches, cells)
+    agree = compare(console, progress.answer, expected, snapshot)
+    summary(console, progress)
+    page = show_page(output, progress.answer, social, cells=cells)
+    console.print(f"plan and result: {page}")
+    if not agree:
+        raise typer.Exit(1)
+
+
+def _describe(console: Console, social: Network, batches: int) -> None:
+    static = ", ".join(f"{rows.num_rows:,} {name}s" for name, rows in social.static.items())
+    changing = ", ".join(f"{changes.num_rows:,} of {name}" for name, changes in social.stream.items())
+    console.print(f"The network: {static}; {social.updates:,} inserts and deletes ({changing}) in {batches} batches.")
+
+
+def _run(
+    console: Console, social: Network, batches: int, cells: int
+) -> tuple[Progress, Counter[tuple[Any, ...]], Counter[tuple[Any, ...]]]:
+    import tempfile
+
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    import crown.spark
+    from crown.demo import pipeline
+
+    with tempfile.TemporaryDirectory(prefix="crown-demo-") as scratch:
+        folder = Path(scratch)
+        with console.status("starting Spark"):
+            pipeline.write_changes(social, folder / "changes", batches)
+            spark = crown.spark.session("crown demo", master=f"local[{cells}]", cells=cells)
+            spark.sparkContext.setLogLevel("ERROR")
+        try:
+            tables = pipeline.open_tables(spark, social, folder / "changes")
+            columns = (
+                TextColumn("maintaining"),
+                BarColumn(),
+                TextColumn("{task.completed:,} of {task.total:,} updates, {task.fields[deltas]:,} result rows changed"),
+                TimeElapsedColumn(),
+            )
+            with Bars(*columns, console=console) as bars:
+                task = bars.add_task("", total=social.updates, deltas=0)
+                for progress in pipeline.run(spark, tables, folder / "checkpoint", cells=cells):
+                    bars.update(task, completed=progress.updates, deltas=progress.deltas)
+            with console.status("reading the result from the checkpoint"):
+                snapshot = pipeline.rows_of(crown.spark.snapshot(spark, str(folder / "checkpoint")))
+            with console.status("asking Spark's batch SQL"):
+                expected = pipeline.batch_answer(spark, social)
+        finally:
+            spark.stop()
+    return progress, expected, snapshot
