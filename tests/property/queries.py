@@ -245,7 +245,8 @@ def select(draw: st.DrawFn, schema: Schema, largest: int = 5) -> str:
     )
     sql = f"SELECT {names}{tail}" + (f" GROUP BY {', '.join(groups)}" if groups else "")
     if draw(st.integers(0, 3)) == 0:
-        sql += f" HAVING {draw(st.sampled_from(['COUNT(*) > 1', 'COUNT(*) % 2 = 0', f'COUNT({source.columns[0][0]}) >= 1']))}"
+        conditions = ["COUNT(*) > 1", "COUNT(*) % 2 = 0", f"COUNT({source.columns[0][0]}) >= 1"]
+        sql += f" HAVING {draw(st.sampled_from(conditions))}"
     return sql
 
 

@@ -54,4 +54,3 @@ def show_page(folder: Path, answer: Answer, network: Network, *, cells: int) -> 
     page = folder / "index.html"
     page.write_text(explanation.html(result=top), encoding="utf-8")
     return page.resolve()
-
