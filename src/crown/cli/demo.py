@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +30,12 @@ def demo(
     """Crown's main job: a social network streams through Spark, a view is kept up to date, Spark itself checks it."""
     from rich.console import Console
 
+    from crown.errors import CrownError
+
+    if importlib.util.find_spec("pyspark") is None:
+        raise CrownError(
+            "the demonstration needs PySpark", code="CROWN-SPARK-MISSING", hint="pip install 'crown-ivm[spark]'"
+        )
     from crown.demo.network import MEANING, SQL, network
     from crown.demo.report import compare, show_page, summary
 
