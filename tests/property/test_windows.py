@@ -1,0 +1,60 @@
+"""Count and time windows: rows leave by themselves, and the view is what DuckDB says of the rows that are left."""
+
+from __future__ import annotations
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+import crown
+from tests.support.judge import Change, Judge, Row
+
+COLUMNS = "g (src INT, dst INT, at BIGINT NOT NULL)"
+OTHER = "CREATE TABLE f (n INT, w INT)"
+QUERIES = (
+    "SELECT a.src, b.dst FROM g a JOIN g b ON a.dst = b.src",
+    "SELECT DISTINCT a.src FROM g a JOIN f ON f.n = a.dst",
+    "SELECT g.src, COUNT(*) AS n, MIN(f.w) AS w FROM g JOIN f ON f.n = g.dst GROUP BY g.src",
+    "SELECT COUNT(*) AS triangles FROM g a JOIN g b ON b.src = a.dst JOIN g c ON c.src = b.dst AND c.dst = a.src",
+    "SELECT f.n, f.w FROM f WHERE NOT EXISTS (SELECT 1 FROM g WHERE g.src = f.n)",
+)
+small = st.integers(0, 2)
+edges = st.tuples(small, small, st.integers(0, 12))
+batches_of_rows = st.lists(
+    st.tuples(st.lists(edges, min_size=1, max_size=8), st.lists(st.tuples(small, small), max_size=3)),
+    min_size=1,
+    max_size=6,
+)
+
+
+def kept_by_count(arrived: list[Row], size: int) -> list[Row]:
+    return arrived[-size:]
+
+
+def kept_by_time(arrived: list[Row], interval: int) -> list[Row]:
+    newest = max(row[2] for row in arrived)
+    return [row for row in arrived if row[2] >= newest - interval]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("kind", ["count", "time"])
+@hypothesis.settings(max_examples=25)
+@hypothesis.given(sql=st.sampled_from(QUERIES), batches=batches_of_rows, size=st.integers(1, 9))
+def test_windows_forget(
+    kind: str, threads: int, sql: str, batches: list[tuple[list[Row], list[Row]]], size: int
+) -> None:
+    window = f"ROWS {size}" if kind == "count" else f"RANGE {size} ON at"
+    keep = kept_by_count if kind == "count" else kept_by_time
+    view = crown.View(sql, schema=f"CREATE TABLE {COLUMNS} WINDOW ({window}); {OTHER}", threads=threads)
+    judge = Judge(sql, f"CREATE TABLE {COLUMNS}; {OTHER}")
+    kept: list[Row] = []
+    for windowed, plain in batches:
+        arrivals = [Change("g", row) for row in windowed] + [Change("f", row) for row in plain]
+        delta = view.apply({name: rows for name, rows in judge.as_arrow(arrivals).items() if name in sql})
+        expired = [*kept, *windowed]
+        kept = keep(expired, size)
+        for row in kept:
+            expired.remove(row)
+        judge.apply([*arrivals, *(Change("g", row, -1) for row in expired)])
+        judge.check_delta(delta)
+        judge.check_result(view.to_arrow())
