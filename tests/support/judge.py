@@ -65,7 +65,9 @@ class Judge:
             self.tables[table] = Counter()
         self._stale = set(self.tables)
         self.result = self.recompute()
-        self._before = self.result
+        # The first delta of a global aggregate shows its one row as an insert, although the row was there before.
+        self._shown: Counter[Row] = Counter()
+        self._before = self._shown
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Take one batch of changes, in order, and recompute."""
@@ -73,8 +75,8 @@ class Judge:
         self.history.append(batch)
         for change in batch:
             self._apply(change)
-        self._before = self.result
-        self.result = self.recompute()
+        self._before = self._shown
+        self.result = self._shown = self.recompute()
 
     def as_arrow(self, changes: Iterable[Change]) -> dict[str, pa.Table]:
         """A batch as one Arrow table of changes per base table, order kept within each."""
