@@ -205,7 +205,9 @@ def _close_values(left: Any, right: Any) -> bool:
     inexact = isinstance(left, float) or isinstance(right, float)
     numbers = isinstance(left, int | float | decimal.Decimal) and isinstance(right, int | float | decimal.Decimal)
     if inexact and numbers:
-        return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9)
+        # Spark's AVG of decimals is a decimal, rounded; DuckDB's is a float.
+        places = [v.as_tuple().exponent for v in (left, right) if isinstance(v, decimal.Decimal)]
+        return math.isclose(left, right, rel_tol=1e-9, abs_tol=max(1e-9, *(0.51 * 10.0 ** int(e) for e in places), 0.0))
     return bool(left == right)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -54,6 +55,16 @@ def test_rounding_is_forgiven_and_more_is_not() -> None:
     assert differences(Counter({(0.1 + 0.2,): 1}), Counter({(0.3,): 1})) == (Counter(), Counter())
     assert differences(Counter({(0.3,): 1}), Counter({(0.30001,): 1})) != (Counter(), Counter())
     assert differences(Counter({(0.3,): 2}), Counter({(0.1 + 0.2,): 1})) == (Counter({(0.3,): 1}), Counter())
+
+
+def test_a_rounded_decimal_equals_the_float_it_was_rounded_from() -> None:
+    exact = Counter({(20.253333333333334,): 1})
+    assert differences(exact, Counter({(Decimal("20.253333"),): 1})) == (Counter(), Counter())
+    assert differences(exact, Counter({(Decimal("20.253332"),): 1})) != (Counter(), Counter())
+    assert differences(Counter({(Decimal("20.253333"),): 1}), Counter({(Decimal("20.253334"),): 1})) != (
+        Counter(),
+        Counter(),
+    )
 
 
 def test_normal_forms() -> None:
