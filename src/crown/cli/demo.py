@@ -64,6 +64,8 @@ def _describe(console: Console, social: Network, batches: int) -> None:
 def _run(
     console: Console, social: Network, batches: int, cells: int
 ) -> tuple[Progress, Counter[tuple[Any, ...]], Counter[tuple[Any, ...]]]:
+    import os
+    import sys
     import tempfile
 
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
@@ -72,6 +74,8 @@ def _run(
     import crown.spark
     from crown.demo import pipeline
 
+    # Workers run in this very Python, whether or not its environment is activated.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory(prefix="crown-demo-") as scratch:
         folder = Path(scratch)
         with console.status("starting Spark"):
