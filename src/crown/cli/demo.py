@@ -64,8 +64,6 @@ def _describe(console: Console, social: Network, batches: int) -> None:
 def _run(
     console: Console, social: Network, batches: int, cells: int
 ) -> tuple[Progress, Counter[tuple[Any, ...]], Counter[tuple[Any, ...]]]:
-    import os
-    import sys
     import tempfile
 
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
@@ -74,14 +72,11 @@ def _run(
     import crown.spark
     from crown.demo import pipeline
 
-    # Workers run in this very Python, whether or not its environment is activated.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory(prefix="crown-demo-") as scratch:
         folder = Path(scratch)
         with console.status("starting Spark"):
             pipeline.write_changes(social, folder / "changes", batches)
-            spark = crown.spark.session("crown demo", master=f"local[{cells}]", cells=cells)
-            spark.sparkContext.setLogLevel("ERROR")
+            spark = pipeline.start_spark(cells)
         try:
             tables = pipeline.open_tables(spark, social, folder / "changes")
             columns = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,8 +34,20 @@ class Progress:
     answer: Answer = field(default_factory=Counter)
 
 
+def start_spark(cells: int) -> SparkSession:
+    """A quiet local Spark whose workers run in this very Python, whether or not its environment is activated."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    builder = SparkSession.builder.appName("crown demo").master(f"local[{cells}]").config(map=quiet)
+    return crown.spark.configure(builder, cells=cells).getOrCreate()
+
+
 def write_changes(network: Network, folder: Path, batches: int) -> None:
     """One file per batch and table, so that a trigger that takes one file of each sees the batches as they were."""
+    for name, rows in network.static.items():
+        (folder / name).mkdir(parents=True)
+        pq.write_table(rows, folder / name / "00000.parquet")
     for number, batch in enumerate(network.batches(batches)):
         changed = dict(batch)
         for name, changes in network.stream.items():
@@ -45,9 +59,9 @@ def write_changes(network: Network, folder: Path, batches: int) -> None:
 
 
 def open_tables(spark: SparkSession, network: Network, folder: Path) -> dict[str, DataFrame]:
-    """The static tables as they are, the others as streams of the files that `write_changes` left."""
-    tables = {name: spark.createDataFrame(rows) for name, rows in network.static.items()}
-    for name in network.stream:
+    """Streams of the files that `write_changes` left; those of static tables have one file of inserts."""
+    tables = {}
+    for name in (*network.static, *network.stream):
         path = str(folder / name)
         schema = spark.read.parquet(path).schema
         tables[name] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(path)
