@@ -1,6 +1,7 @@
 """The shuffle runner: contents of tables become a random stream of inserts, deletes and re-inserts.
 
-The view is judged after each batch. In the end the tables hold exactly the given contents; an expected answer, where there is one, is compared then.
+The view is judged after each batch. In the end the tables hold exactly the given contents; an expected answer, where
+there is one, is compared then.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ import crown.spark
 from crown.demo.network import SQL, Network
 
 Answer = Counter[tuple[Any, ...]]
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
 
 
 @dataclass
@@ -38,8 +39,9 @@ def start_spark(cells: int) -> SparkSession:
     """A quiet local Spark whose workers run in this very Python, whether or not its environment is activated."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
-    builder = SparkSession.builder.appName("crown demo").master(f"local[{cells}]").config(map=quiet)
+    builder = SparkSession.builder.appName("crown demo").master(f"local[{cells}]")
+    for name, value in _QUIET.items():
+        builder = builder.config(name, value)
     return crown.spark.configure(builder, cells=cells).getOrCreate()
 
 
@@ -85,7 +87,7 @@ def run(spark: SparkSession, tables: Mapping[str, DataFrame], checkpoint: Path, 
     writer = deltas.writeStream.foreachBatch(fold).option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
     try:
-        while not query.awaitTermination(0.3):
+        while not query.awaitTermination(1):
             _read(query, progress, started)
             yield progress
     finally:
