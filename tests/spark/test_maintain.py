@@ -124,7 +124,7 @@ def test_load_per_cell_is_reported_and_as_planned(
     running = run_to_end(query.trigger(availableNow=True))
     (progress,) = [progress for progress in running.recentProgress if progress.numInputRows]
     load = progress.observedMetrics["crown"].load
-    updates = sorted(row.updates for row in load)
+    updates = sorted(row["updates"] for row in load)
     assert len(updates) == cells
     assert len(changes) <= sum(updates) <= cells * len(changes)
     assert updates[-1] < 1.3 * max(updates[0], 1), updates

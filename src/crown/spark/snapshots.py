@@ -21,6 +21,7 @@ from crown.plan import from_json
 from crown.plan.columns import stage_columns
 from crown.plan.model import Plan
 from crown.spark.chunks import Chunk
+from crown.spark.filesystem import names_in
 from crown.spark.host.engines import rebuild
 from crown.spark.schema import output_schema
 from crown.spark.selection import to_spark_sql
@@ -87,8 +88,10 @@ class _State:
     def of(spark: SparkSession, checkpoint: str, batch: int | None) -> _State:
         metadata = spark.read.format("state-metadata").load(checkpoint)
         found: dict[str, _State] = {}
-        for row in metadata.select("operatorId", "maxBatchId").distinct().collect():
-            state = _State(spark, checkpoint, row.operatorId, row.maxBatchId if batch is None else batch, "")
+        if batch is None:
+            batch = max((int(name) for name in names_in(f"{checkpoint}/commits")), default=-1)
+        for row in metadata.select("operatorId").distinct().collect() if batch >= 0 else ():
+            state = _State(spark, checkpoint, row.operatorId, batch, "")
             stored = state.read("plan").select("value.stage", "value.plan").first()
             if stored is not None:
                 found[stored.stage] = _State(spark, checkpoint, state.operator, state.batch, stored.plan)

@@ -43,11 +43,10 @@ class Topology:
         return next(table for table in self.cell.tables if table.name == name)
 
     def stage(self, name: str, plan_: Plan, cells: int, on_invalid: str, rejects: Rejects | None) -> Stage:
-        text = to_json(plan_)
         return Stage(
             name=name,
-            plan=text,
-            fingerprint=fingerprint(text),
+            plan=to_json(plan_),
+            fingerprint=fingerprint(plan_),
             sql=self.sql,
             table_order=tuple(table.name for table in plan_.tables),
             keys=cell_keys(cells),
@@ -56,9 +55,9 @@ class Topology:
         )
 
 
-def fingerprint(plan_json: str) -> str:
-    """What tells one plan from another in a checkpoint."""
-    return hashlib.sha256(plan_json.encode()).hexdigest()[:16]
+def fingerprint(plan_: Plan) -> str:
+    """What tells one plan from another in a checkpoint: all of it but the wording of the query."""
+    return hashlib.sha256(to_json(replace(plan_, sql="")).encode()).hexdigest()[:16]
 
 
 def lay_out(sql: str, schema: Mapping[str, Mapping[str, Any]], cells: int) -> Topology:
@@ -78,20 +77,18 @@ def lay_out(sql: str, schema: Mapping[str, Mapping[str, Any]], cells: int) -> To
 def _spread_merge(merge: Plan, cells: int) -> Plan:
     """Merge in several places where each result needs the rows of one group only."""
     together, *stages = merge.stages
-    if not stages or not all(isinstance(stage, MapStage) for stage in stages[1:]):
-        return merge
-    match stages[0]:
-        case AggregateStage(group=(first, *_), always=False):
-            column = first
-        case DistinctStage():
-            column = merge.tables[0].columns[0].name
-        case _:
-            return merge
-    found = next((c for c in merge.tables[0].columns if c.name == column), None)
-    if found is None:
+    columns = merge.tables[0].columns
+    match stages:
+        case [AggregateStage(group=(first, *_), always=False), *rest]:
+            found = next(column for column in columns if column.name == first)
+        case [DistinctStage(), *rest]:
+            found = columns[0]
+        case rest:
+            found = columns[0]
+    if not all(isinstance(stage, MapStage) for stage in rest):
         return merge
     route = Route(together.id, 0, (Column(found.name, found.type),))
-    return replace(merge, routing=Routing(cells, (column,), (cells,), (route,)))
+    return replace(merge, routing=Routing(cells, (found.name,), (cells,), (route,)))
 
 
 def _resolve(table: Table, schema: Mapping[str, Mapping[str, Any]], cells: int) -> tuple[Plan, int]:
