@@ -51,6 +51,12 @@ impl Binder {
         self.width
     }
 
+    /// Whether a row of the atom shows all `columns` of its source.
+    pub fn is_complete(&self, columns: usize) -> bool {
+        let shown = |plain: &Vec<usize>| (0..columns).all(|column| plain.contains(&column));
+        self.plain.as_ref().is_some_and(shown)
+    }
+
     /// Whether binding can fail on some values (arithmetic, casts).
     pub fn can_fail(&self) -> bool {
         self.filter.is_some() || self.plain.is_none()

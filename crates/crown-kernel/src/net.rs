@@ -93,6 +93,47 @@ pub fn net_chunks(chunks: &[Chunk], width: usize) -> Chunk {
     result
 }
 
+/// Nets the rows of a chunk; without a hash table when they are few.
+pub fn net_in_place(rows: &mut Chunk) {
+    const FEW: usize = 12;
+    if rows.len() > FEW {
+        let width = rows.columns.len();
+        *rows = net_chunks(&[std::mem::take(rows)], width);
+        return;
+    }
+    let mut length = 0;
+    for index in 0..rows.len() {
+        let nulls = rows.nulls_at(index);
+        let same = |other: &usize| {
+            rows.nulls_at(*other) == nulls && rows.columns.iter().all(|column| column[*other] == column[index])
+        };
+        if let Some(other) = (0..length).find(same) {
+            rows.weights[other] += rows.weights[index];
+        } else {
+            move_row(rows, index, length);
+            length += 1;
+        }
+    }
+    let mut kept = 0;
+    for index in 0..length {
+        if rows.weights[index] != 0 {
+            move_row(rows, index, kept);
+            kept += 1;
+        }
+    }
+    rows.columns.iter_mut().for_each(|column| column.truncate(kept));
+    rows.nulls.truncate(kept);
+    rows.weights.truncate(kept);
+}
+
+fn move_row(rows: &mut Chunk, from: usize, to: usize) {
+    rows.columns.iter_mut().for_each(|column| column[to] = column[from]);
+    if !rows.nulls.is_empty() {
+        rows.nulls[to] = rows.nulls[from];
+    }
+    rows.weights[to] = rows.weights[from];
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +146,22 @@ mod tests {
         chunk.push(&[1, 0], 0b00, -2);
         let result = net_chunks(&[chunk], 2);
         assert_eq!((result.weights, result.nulls), (vec![1], vec![0b10]));
+    }
+
+    #[test]
+    fn few_rows_net_as_many_do() {
+        for (length, modulus) in [(10u64, 3), (40, 7)] {
+            let mut chunk = Chunk::new(1);
+            for value in 0..length {
+                chunk.push(&[value % modulus], value % 2, if value % 5 == 0 { -1 } else { 1 });
+            }
+            let expected = net_chunks(&[chunk.clone()], 1);
+            net_in_place(&mut chunk);
+            assert_eq!(
+                (chunk.columns, chunk.nulls, chunk.weights),
+                (expected.columns, expected.nulls, expected.weights)
+            );
+        }
     }
 
     #[test]

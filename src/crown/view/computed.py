@@ -31,7 +31,7 @@ def add_computed(table: Table, changes: pa.Table) -> pa.Table:
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             connection.register("changes", source)
-            computed = connection.execute(f"SELECT {', '.join(texts)} FROM changes").to_arrow_table()
+            computed = connection.sql(f"SELECT {', '.join(texts)} FROM changes").to_arrow_table()
     except (duckdb.Error, pa.ArrowException) as error:
         raise InvalidChange(
             f"the computed columns of table {table.name} can't be evaluated",

@@ -121,7 +121,7 @@ class View:
 
         The result has the view's columns and `_change_type` (`insert` or `delete`), for queries without DISTINCT also
         `_multiplicity`. It is net: what comes and goes within the batch is not in it. With `per_update` each change has
-        its own delta, and `_update` is its position in the batch. With `stream` the delta is produced while it is read.
+        its own delta, and `_update` is its position among the batch's changes of tables that the query reads. With `stream` the delta is produced while it is read.
         """
         pairs = list(changes.items()) if isinstance(changes, Mapping) else list(changes)
         inputs = [(t.table.name, t.arrow(data)) for name, data in pairs if (t := self._input(name)) is not None]

@@ -1,9 +1,10 @@
 //! A batch through the stages.
 
 use super::batch::{Batch, BoundRows, Input, OnInvalid};
-use super::emit::{ArrowSink, Discard, Emit};
-use super::{Applied, Engine};
-use crate::chunk::Chunk;
+use super::emit::{project, ArrowSink, Blocks, Discard, Emit, Projection};
+use super::{Applied, Direct, Engine};
+use crate::arrow_out::Output;
+use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::net::{net_chunks, Net};
 use crate::tree::Sink;
@@ -101,25 +102,56 @@ impl Engine {
     /// Runs the stages on the nets and emits the view's change.
     fn run(&mut self, emit: &mut dyn Emit) -> Result<()> {
         let output = self.output(true, self.plan.bag, false);
-        let last = self.stages.len() - 1;
-        if let (Some((tree, projection)), None) = (self.direct.clone(), &self.initial) {
-            if self.stages[tree].is_net() && !self.stages[tree].may_lose_net() && !self.undoable {
-                let stage = &mut self.stages[tree];
-                let (width, interned) = (stage.columns.len(), stage.interned());
-                let mut sink = ArrowSink::new(width, interned, projection.as_deref(), false, &output, emit);
-                stage.apply_atoms(&self.nets[tree], &mut self.interner, &mut sink)?;
-                return sink.finish(&self.interner);
-            }
+        if let (Some(Direct { tree, projection, .. }), None, false) = (&self.direct, &self.initial, self.undoable) {
+            let (tree, projection) = (*tree, projection.clone());
+            return self.run_direct(tree, projection.as_deref(), &output, emit);
         }
         let initial = self.initial.clone();
         let mut outputs = self.run_stages()?;
-        let rows = self.with_initial(std::mem::take(&mut outputs[last]));
+        let rows = self.with_initial(outputs.pop().unwrap_or_default());
         let mut sink = ArrowSink::new(rows.columns.len(), true, None, false, &output, emit);
         if self.deltas {
             sink.push_chunk(&rows, &self.interner)?;
         }
         self.applied = Some(Applied { outputs, initial });
         sink.finish(&self.interner)
+    }
+
+    /// The one tree of the plan: its blocks of rows leave as they are, when they are known to be net.
+    fn run_direct(
+        &mut self,
+        tree: usize,
+        projection: Option<&Projection>,
+        output: &Output,
+        emit: &mut dyn Emit,
+    ) -> Result<()> {
+        let (width, interned) = (self.stages[tree].columns.len(), self.stages[tree].interned());
+        if self.stages[tree].is_net() && (!self.stages[tree].may_lose_net() || self.adds_single_copies(tree)) {
+            let mut sink = ArrowSink::new(width, interned, projection, false, output, emit);
+            self.stages[tree].apply_atoms(&self.nets[tree], &mut self.interner, &mut sink)?;
+            return sink.finish(&self.interner);
+        }
+        let mut sink = Blocks::new(width);
+        self.stages[tree].apply_atoms(&self.nets[tree], &mut self.interner, &mut sink)?;
+        let mut blocks = sink.finish();
+        if !self.stages[tree].is_net() {
+            blocks = vec![net_chunks(&blocks, width)];
+        }
+        for block in blocks.into_iter().filter(|block| !block.is_empty()) {
+            emit.emit(output.batch(project(block, projection), Vec::new(), &self.interner)?)?;
+        }
+        Ok(())
+    }
+
+    /// Whether no row of the batch gets a second copy in an atom.
+    fn adds_single_copies(&self, tree: usize) -> bool {
+        let stage = &self.stages[tree];
+        self.nets[tree].iter().enumerate().all(|(atom, net)| {
+            let single = |(row, nulls, weight): (&[Word], Nulls, i64)| {
+                weight < 0 || (weight == 1 && stage.atom_multiplicity(atom, row, nulls) == 0)
+            };
+            net.rows().all(single)
+        })
     }
 
     /// The view's change, with the rows that it had from the start when this is the first one.

@@ -52,6 +52,12 @@ impl BoundRows {
         Ok(())
     }
 
+    /// Those of `taken` that are enough to tell whether the event's row is there: a complete one alone, or all.
+    pub fn witnesses<'a>(&'a self, readers: &'a [Reader]) -> impl Iterator<Item = (&'a Reader, &'a [Word], Nulls)> {
+        let complete = self.taken(readers).find(|(reader, _, _)| reader.complete).map(|(reader, _, _)| reader.route);
+        self.taken(readers).filter(move |(reader, _, _)| complete.is_none_or(|route| reader.route == route))
+    }
+
     /// The readers that take the event, with their rows.
     pub fn taken<'a>(&'a self, readers: &'a [Reader]) -> impl Iterator<Item = (&'a Reader, &'a [Word], Nulls)> {
         readers
@@ -139,7 +145,7 @@ impl Engine {
             // An inverse is checked as a whole: on the way rows may go before they come.
             if weight < 0 && sign > 0 {
                 let (nets, stages) = (&mut self.nets, &self.stages);
-                let absent = bound.taken(readers).any(|(reader, row, nulls)| {
+                let absent = bound.witnesses(readers).any(|(reader, row, nulls)| {
                     let existing = || stages[reader.stage].atom_multiplicity(reader.atom, row, nulls);
                     nets[reader.stage][reader.atom].copies(row, nulls, existing) + weight < 0
                 });
@@ -152,6 +158,43 @@ impl Engine {
                 self.nets[reader.stage][reader.atom].add(row, nulls, weight);
             }
         }
+    }
+
+    /// Finds the deletions of absent rows in a batch that will then be applied one change at a time; changes with faults
+    /// get weight 0. Only the atoms that can tell are looked at.
+    pub(super) fn check_updates(&mut self, batches: &mut [Batch], on_invalid: OnInvalid) -> Result<()> {
+        let mut bound = BoundRows::default();
+        for Batch { source, events, .. } in batches {
+            if self.sources[*source].has_state() || events.rows.weights.iter().all(|weight| *weight >= 0) {
+                continue;
+            }
+            let mut faults = Vec::new();
+            for event in 0..events.rows.len() {
+                let weight = events.rows.weights[event];
+                let readers = &self.readers[*source];
+                if weight == 0 || bound.bind(readers, events, event, &mut self.interner).is_err() {
+                    continue;
+                }
+                let (nets, stages) = (&mut self.nets, &self.stages);
+                let mut checked = bound.witnesses(readers).map(|(reader, row, nulls)| {
+                    let net = &mut nets[reader.stage][reader.atom];
+                    let existing = || stages[reader.stage].atom_multiplicity(reader.atom, row, nulls);
+                    weight > 0 || net.copies(row, nulls, existing) + weight >= 0
+                });
+                if checked.all(|present| present) {
+                    drop(checked);
+                    for (reader, row, nulls) in bound.witnesses(readers) {
+                        nets[reader.stage][reader.atom].add(row, nulls, weight);
+                    }
+                } else {
+                    faults.push(absent_fault(event));
+                }
+            }
+            self.reject(*source, &events.rows, &faults, on_invalid)?;
+            faults.iter().for_each(|fault| events.rows.weights[fault.row] = 0);
+        }
+        self.clear_nets();
+        Ok(())
     }
 
     /// Sets faulty changes aside, or refuses the batch for the first of them.

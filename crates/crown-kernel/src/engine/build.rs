@@ -1,7 +1,7 @@
 //! From a plan to an empty engine.
 
 use super::stage::{Feed, Stage};
-use super::{Counters, Engine, Reader};
+use super::{Counters, Direct, Engine, Reader};
 use crate::binding::Binder;
 use crate::chunk::MAX_COLUMNS;
 use crate::error::{KernelError, Result};
@@ -44,7 +44,8 @@ impl Engine {
                     let route_bit = 1u64.checked_shl(route).ok_or_else(|| {
                         KernelError::plan("CROWN-PLAN-ATOMS", "more than 64 atoms read tables directly")
                     })?;
-                    readers[source].push(Reader { stage: position, atom, route: route_bit, binder });
+                    let complete = binder.is_complete(columns.len());
+                    readers[source].push(Reader { stage: position, atom, route: route_bit, complete, binder });
                     route += 1;
                 } else {
                     let input = find(&stages, &atom_data.source)?;
@@ -84,10 +85,10 @@ impl Engine {
     }
 }
 
-/// The one tree of a plan, and the positions of the view's columns in it. None may be dropped: then rows could become equal.
-fn direct(plan: &Plan) -> Option<(usize, Option<Vec<usize>>)> {
-    match &plan.stages[..] {
-        [plan::Stage::Tree(_)] => Some((0, None)),
+/// The one tree of a plan, when its rows are the view's. No column may be dropped: rows could become equal.
+fn direct(plan: &Plan) -> Option<Direct> {
+    let (tree, projection) = match &plan.stages[..] {
+        [plan::Stage::Tree(tree)] => (tree, None),
         [plan::Stage::Tree(tree), plan::Stage::Map(map)] if map.filter.is_none() => {
             let ring = tree.ring.iter().map(|component| &component.name);
             let columns: Vec<&String> = tree.outputs.iter().chain(ring).collect();
@@ -97,10 +98,12 @@ fn direct(plan: &Plan) -> Option<(usize, Option<Vec<usize>>)> {
             };
             let positions: Vec<usize> = map.columns.iter().map(position).collect::<Option<_>>()?;
             let all = (0..columns.len()).all(|column| positions.contains(&column));
-            all.then_some((0, Some(positions)))
+            (tree, Some(all.then_some(positions)?))
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    let anti = tree.nodes.iter().any(|node| node.edge == plan::Edge::Anti);
+    Some(Direct { tree: 0, projection, monotone: tree.mode == plan::Mode::Set && !anti })
 }
 
 /// The atoms of a stage that has some.

@@ -55,6 +55,47 @@ impl Sink for Discard {
     }
 }
 
+/// Gathers blocks of rows.
+pub(super) struct Blocks {
+    chunk: Chunk,
+    full: Vec<Chunk>,
+    width: usize,
+}
+
+impl Blocks {
+    pub fn new(width: usize) -> Self {
+        Blocks { chunk: Chunk::new(width), full: Vec::new(), width }
+    }
+
+    pub fn finish(mut self) -> Vec<Chunk> {
+        if !self.chunk.is_empty() {
+            self.full.push(self.chunk);
+        }
+        self.full
+    }
+}
+
+impl Sink for Blocks {
+    fn chunk(&mut self) -> &mut Chunk {
+        &mut self.chunk
+    }
+
+    fn flush_if_full(&mut self) -> Result<()> {
+        if self.chunk.len() >= BLOCK_ROWS {
+            self.full.push(std::mem::replace(&mut self.chunk, next_block(self.width)));
+        }
+        Ok(())
+    }
+}
+
+/// An empty chunk for rows after a full one: there will be as many again.
+fn next_block(width: usize) -> Chunk {
+    let mut chunk = Chunk::new(width);
+    chunk.columns.iter_mut().for_each(|column| column.reserve_exact(BLOCK_ROWS + BLOCK_ROWS / 8));
+    chunk.weights.reserve_exact(BLOCK_ROWS + BLOCK_ROWS / 8);
+    chunk
+}
+
 /// The columns of an output row, by their position in the rows of the stage that makes them.
 pub(super) type Projection = [usize];
 
@@ -98,6 +139,10 @@ impl<'a> ArrowSink<'a> {
         }
     }
 
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
     /// Rows from here on belong to `update`.
     pub fn begin(&mut self, update: u64) {
         self.tag();
@@ -110,16 +155,23 @@ impl<'a> ArrowSink<'a> {
         }
     }
 
-    /// Rows that some update made as a whole.
+    /// Appends rows that are complete.
     pub fn push_chunk(&mut self, rows: &Chunk, interner: &Interner) -> Result<()> {
-        let mut words = Vec::with_capacity(self.width);
-        for index in 0..rows.len() {
-            let nulls = rows.read(index, &mut words);
-            self.chunk.push(&words, nulls, rows.weights[index]);
-            if self.chunk.len() >= BLOCK_ROWS {
-                self.flush_if_full()?;
-                self.settle(interner)?;
+        let mut start = 0;
+        while start < rows.len() {
+            let end = rows.len().min(start + BLOCK_ROWS);
+            let before = self.chunk.len();
+            for (column, words) in self.chunk.columns.iter_mut().zip(&rows.columns) {
+                column.extend_from_slice(&words[start..end]);
             }
+            if !rows.nulls.is_empty() || !self.chunk.nulls.is_empty() {
+                self.chunk.nulls.resize(before, 0);
+                self.chunk.nulls.extend((start..end).map(|index| rows.nulls_at(index)));
+            }
+            self.chunk.weights.extend_from_slice(&rows.weights[start..end]);
+            self.flush_if_full()?;
+            self.settle(interner)?;
+            start = end;
         }
         Ok(())
     }
@@ -156,10 +208,7 @@ impl Sink for ArrowSink<'_> {
             return Ok(());
         }
         self.tag();
-        let mut next = Chunk::new(self.width);
-        next.columns.iter_mut().for_each(|column| column.reserve_exact(BLOCK_ROWS + BLOCK_ROWS / 8));
-        next.weights.reserve_exact(BLOCK_ROWS + BLOCK_ROWS / 8);
-        let rows = std::mem::replace(&mut self.chunk, next);
+        let rows = std::mem::replace(&mut self.chunk, next_block(self.width));
         let updates = std::mem::take(&mut self.updates);
         match &mut self.waiting {
             Some(waiting) => waiting.push((rows, updates)),

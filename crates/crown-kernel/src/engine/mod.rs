@@ -45,8 +45,7 @@ pub struct Engine {
     stages: Vec<Stage>,
     interner: Interner,
     deltas: bool,
-    /// The tree whose rows are the view's, when the plan has nothing else but perhaps an order of columns.
-    direct: Option<(usize, Option<Vec<usize>>)>,
+    direct: Option<Direct>,
     /// Per stage and atom, what the running batch changes.
     nets: Vec<Vec<Net>>,
     /// Rows that the view has before any change (global aggregates), until the first delta shows them.
@@ -57,6 +56,16 @@ pub struct Engine {
     /// Nothing is left of the last batch.
     settled: bool,
     applied: Option<Applied>,
+}
+
+/// The tree whose rows are the view's, when the plan has nothing else but perhaps an order of columns.
+#[derive(Clone)]
+struct Direct {
+    tree: usize,
+    /// The view's columns by their position in the tree's rows.
+    projection: Option<Vec<usize>>,
+    /// One update of a set without anti-joins moves in one direction, and gives each row once.
+    monotone: bool,
 }
 
 /// What the last batch did, while it may still be taken back.
@@ -72,6 +81,8 @@ pub(crate) struct Reader {
     pub atom: usize,
     /// The bit of the atom's route.
     pub route: u64,
+    /// Whether the atom has all columns of the table, so that a row that it has is in all others that want it.
+    pub complete: bool,
     pub binder: Binder,
 }
 

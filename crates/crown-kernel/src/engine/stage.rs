@@ -190,9 +190,8 @@ impl Stage {
         interner: &mut Interner,
     ) -> Result<()> {
         match &mut self.state {
-            State::Tree { tree, .. } => {
-                tree.apply(atom, row, nulls, weight, interner, &mut Discard::new(self.columns.len()))
-            }
+            State::Tree { tree, .. } => tree.load(atom, row, nulls, weight, interner),
+            State::Bag { bag, loaded } => bag.apply(atom, row, nulls, weight, interner, loaded),
             _ => Ok(()),
         }
     }

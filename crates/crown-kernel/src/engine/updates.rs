@@ -7,7 +7,10 @@ use super::batch::{absent_fault, Batch, BoundRows, OnInvalid};
 use super::emit::{ArrowSink, Discard, Emit};
 use super::Engine;
 use crate::arrow_in::Fault;
+use crate::chunk::Chunk;
 use crate::error::{KernelError, Result};
+use crate::net::net_in_place;
+use crate::tree::Sink;
 
 impl Engine {
     pub(super) fn apply_updates(
@@ -18,16 +21,15 @@ impl Engine {
     ) -> Result<()> {
         if emit.is_stream() {
             // What was read can't be taken back, so nothing may turn out invalid on the way.
-            self.net_batches(batches, on_invalid)?;
-            self.clear_nets();
+            self.check_updates(batches, on_invalid)?;
         }
         emit.validated()?;
         let output = self.output(true, self.plan.bag, true);
         let direct = self.direct.clone();
         let (width, interned, projection) = match &direct {
-            Some((tree, projection)) => {
-                let stage = &self.stages[*tree];
-                (stage.columns.len(), stage.interned(), projection.as_deref())
+            Some(direct) => {
+                let stage = &self.stages[direct.tree];
+                (stage.columns.len(), stage.interned(), direct.projection.as_deref())
             }
             None => (self.plan.columns.len(), true, None),
         };
@@ -44,6 +46,8 @@ impl Engine {
     /// Applies the events of one table. On an error the events from the failing one on have weight 0.
     fn apply_events(&mut self, batch: &mut Batch, on_invalid: OnInvalid, sink: &mut ArrowSink) -> Result<()> {
         let mut bound = BoundRows::default();
+        let mut scratch = Chunk::default();
+        let plain = !self.sources[batch.source].has_state();
         let mut event = 0;
         while event < batch.events.rows.len() {
             let cause = batch.events.cause(event);
@@ -52,10 +56,15 @@ impl Engine {
                 end += 1;
             }
             sink.begin(batch.base + cause as u64);
-            let done = if self.drives_tree(batch.source) {
-                self.apply_event(batch, event, &mut bound, sink)
-            } else {
-                self.apply_change(batch, event..end, &mut bound, sink)
+            let done = match &self.direct {
+                Some(direct) if plain && self.initial.is_none() => {
+                    if direct.monotone || self.stages[direct.tree].is_net() {
+                        self.apply_event(batch, event, &mut bound, sink)
+                    } else {
+                        self.apply_event_netted(batch, event, &mut bound, &mut scratch, sink)
+                    }
+                }
+                _ => self.apply_change(batch, event..end, &mut bound, sink),
             };
             let done = done.and_then(|fault| match fault {
                 None => Ok(()),
@@ -74,12 +83,21 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether events of the source can go straight to the tree.
-    fn drives_tree(&self, source: usize) -> bool {
-        let net = |tree: usize| self.stages[tree].is_net();
-        self.initial.is_none()
-            && self.direct.as_ref().is_some_and(|(tree, _)| net(*tree))
-            && !self.sources[source].has_state()
+    /// As `apply_event`, for trees whose steps may undo each other's rows (a sum that changes with each atom of a self-join).
+    fn apply_event_netted(
+        &mut self,
+        batch: &Batch,
+        event: usize,
+        bound: &mut BoundRows,
+        scratch: &mut Chunk,
+        sink: &mut ArrowSink,
+    ) -> Result<Option<Fault>> {
+        scratch.columns.resize(sink.width(), Vec::new());
+        scratch.clear();
+        let done = self.apply_event(batch, event, bound, scratch)?;
+        net_in_place(scratch);
+        sink.push_chunk(scratch, &self.interner)?;
+        Ok(done)
     }
 
     fn apply_event(
@@ -87,7 +105,7 @@ impl Engine {
         batch: &Batch,
         event: usize,
         bound: &mut BoundRows,
-        sink: &mut ArrowSink,
+        sink: &mut impl Sink,
     ) -> Result<Option<Fault>> {
         let weight = batch.events.rows.weights[event];
         if weight == 0 {
@@ -99,7 +117,7 @@ impl Engine {
         }
         if weight < 0 {
             let stages = &self.stages;
-            let absent = bound.taken(readers).any(|(reader, row, nulls)| {
+            let absent = bound.witnesses(readers).any(|(reader, row, nulls)| {
                 stages[reader.stage].atom_multiplicity(reader.atom, row, nulls) < weight.unsigned_abs()
             });
             if absent {
