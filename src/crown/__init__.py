@@ -1,6 +1,6 @@
 """Crown keeps the answer of a SQL join query up to date while its tables change.
 
-`View` is the engine in one process; `crown.spark` runs the same plans on a cluster; `crown.errors` has what can go wrong.
+`View` is the engine in one process; `crown.spark` runs the same plans on a cluster; `crown.errors` has all exceptions.
 How it works, in the data's way: `crown.sql` (text to a bound Query), `crown.plan` (Query to a tree of views),
 the kernel `crown._kernel` (changes in, deltas out), `crown.view` and `crown.spark` around it.
 """

@@ -76,7 +76,7 @@ class Engine:
         """The state as Arrow IPC chunks of about 1 MB each; the first one is the header."""
 
     @staticmethod
-    def load(plan: str, chunks: Sequence[bytes], *, deltas: bool = True) -> Engine: ...
+    def load(plan: str, chunks: Sequence[bytes], *, deltas: bool = True, undoable: bool = False) -> Engine: ...
     def rejected(self) -> ArrowStream:
         """Quarantined changes: table, position, reason, row (as JSON text); and empties the list."""
 

@@ -141,7 +141,7 @@ def test_primary_keys_take_upserts(threads: int, tmp_path: Path) -> None:
     view.insert("s", [(1, "one"), (2, "two")])
     view.insert("r", [(7, 1), (8, 1)])
     delta = view.insert("r", [(7, 2)])
-    assert Counter((r["c"], r["_change_type"]) for r in delta.to_pylist()) == {("one", "delete"): 1, ("two", "insert"): 1}
+    assert {(r["c"], r["_change_type"]) for r in delta.to_pylist()} == {("one", "delete"), ("two", "insert")}
     assert view.insert("r", [(7, 2)]).num_rows == 0
     before = state(view)
     for bad in ([(9, 1)], [(7, 1)], [(7, 2), (7, 2)]):

@@ -112,7 +112,9 @@ class ManyEngines:
         self._merge_table = CELLS
         self._router = _kernel.Router(to_json(cell))
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="crown")
-        self._parts: dict[str, tuple[str, bool]] = {f"table-{n}": (to_json(_identity(t)), True) for n, t in stateful.items()}
+        self._parts: dict[str, tuple[str, bool]] = {
+            f"table-{n}": (to_json(_identity(t)), True) for n, t in stateful.items()
+        }
         # Cells whose outputs are merged must give them, whether or not the view shows its deltas.
         inner_deltas = deltas or spread.merge is not None
         self._parts |= {f"cell-{i}": (to_json(cell), inner_deltas) for i in range(threads)}

@@ -30,9 +30,8 @@ class TableInput:
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
-        """The columns that must come: those the query reads, and those that computed columns read."""
-        names = [column.name for column in self.table.columns]
-        return tuple(names)
+        """The columns that must come: those that the query and its computed columns read."""
+        return tuple(column.name for column in self.table.columns)
 
     @cached_property
     def types(self) -> dict[str, pa.DataType]:
@@ -55,12 +54,12 @@ class TableInput:
         return [tuple(row[position] for position in self.positions) for row in rows]
 
     def arrow(self, data: Any, word: Word | None = None) -> Any:
-        """Anything with `__arrow_c_stream__` that holds the changes; `word` makes all of them insertions or deletions."""
+        """The changes as something with `__arrow_c_stream__`; `word` makes all of them insertions or deletions."""
         if hasattr(data, "__arrow_c_stream__"):
             return self._foreign(data, word)
         if isinstance(data, pa.RecordBatch):
             return self._foreign(pa.Table.from_batches([data]), word)
-        if isinstance(data, Mapping) or isinstance(data, str | bytes) or not isinstance(data, Iterable):
+        if isinstance(data, Mapping | str | bytes) or not isinstance(data, Iterable):
             raise self._error(
                 f"changes of table {self.table.name} can't be read from {type(data).__name__}",
                 hint="give a list of tuples or dicts, pandas, polars, pyarrow, or anything with __arrow_c_stream__",

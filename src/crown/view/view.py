@@ -67,9 +67,7 @@ class View:
         self._report: Report | None = report
 
     @classmethod
-    def from_plan(
-        cls, plan: Plan, *, deltas: bool = True, threads: int = 1, on_invalid: OnInvalid = "raise"
-    ) -> View:
+    def from_plan(cls, plan: Plan, *, deltas: bool = True, threads: int = 1, on_invalid: OnInvalid = "raise") -> View:
         """A view of a plan that is already there. Rows come in the order of the plan's table columns."""
         view = cls.__new__(cls)
         tables = {table.name: tuple(column.name for column in table.columns) for table in plan.tables}
@@ -121,7 +119,8 @@ class View:
 
         The result has the view's columns and `_change_type` (`insert` or `delete`), for queries without DISTINCT also
         `_multiplicity`. It is net: what comes and goes within the batch is not in it. With `per_update` each change has
-        its own delta, and `_update` is its position among the batch's changes of tables that the query reads. With `stream` the delta is produced while it is read.
+        its own delta, and `_update` is its position among the batch's changes of tables that the query reads. With
+        `stream` the delta is produced while it is read.
         """
         pairs = list(changes.items()) if isinstance(changes, Mapping) else list(changes)
         inputs = [(t.table.name, t.arrow(data)) for name, data in pairs if (t := self._input(name)) is not None]
@@ -148,7 +147,7 @@ class View:
         return self._engines.apply([(name, data)], per_update=False, on_invalid=self._on_invalid)
 
     def advance(self, table: str, watermark: int) -> pa.Table:
-        """Move a time window's clock forward without new rows (in the unit of its column) and return the view's change."""
+        """Move a time window's clock forward, in the unit of its column, and return the view's change."""
         target = self._input(table)
         window: Window | None = None if target is None else target.table.window
         if target is None or window is None or window.interval is None:
@@ -184,7 +183,7 @@ class View:
         return self._engines.multiplicity(row)
 
     def to_arrow(self, *, multiplicity: bool = False) -> pa.Table:
-        """The full result, in the query's ORDER BY. With `multiplicity` each distinct row once, with `_multiplicity`."""
+        """The full result, in the query's ORDER BY. With `multiplicity` each row once, with `_multiplicity`."""
         return ordered(self.plan, self._engines.rows(multiplicity=multiplicity))
 
     def to_pandas(self) -> pandas.DataFrame:
