@@ -3,7 +3,7 @@
 //! A rebuild costs time linear in the slab and happens only after three quarters of it were freed, so it is amortised
 //! constant per deletion. It renames ids, so both sides of every link are rewritten.
 
-use super::lists::Lists;
+use super::shape::LINK;
 use super::Tree;
 
 /// How many updates pass between two looks.
@@ -20,36 +20,36 @@ impl Tree {
                 self.compact_edge(node);
             }
         }
-        if self.lists.is_sparse() {
-            let mut lists = Lists::default();
-            for (edge, shape) in self.edges.iter_mut().zip(&self.shape.nodes) {
-                let entries: Vec<u32> = edge.iter().collect();
-                for entry in entries {
-                    let state = &mut edge.entries[entry as usize];
-                    self.lists.relocate(&mut state.parents, &mut lists);
-                    if shape.connex {
-                        self.lists.relocate(&mut state.children, &mut lists);
-                    }
+        if self.parents.is_sparse() {
+            let mut fresh = self.parents.fresh();
+            for edge in &mut self.edges {
+                for entry in edge.ids() {
+                    self.parents.relocate(&mut edge.entries[entry as usize].parents, &mut fresh);
                 }
             }
-            self.lists = lists;
+            self.parents = fresh;
+        }
+        for (lists, edge) in self.children.iter_mut().zip(&mut self.edges) {
+            if lists.is_sparse() {
+                let mut fresh = lists.fresh();
+                for entry in edge.ids() {
+                    lists.relocate(&mut edge.entries[entry as usize].children, &mut fresh);
+                }
+                *lists = fresh;
+            }
         }
     }
 
     fn compact_rows(&mut self, node: usize) {
         let ids = self.rows[node].compact();
         for child in &self.shape.nodes[node].children {
-            let entries: Vec<u32> = self.edges[*child].iter().collect();
-            for entry in entries {
-                let list = &mut self.edges[*child].entries[entry as usize].parents;
-                self.lists.rename(list, &ids);
+            for entry in self.edges[*child].ids() {
+                self.parents.rename(&mut self.edges[*child].entries[entry as usize].parents, &ids);
             }
         }
         if self.shape.nodes[node].connex {
-            let entries: Vec<u32> = self.edges[node].iter().collect();
-            for entry in entries {
-                let list = &mut self.edges[node].entries[entry as usize].children;
-                self.lists.rename(list, &ids);
+            for entry in self.edges[node].ids() {
+                self.children[node].rename(&mut self.edges[node].entries[entry as usize].children, &ids);
             }
         }
     }
@@ -58,11 +58,11 @@ impl Tree {
         let shape = &self.shape.nodes[node];
         let Some(parent) = shape.parent else { return };
         let ids = self.edges[node].compact();
-        for (side, link) in [(node, shape.parent_link), (parent, shape.link_in_parent)] {
+        for (side, link) in [(node, LINK), (parent, shape.link_in_parent)] {
             let rows: Vec<u32> = self.rows[side].iter().collect();
             for row in rows {
-                let entry = self.rows[side].link_mut(row, link);
-                *entry = ids[*entry as usize];
+                let entry = self.rows[side].link(row, link);
+                self.rows[side].set_link(row, link, ids[entry as usize]);
             }
         }
     }

@@ -9,6 +9,7 @@
 use super::enumerate::Emission;
 use super::propagate::Scratch;
 use super::ring::overflow;
+use super::shape::LINK;
 use super::{Sink, Tree};
 use crate::interner::Interner;
 use crate::plan::Mode;
@@ -56,13 +57,15 @@ impl Tree {
         loop {
             let mut next = std::mem::take(start_level(levels, height));
             let shape = &self.shape.nodes[node];
-            let (link, guard, parent) = (shape.parent_link, shape.guard, shape.parent);
+            let (guard, parent) = (shape.guard, shape.parent);
             for row in &levels[height - 1] {
-                let entry = self.rows[node].link(*row, link);
+                let entry = self.rows[node].link(*row, LINK);
                 let state = &mut self.edges[node].entries[entry as usize];
                 let first = state.children.len == 0;
-                *self.rows[node].link_mut(*row, link + 1) = state.children.len;
-                self.lists.push(&mut state.children, *row);
+                self.rows[node].set_link(*row, LINK + 1, state.children.len);
+                let fresh = &self.shape.nodes[node].fresh;
+                let words = fresh.iter().map(|column| self.rows[node].word(*row, *column));
+                self.children[node].push(&mut state.children, *row, words);
                 let Some(parent) = parent.filter(|_| first) else { continue };
                 if guard && state.parents.len == 0 {
                     let created = self.create_generalised(node, parent, entry, scratch);
@@ -71,12 +74,12 @@ impl Tree {
                     }
                     continue;
                 }
-                let parents = self.lists.slice(&state.parents);
+                let parents = self.parents.slice(&state.parents);
                 self.counter_changes += parents.len() as u64;
                 for above in parents {
-                    let missing = self.rows[parent].link_mut(*above, 0);
-                    *missing -= 1;
-                    if *missing == 0 {
+                    let missing = self.rows[parent].missing(*above) - 1;
+                    self.rows[parent].set_missing(*above, missing);
+                    if missing == 0 {
                         next.push(*above);
                     }
                 }
@@ -100,32 +103,31 @@ impl Tree {
         loop {
             let mut next = std::mem::take(start_level(levels, height));
             let shape = &self.shape.nodes[node];
-            let (link, guard, parent) = (shape.parent_link, shape.guard, shape.parent);
+            let (guard, parent) = (shape.guard, shape.parent);
             for row in &levels[height - 1] {
-                let entry = self.rows[node].link(*row, link);
+                let entry = self.rows[node].link(*row, LINK);
                 let state = &mut self.edges[node].entries[entry as usize];
-                let (position, border) = (self.rows[node].link(*row, link + 1), state.count() - 1);
+                let (position, border) = (self.rows[node].link(*row, LINK + 1), state.count() - 1);
                 state.departed += 1;
                 if position != border {
-                    let other = self.lists.get(&state.children, border);
-                    self.lists.set(&mut state.children, position, other);
-                    self.lists.set(&mut state.children, border, *row);
-                    *self.rows[node].link_mut(other, link + 1) = position;
-                    *self.rows[node].link_mut(*row, link + 1) = border;
+                    let other = self.children[node].get(&state.children, border);
+                    self.children[node].swap(&state.children, position, border);
+                    self.rows[node].set_link(other, LINK + 1, position);
+                    self.rows[node].set_link(*row, LINK + 1, border);
                 }
                 let Some(parent) = parent.filter(|_| border == 0) else { continue };
-                let parents = self.lists.slice(&state.parents);
+                let parents = self.parents.slice(&state.parents);
                 self.counter_changes += parents.len() as u64;
                 for above in parents {
-                    let missing = self.rows[parent].link_mut(*above, 0);
-                    *missing += 1;
-                    if *missing == 1 {
+                    let missing = self.rows[parent].missing(*above) + 1;
+                    self.rows[parent].set_missing(*above, missing);
+                    if missing == 1 {
                         next.push(*above);
                     }
                 }
                 if guard {
                     // The key was there, so the generalised parent has exactly one row with it.
-                    let above = self.lists.get(&self.edges[node].entries[entry as usize].parents, 0);
+                    let above = self.parents.get(&self.edges[node].entries[entry as usize].parents, 0);
                     if self.lacks_guards(parent, above) {
                         scratch.dead.push((parent, above));
                     }
@@ -281,12 +283,11 @@ impl Tree {
     /// Cuts the departed rows off the lists.
     fn cut(&mut self, mut node: usize, levels: &[Vec<u32>]) {
         for level in levels {
-            let link = self.shape.nodes[node].parent_link;
             for row in level {
-                let state = &mut self.edges[node].entries[self.rows[node].link(*row, link) as usize];
+                let state = &mut self.edges[node].entries[self.rows[node].link(*row, LINK) as usize];
                 if state.departed > 0 {
                     let count = state.count();
-                    self.lists.truncate(&mut state.children, count);
+                    self.children[node].truncate(&mut state.children, count);
                     state.departed = 0;
                 }
             }

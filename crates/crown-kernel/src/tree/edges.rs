@@ -3,15 +3,18 @@
 //! An entry is the projection view V_p of the child (paper, equation 1) and the index on the parent that a P-update needs, in one:
 //! the key is in V_p while a child row of the semi-join view has it. An entry lives while a row of either side has its key.
 
-use super::hash::hash_words;
+use super::hash::{hash_words, prefetch};
+use super::index::Index;
 use super::lists::{reserve_slowly, List};
+use super::rows::same;
 use crate::chunk::Word;
-use hashbrown::HashTable;
 
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entry {
+    /// The key if it is one word; others are kept apart.
+    key: Word,
     /// Child rows in the semi-join view, those that depart in the current update last. Only their number is kept (in
     /// `children.len`) when the child is not connex: nobody enumerates them.
     pub children: List,
@@ -41,7 +44,7 @@ pub(super) struct Edge {
     /// The annotation w_p of each entry, one accumulator per component; empty where none is needed.
     values: Vec<i128>,
     components: usize,
-    table: HashTable<u32>,
+    index: Index,
     /// Free entries, linked through `references`.
     free: u32,
 }
@@ -54,54 +57,72 @@ impl Edge {
             entries: Vec::new(),
             values: Vec::new(),
             components,
-            table: HashTable::new(),
+            index: Index::new(),
             free: NONE,
         }
     }
 
     pub fn len(&self) -> usize {
-        self.table.len()
+        self.index.len()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.table.iter().copied()
+        self.index.iter()
     }
 
     #[inline(always)]
     pub fn key(&self, entry: u32) -> &[Word] {
+        if self.width == 1 {
+            return std::slice::from_ref(&self.entries[entry as usize].key);
+        }
         let start = entry as usize * self.width;
         &self.keys[start..start + self.width]
     }
 
-    #[inline]
-    pub fn find_or_insert(&mut self, key: &[Word]) -> u32 {
-        let hash = hash_words(key);
-        if let Some(entry) = self.table.find(hash, |entry| self.key(*entry) == key) {
-            return *entry;
+    #[inline(always)]
+    pub fn prefetch_slot(&self, hash: u64) {
+        self.index.prefetch(hash);
+    }
+
+    #[inline(always)]
+    pub fn prefetch(&self, entry: u32) {
+        if let Some(entry) = self.entries.get(entry as usize) {
+            prefetch(entry);
         }
+    }
+
+    #[inline(always)]
+    pub fn find(&self, hash: u64, key: &[Word]) -> Option<u32> {
+        self.index.find(hash, |entry| same(self.key(entry), key))
+    }
+
+    #[inline]
+    pub fn find_or_insert(&mut self, hash: u64, key: &[Word]) -> u32 {
+        self.find(hash, key).unwrap_or_else(|| self.insert(hash, key))
+    }
+
+    fn insert(&mut self, hash: u64, key: &[Word]) -> u32 {
+        let kept = if self.width == 1 { 0 } else { self.width };
+        let fresh = Entry { key: if self.width == 1 { key[0] } else { 0 }, ..Entry::default() };
         let entry = if self.free == NONE {
             let entry = u32::try_from(self.entries.len()).expect("fewer than 2^32 keys");
-            reserve_slowly(&mut self.keys, self.width);
-            self.keys.extend_from_slice(key);
+            reserve_slowly(&mut self.keys, kept);
+            self.keys.extend_from_slice(&key[..kept]);
             reserve_slowly(&mut self.entries, 1);
-            self.entries.push(Entry::default());
+            self.entries.push(fresh);
             reserve_slowly(&mut self.values, self.components);
             self.values.resize(self.values.len() + self.components, 0);
             entry
         } else {
             let entry = self.free;
             self.free = self.entries[entry as usize].references;
-            self.entries[entry as usize] = Entry::default();
-            let start = entry as usize * self.width;
-            self.keys[start..start + self.width].copy_from_slice(key);
+            self.entries[entry as usize] = fresh;
+            let start = entry as usize * kept;
+            self.keys[start..start + kept].copy_from_slice(&key[..kept]);
             self.values_mut(entry).fill(0);
             entry
         };
-        let (keys, width) = (&self.keys, self.width);
-        self.table.insert_unique(hash, entry, |entry| {
-            let start = *entry as usize * width;
-            hash_words(&keys[start..start + width])
-        });
+        self.index.insert(hash, entry);
         entry
     }
 
@@ -113,10 +134,7 @@ impl Edge {
             return;
         }
         debug_assert_eq!(state.children.len, 0);
-        let hash = hash_words(self.key(entry));
-        if let Ok(slot) = self.table.find_entry(hash, |other| *other == entry) {
-            slot.remove();
-        }
+        self.index.remove(hash_words(self.key(entry)), entry);
         self.entries[entry as usize].references = self.free;
         self.free = entry;
     }
@@ -131,6 +149,10 @@ impl Edge {
         &mut self.values[start..start + self.components]
     }
 
+    pub fn ids(&self) -> Vec<u32> {
+        self.iter().collect()
+    }
+
     pub fn is_sparse(&self) -> bool {
         self.entries.len() > 256 && self.len() * 4 < self.entries.len()
     }
@@ -139,12 +161,12 @@ impl Edge {
     pub fn compact(&mut self) -> Vec<u32> {
         let mut fresh = Edge::new(self.width, self.components);
         let mut ids = vec![NONE; self.entries.len()];
-        let mut entries: Vec<u32> = self.iter().collect();
+        let mut entries = self.ids();
         entries.sort_unstable();
         fresh.entries.reserve_exact(entries.len());
         fresh.keys.reserve_exact(entries.len() * self.width);
         for entry in entries {
-            let target = fresh.find_or_insert(self.key(entry));
+            let target = fresh.insert(hash_words(self.key(entry)), self.key(entry));
             fresh.entries[target as usize] = self.entries[entry as usize];
             fresh.values_mut(target).copy_from_slice(self.values(entry));
             ids[entry as usize] = target;
@@ -157,6 +179,6 @@ impl Edge {
         self.keys.capacity() * 8
             + self.entries.capacity() * size_of::<Entry>()
             + self.values.capacity() * 16
-            + self.table.allocation_size()
+            + self.index.bytes()
     }
 }

@@ -45,6 +45,7 @@ pub(super) struct Walk {
     /// Places opened, for the tests of constant delay.
     #[cfg(test)]
     pub operations: u64,
+    block: Vec<u32>,
     values: Vec<Value>,
     prefix: Vec<Value>,
     keep: Vec<bool>,
@@ -112,17 +113,35 @@ impl Walk {
             let place = self.places[last];
             let available = (place.limit - place.index) as usize;
             let count = available.min(end - total);
-            let range = place.index as usize..place.index as usize + count;
-            let block = if last == 0 { &first[range] } else { &tree.lists.slice(&place.list)[range] };
-            let rows = &tree.rows[program.steps[last].node];
-            for (column, position) in &program.steps[last].columns {
-                out.columns[*column].extend(block.iter().map(|row| rows.word(*row, *position)));
+            let step = &program.steps[last];
+            if last > 0 && !step.up {
+                for (column, index) in &step.listed {
+                    let lists = &tree.children[step.node];
+                    lists.copy_words(&place.list, place.index, count, *index, &mut out.columns[*column]);
+                }
+            } else {
+                let rows = &tree.rows[step.node];
+                let range = place.index as usize..place.index as usize + count;
+                let block = if last == 0 { &first[range] } else { &tree.parents.slice(&place.list)[range] };
+                for (column, position) in &step.columns {
+                    out.columns[*column].extend(block.iter().map(|row| rows.word(*row, *position)));
+                }
             }
-            if program.nullable {
-                self.push_nulls(tree, program, block, total, out);
-            }
-            if !emission.plain {
-                self.push_annotations(tree, program, block, place.index as usize, emission, interner, out)?;
+            if program.nullable || !emission.plain {
+                let mut block = std::mem::take(&mut self.block);
+                block.clear();
+                let range = place.index..place.index + count as u32;
+                block.extend(range.map(|position| match last {
+                    0 => first[position as usize],
+                    _ => step.row(tree, &place.list, position),
+                }));
+                if program.nullable {
+                    self.push_nulls(tree, program, &block, total, out);
+                }
+                if !emission.plain {
+                    self.push_annotations(tree, program, &block, place.index as usize, emission, interner, out)?;
+                }
+                self.block = block;
             }
             total += count;
             if count < available {
@@ -136,8 +155,10 @@ impl Walk {
                 break false;
             }
         };
-        for (step, place) in program.steps[..last].iter().zip(&self.places) {
-            fill(tree, step, place.row, total, out);
+        if !finished {
+            for (index, place) in self.places[..last].iter().enumerate() {
+                fill(tree, program, index, place, total, out);
+            }
         }
         if emission.plain {
             out.weights.resize(total, emission.sign);
@@ -165,7 +186,7 @@ impl Walk {
             let state = &tree.edges[step.edge].entries[entry as usize];
             let (list, limit) =
                 if step.up { (state.parents, state.live) } else { (state.children, state.children.len) };
-            self.places[index] = Place { list, limit, index: 0, row: tree.lists.get(&list, 0) };
+            self.places[index] = Place { list, limit, index: 0, row: step.row(tree, &list, 0) };
             #[cfg(test)]
             {
                 self.operations += 1;
@@ -183,8 +204,9 @@ impl Walk {
                 return false;
             }
             index -= 1;
+            let step = &program.steps[index];
             let place = &mut self.places[index];
-            fill(tree, &program.steps[index], place.row, total, out);
+            fill(tree, program, index, place, total, out);
             place.index += 1;
             #[cfg(test)]
             {
@@ -192,7 +214,7 @@ impl Walk {
             }
             if place.index < place.limit {
                 let position = place.index;
-                place.row = if index == 0 { first[position as usize] } else { tree.lists.get(&place.list, position) };
+                place.row = if index == 0 { first[position as usize] } else { step.row(tree, &place.list, position) };
                 self.open(tree, program, index + 1);
                 return true;
             }
@@ -346,11 +368,30 @@ impl Walk {
     }
 }
 
+impl Step {
+    /// The row at a position of the step's list.
+    #[inline(always)]
+    fn row(&self, tree: &Tree, list: &List, position: u32) -> u32 {
+        if self.up {
+            tree.parents.get(list, position)
+        } else {
+            tree.children[self.node].get(list, position)
+        }
+    }
+}
+
 /// Fills the columns of an outer step with its row's values up to `total` rows.
 #[inline(always)]
-fn fill(tree: &Tree, step: &Step, row: u32, total: usize, out: &mut Chunk) {
-    for (column, position) in &step.columns {
-        out.columns[*column].resize(total, tree.rows[step.node].word(row, *position));
+fn fill(tree: &Tree, program: &Program, index: usize, place: &Place, total: usize, out: &mut Chunk) {
+    let step = &program.steps[index];
+    if index > 0 && !step.up {
+        for (column, word) in &step.listed {
+            out.columns[*column].resize(total, tree.children[step.node].word(&place.list, place.index, *word));
+        }
+    } else {
+        for (column, position) in &step.columns {
+            out.columns[*column].resize(total, tree.rows[step.node].word(place.row, *position));
+        }
     }
 }
 

@@ -1,142 +1,215 @@
 //! Lists of row ids, contiguous, in one pool.
 //!
 //! Enumeration walks lists, so their rows lie side by side (one cache miss for a block, not one per row); there is a list
-//! per key and most are short, so none has an allocation of its own. A list of one row is stored in its own
-//! header; longer ones take a block of 4, 8, 16, ... words whose first word is the size class. A block grows when
-//! it is full and shrinks when it is three quarters empty, so each push and removal costs amortised constant time.
+//! per key and most are short, so none has an allocation of its own. An item is a row id, followed in lists that are
+//! enumerated by the words that the row adds to a result: then results are copied from the list and no row is touched. A list of one bare id
+//! is stored in its own header; others take a block of 1, 2, 4, 8, ... items. A block grows when it is full and shrinks when
+//! it is three quarters empty, so each push and removal costs amortised constant time.
+
+use crate::chunk::Word;
 
 const NONE: u32 = u32::MAX;
 
 /// A list's header. Everything about it but its length goes through the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct List {
-    /// The only row when `len` is 1, else where the block starts.
+    /// Where the block starts, or the only row.
     start: u32,
     pub len: u32,
+    /// The block has room for 2^class items.
+    class: u32,
 }
 
-#[derive(Default)]
 pub(super) struct Lists {
+    /// 32-bit parts per item: the id, and two for each word.
+    stride: usize,
     pool: Vec<u32>,
-    /// The first free block of each class; a free block's second word leads to the next.
+    /// The first free block of each class; a free block's first part leads to the next.
     free: Vec<u32>,
     used: usize,
 }
 
-fn size(class: u32) -> usize {
-    4 << class
-}
-
 impl Lists {
+    /// A pool of lists whose items have `words` words each.
+    pub fn new(words: usize) -> Lists {
+        Lists { stride: 1 + 2 * words, pool: Vec::new(), free: Vec::new(), used: 0 }
+    }
+
+    #[inline(always)]
+    fn is_inline(&self, list: &List) -> bool {
+        list.class == 0 && self.stride == 1
+    }
+
+    #[inline(always)]
+    fn place(&self, list: &List, position: u32) -> usize {
+        list.start as usize + position as usize * self.stride
+    }
+
+    /// The rows of a list whose items are bare ids.
     #[inline(always)]
     pub fn slice<'a>(&'a self, list: &'a List) -> &'a [u32] {
-        if list.len <= 1 {
+        if self.is_inline(list) {
             &std::slice::from_ref(&list.start)[..list.len as usize]
         } else {
-            let start = list.start as usize + 1;
-            &self.pool[start..start + list.len as usize]
+            let start = list.start as usize;
+            &self.pool[start..start + list.len as usize * self.stride]
         }
     }
 
     #[inline(always)]
     pub fn get(&self, list: &List, position: u32) -> u32 {
-        if list.len <= 1 {
+        if self.is_inline(list) {
             list.start
         } else {
-            self.pool[list.start as usize + 1 + position as usize]
+            self.pool[self.place(list, position)]
+        }
+    }
+
+    /// The `index`th word of an item.
+    #[inline(always)]
+    pub fn word(&self, list: &List, position: u32, index: usize) -> Word {
+        let place = self.place(list, position) + 1 + 2 * index;
+        Word::from(self.pool[place]) | Word::from(self.pool[place + 1]) << 32
+    }
+
+    /// Appends the `index`th words of `count` items from `position` on.
+    #[inline(always)]
+    pub fn copy_words(&self, list: &List, position: u32, count: usize, index: usize, out: &mut Vec<Word>) {
+        let start = self.place(list, position);
+        let items = &self.pool[start..start + count * self.stride];
+        if self.stride == 3 {
+            out.extend(items.chunks_exact(3).map(|item| Word::from(item[1]) | Word::from(item[2]) << 32));
+        } else {
+            let first = 1 + 2 * index;
+            let read = |item: &[u32]| Word::from(item[first]) | Word::from(item[first + 1]) << 32;
+            out.extend(items.chunks_exact(self.stride).map(read));
         }
     }
 
     #[inline(always)]
-    pub fn set(&mut self, list: &mut List, position: u32, row: u32) {
-        if list.len <= 1 {
-            list.start = row;
-        } else {
-            self.pool[list.start as usize + 1 + position as usize] = row;
+    pub fn prefetch(&self, list: &List) {
+        if let Some(place) = self.pool.get(list.start as usize).filter(|_| !self.is_inline(list)) {
+            super::hash::prefetch(place);
         }
     }
 
-    /// Appends a row; its position is the length before.
+    #[inline(always)]
+    fn set(&mut self, list: &mut List, position: u32, row: u32) {
+        if self.is_inline(list) {
+            list.start = row;
+        } else {
+            let place = self.place(list, position);
+            self.pool[place] = row;
+        }
+    }
+
+    /// Exchanges two items.
     #[inline]
-    pub fn push(&mut self, list: &mut List, row: u32) {
-        match list.len {
-            0 => list.start = row,
-            1 => {
-                let block = self.allocate(0);
-                self.pool[block as usize + 1] = list.start;
-                self.pool[block as usize + 2] = row;
-                list.start = block;
+    pub fn swap(&mut self, list: &List, left: u32, right: u32) {
+        let (left, right) = (self.place(list, left), self.place(list, right));
+        for part in 0..self.stride {
+            self.pool.swap(left + part, right + part);
+        }
+    }
+
+    /// Appends a row with its words; its position is the length before.
+    #[inline]
+    pub fn push(&mut self, list: &mut List, row: u32, words: impl Iterator<Item = Word>) {
+        if list.len == 0 {
+            list.class = 0;
+            if self.stride > 1 {
+                list.start = self.allocate(0);
             }
-            len => {
-                let class = self.pool[list.start as usize];
-                if len as usize + 1 == size(class) {
-                    self.resize(list, class, class + 1);
-                }
-                self.pool[list.start as usize + 1 + len as usize] = row;
+        } else if list.len == 1 << list.class {
+            self.resize(list, list.class + 1);
+        }
+        let position = list.len;
+        list.len += 1;
+        self.set(list, position, row);
+        if self.stride > 1 {
+            let mut place = self.place(list, position) + 1;
+            for word in words {
+                self.pool[place] = word as u32;
+                self.pool[place + 1] = (word >> 32) as u32;
+                place += 2;
             }
         }
-        list.len += 1;
     }
 
     /// Removes the row at `position`; gives the row that took its place, if one did.
     #[inline]
     pub fn swap_remove(&mut self, list: &mut List, position: u32) -> Option<u32> {
         let last = list.len - 1;
-        let moved = (position != last).then(|| self.get(list, last));
-        if let Some(row) = moved {
-            self.set(list, position, row);
+        if position != last {
+            self.swap(list, position, last);
         }
         self.truncate(list, last);
-        moved
+        (position != last).then(|| self.get(list, position))
     }
 
     /// Keeps the first `len` rows.
+    #[inline]
     pub fn truncate(&mut self, list: &mut List, len: u32) {
-        if list.len > 1 {
-            let mut class = self.pool[list.start as usize];
-            if len <= 1 {
-                let first = self.pool[list.start as usize + 1];
-                self.release(list.start, class);
-                list.start = first;
-            } else {
-                list.len = len;
-                while class > 0 && (len as usize) < size(class) / 4 {
-                    self.resize(list, class, class - 1);
-                    class -= 1;
-                }
-            }
+        if list.len == len {
+            return;
         }
         list.len = len;
+        if len == 0 {
+            if !self.is_inline(list) {
+                self.release(list.start, list.class);
+            }
+            list.class = 0;
+        } else {
+            while list.class > 0 && len <= 1 << list.class >> 2 {
+                self.resize(list, list.class - 1);
+            }
+            if list.class == 1 && len == 1 && self.stride == 1 {
+                self.resize(list, 0);
+            }
+        }
     }
 
-    fn resize(&mut self, list: &mut List, from: u32, to: u32) {
-        let block = self.allocate(to);
-        let (source, target) = (list.start as usize + 1, block as usize + 1);
-        self.pool.copy_within(source..source + list.len as usize, target);
-        self.release(list.start, from);
-        list.start = block;
+    /// Moves a list that is not empty to a block of another class.
+    fn resize(&mut self, list: &mut List, class: u32) {
+        let old = *list;
+        let new = List { start: 0, len: old.len, class };
+        *list = if self.is_inline(&new) {
+            List { start: self.get(&old, 0), ..new }
+        } else if self.is_inline(&old) {
+            let start = self.allocate(class);
+            self.pool[start as usize] = old.start;
+            List { start, ..new }
+        } else {
+            let start = self.allocate(class);
+            let source = old.start as usize;
+            self.pool.copy_within(source..source + old.len as usize * self.stride, start as usize);
+            List { start, ..new }
+        };
+        if !self.is_inline(&old) {
+            self.release(old.start, old.class);
+        }
     }
 
     fn allocate(&mut self, class: u32) -> u32 {
-        self.used += size(class);
+        let size = self.stride << class;
+        self.used += size;
         if self.free.len() <= class as usize {
             self.free.resize(class as usize + 1, NONE);
         }
         let head = self.free[class as usize];
         if head != NONE {
-            self.free[class as usize] = self.pool[head as usize + 1];
+            self.free[class as usize] = self.pool[head as usize];
             return head;
         }
-        let block = u32::try_from(self.pool.len()).expect("fewer than 2^32 words of lists");
-        reserve_slowly(&mut self.pool, size(class));
-        self.pool.resize(self.pool.len() + size(class), 0);
-        self.pool[block as usize] = class;
+        let block = u32::try_from(self.pool.len()).expect("fewer than 2^32 parts of lists");
+        reserve_slowly(&mut self.pool, size);
+        self.pool.resize(self.pool.len() + size, 0);
         block
     }
 
     fn release(&mut self, block: u32, class: u32) {
-        self.used -= size(class);
-        self.pool[block as usize + 1] = self.free[class as usize];
+        self.used -= self.stride << class;
+        self.pool[block as usize] = self.free[class as usize];
         self.free[class as usize] = block;
     }
 
@@ -145,11 +218,17 @@ impl Lists {
         self.pool.len() > 1024 && self.used * 4 < self.pool.len()
     }
 
+    /// An empty pool for the same kind of lists.
+    pub fn fresh(&self) -> Lists {
+        Lists::new(self.stride / 2)
+    }
+
     /// Moves a list out of this pool into another.
     pub fn relocate(&self, list: &mut List, target: &mut Lists) {
         let mut copy = List::default();
-        for row in self.slice(list) {
-            target.push(&mut copy, *row);
+        for position in 0..list.len {
+            let words = (0..self.stride / 2).map(|index| self.word(list, position, index));
+            target.push(&mut copy, self.get(list, position), words);
         }
         *list = copy;
     }
@@ -167,10 +246,10 @@ impl Lists {
     }
 }
 
-/// Makes room for `additional` items, growing by a quarter: amortised constant time with little slack.
+/// Makes room for `additional` items, growing by an eighth: amortised constant time with little slack.
 pub(super) fn reserve_slowly<T>(items: &mut Vec<T>, additional: usize) {
     if items.capacity() - items.len() < additional {
-        items.reserve_exact(additional.max(items.len() / 4).max(16));
+        items.reserve_exact(additional.max(items.len() / 8).max(16));
     }
 }
 
@@ -178,9 +257,8 @@ pub(super) fn reserve_slowly<T>(items: &mut Vec<T>, additional: usize) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn lists_behave_like_vectors_and_reuse_their_blocks() {
-        let mut lists = Lists::default();
+    fn check(words: usize) {
+        let mut lists = Lists::new(words);
         let mut pairs: Vec<(List, Vec<u32>)> = vec![Default::default(); 8];
         let mut state = 7u64;
         let mut peak = 0;
@@ -189,7 +267,7 @@ mod tests {
             let random = (state >> 33) as usize;
             let (list, model) = &mut pairs[random % 8];
             if step / 4000 % 2 == 0 && !random.is_multiple_of(5) || model.is_empty() {
-                lists.push(list, step);
+                lists.push(list, step, (0..words).map(|index| u64::from(step) << 33 | index as u64));
                 model.push(step);
             } else {
                 let position = random / 8 % model.len();
@@ -197,15 +275,28 @@ mod tests {
                 model.swap_remove(position);
                 assert_eq!(moved, model.get(position).copied());
             }
-            assert_eq!(lists.slice(list), model);
+            assert_eq!(list.len as usize, model.len());
+            for (position, row) in model.iter().enumerate() {
+                assert_eq!(lists.get(list, position as u32), *row);
+                for index in 0..words {
+                    assert_eq!(lists.word(list, position as u32, index), u64::from(*row) << 33 | index as u64);
+                }
+            }
             if step == 8000 {
                 peak = lists.pool.len();
             }
         }
-        assert!(lists.pool.len() <= 2 * peak, "{} words after {peak}", lists.pool.len());
+        assert!(lists.pool.len() <= 2 * peak, "{} parts after {peak}", lists.pool.len());
         for (list, _) in &mut pairs {
             lists.truncate(list, 0);
         }
         assert_eq!(lists.used, 0);
+    }
+
+    #[test]
+    fn lists_behave_like_vectors_and_reuse_their_blocks() {
+        check(0);
+        check(1);
+        check(2);
     }
 }

@@ -4,13 +4,14 @@
 //! So liveness is not stored in the row: an entry keeps its live parent rows first and their number, and its children are all live or
 //! all not. Marking and clearing go top-down and touch only rows that appear in the delta being made.
 
+use super::shape::LINK;
 use super::Tree;
 
 impl Tree {
     /// Whether the rows below this entry are live.
     #[inline(always)]
     pub(super) fn has_live_parent(&self, node: usize, row: u32) -> bool {
-        let entry = self.rows[node].link(row, self.shape.nodes[node].parent_link);
+        let entry = self.rows[node].link(row, LINK);
         self.edges[node].entries[entry as usize].live > 0
     }
 
@@ -25,7 +26,7 @@ impl Tree {
             self.edges[child].entries[entry].live = border + 1;
             if border == 0 && !self.shape.nodes[child].connex_children.is_empty() {
                 for position in 0..self.edges[child].entries[entry].children.len {
-                    let below = self.lists.get(&self.edges[child].entries[entry].children, position);
+                    let below = self.children[child].get(&self.edges[child].entries[entry].children, position);
                     self.mark_live(child, below);
                 }
             }
@@ -43,7 +44,7 @@ impl Tree {
             self.edges[child].entries[entry].live = border;
             if border == 0 && !self.shape.nodes[child].connex_children.is_empty() {
                 for position in 0..self.edges[child].entries[entry].children.len {
-                    let below = self.lists.get(&self.edges[child].entries[entry].children, position);
+                    let below = self.children[child].get(&self.edges[child].entries[entry].children, position);
                     self.kill(child, below);
                 }
             }
@@ -56,11 +57,10 @@ impl Tree {
             return;
         }
         let place = self.shape.nodes[child].link_in_parent + 1;
-        let list = &mut self.edges[child].entries[entry].parents;
-        let (first, second) = (self.lists.get(list, left), self.lists.get(list, right));
-        self.lists.set(list, left, second);
-        self.lists.set(list, right, first);
-        *self.rows[node].link_mut(first, place) = right;
-        *self.rows[node].link_mut(second, place) = left;
+        let list = &self.edges[child].entries[entry].parents;
+        let (first, second) = (self.parents.get(list, left), self.parents.get(list, right));
+        self.parents.swap(list, left, right);
+        self.rows[node].set_link(first, place, right);
+        self.rows[node].set_link(second, place, left);
     }
 }

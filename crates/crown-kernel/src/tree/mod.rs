@@ -6,7 +6,7 @@
 //! | module | idea |
 //! |---|---|
 //! | `shape` | the plan's tree, checked, names resolved to positions |
-//! | `rows`, `edges`, `lists`, `hash` | the state: rows of a node, entries of an edge, pooled lists |
+//! | `rows`, `edges`, `lists`, `index`, `hash` | the state: rows of a node, entries of an edge, pooled lists |
 //! | `propagate` | changes below the connex part: counters and sums climb |
 //! | `delta`, `live` | changes of the connex part: witnesses, live views |
 //! | `program`, `enumerate`, `cursor` | walks from witnesses, or from the root, by column |
@@ -19,6 +19,7 @@ mod delta;
 mod edges;
 mod enumerate;
 mod hash;
+mod index;
 mod lists;
 mod live;
 mod program;
@@ -42,6 +43,7 @@ use crate::interner::Interner;
 use crate::plan::{self, Mode};
 use edges::Edge;
 use enumerate::Walk;
+use hash::hash_words;
 use lists::Lists;
 use program::Program;
 use propagate::Scratch;
@@ -78,7 +80,9 @@ pub struct Tree {
     deltas: bool,
     rows: Vec<Rows>,
     edges: Vec<Edge>,
-    lists: Lists,
+    /// The lists of parent rows of all edges, and of child rows per edge.
+    parents: Lists,
+    children: Vec<Lists>,
     scratch: Scratch,
     walk: Walk,
     /// Result rows by the deltas so far.
@@ -108,14 +112,19 @@ impl Tree {
             .iter()
             .map(|node| if node.connex { node.variables.iter().filter_map(output).collect() } else { Vec::new() })
             .collect();
-        let rows = shape.nodes.iter().map(|node| Rows::new(node.width, node.stride, node.factors.len())).collect();
+        let rows = shape
+            .nodes
+            .iter()
+            .map(|node| Rows::new(node.width, node.links, node.missing, node.factors.len()))
+            .collect();
+        let children = shape.nodes.iter().map(|node| Lists::new(node.fresh.len())).collect();
         let slots = shape.slot_count;
         let mut edges: Vec<Edge> = shape
             .nodes
             .iter()
             .map(|node| Edge::new(node.key.width(), if node.annotated { slots } else { 0 }))
             .collect();
-        let top = edges[shape.root].find_or_insert(&[]) as usize;
+        let top = edges[shape.root].find_or_insert(hash_words(&[]), &[]) as usize;
         let virtual_entry = &mut edges[shape.root].entries[top];
         (virtual_entry.live, virtual_entry.references) = (1, 1);
         Ok(Tree {
@@ -125,7 +134,8 @@ impl Tree {
             deltas,
             rows,
             edges,
-            lists: Lists::default(),
+            parents: Lists::new(0),
+            children,
             scratch: Scratch::default(),
             walk: Walk::default(),
             total: 0,
@@ -141,11 +151,11 @@ impl Tree {
     pub fn atom_multiplicity(&self, atom: usize, words: &[Word], nulls: Nulls) -> u64 {
         let node = self.shape.atom_nodes[atom];
         let found = if self.shape.nodes[node].nullable == 0 {
-            self.rows[node].find(words)
+            self.rows[node].find(hash_words(words), words)
         } else {
             let mut row = words.to_vec();
             row.push(nulls);
-            self.rows[node].find(&row)
+            self.rows[node].find(hash_words(&row), &row)
         };
         found.map_or(0, |row| self.rows[node].multiplicity(row))
     }
@@ -244,7 +254,8 @@ impl Tree {
         if shape.nullable != 0 {
             scratch.row.push(nulls);
         }
-        let found = self.rows[node].find(&scratch.row);
+        let hash = hash_words(&scratch.row);
+        let found = self.rows[node].find(hash, &scratch.row);
         let old = found.map_or(0, |row| self.rows[node].multiplicity(row));
         let new = u64::try_from(i128::from(old) + i128::from(weight)).map_err(|_| {
             KernelError::invalid("CROWN-ABSENT", format!("'{}' has fewer rows than are to be removed", shape.name))
@@ -253,7 +264,7 @@ impl Tree {
         self.updates += 1;
         match found {
             None => {
-                let row = self.insert(node, nulls, new, scratch, interner)?;
+                let row = self.insert(node, hash, nulls, new, scratch, interner)?;
                 if self.rows[node].missing(row) == 0 {
                     self.enter_first(node, row, new, scratch);
                     self.climb(node, scratch, interner, sink);
@@ -295,6 +306,7 @@ impl Tree {
     fn insert(
         &mut self,
         node: usize,
+        hash: u64,
         nulls: Nulls,
         multiplicity: u64,
         scratch: &mut Scratch,
@@ -307,7 +319,7 @@ impl Tree {
             let value = self.shape.components[*component].factor(word, expression.data_type(), interner)?;
             scratch.values.push(value);
         }
-        let row = self.rows[node].insert(&scratch.row);
+        let row = self.rows[node].insert(hash, &scratch.row);
         if multiplicity != 1 {
             self.duplicated = true;
             self.rows[node].set_multiplicity(row, multiplicity);
@@ -397,7 +409,9 @@ impl Tree {
             if shape.nullable != 0 {
                 row.push(bits());
             }
-            let Some(found) = self.rows[node].find(&row).filter(|row| self.rows[node].missing(*row) == 0) else {
+            let Some(found) =
+                self.rows[node].find(hash_words(&row), &row).filter(|row| self.rows[node].missing(*row) == 0)
+            else {
                 return Ok(0);
             };
             if self.shape.mode == Mode::Bag {

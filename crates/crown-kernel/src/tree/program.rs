@@ -4,7 +4,7 @@
 //! Each step finds its list through a row of an earlier step, and every list it meets is not empty: that makes the delay
 //! constant.
 
-use super::shape::Shape;
+use super::shape::{Shape, LINK};
 
 pub(super) struct Step {
     pub node: usize,
@@ -16,6 +16,8 @@ pub(super) struct Step {
     pub link: usize,
     /// Output columns that the step's rows determine, with their position in the row.
     pub columns: Vec<(usize, usize)>,
+    /// The same columns with their position in the items of the child's lists, on the way down.
+    pub listed: Vec<(usize, usize)>,
     /// Whether some of these may be NULL.
     pub nullable: bool,
 }
@@ -34,7 +36,16 @@ impl Program {
             shape,
             stage_outputs,
             &mut assigned,
-            Step { node: start, edge: start, up: false, source: 0, link: 0, columns: Vec::new(), nullable: false },
+            Step {
+                node: start,
+                edge: start,
+                up: false,
+                source: 0,
+                link: 0,
+                columns: Vec::new(),
+                listed: Vec::new(),
+                nullable: false,
+            },
         );
         let mut path = vec![start];
         let mut node = start;
@@ -48,8 +59,9 @@ impl Program {
                     edge: node,
                     up: true,
                     source: path.len() - 1,
-                    link: shape.nodes[node].parent_link,
+                    link: LINK,
                     columns: Vec::new(),
+                    listed: Vec::new(),
                     nullable: false,
                 },
             );
@@ -76,6 +88,7 @@ impl Program {
                     source,
                     link: shape.nodes[*child].link_in_parent,
                     columns: Vec::new(),
+                    listed: Vec::new(),
                     nullable: false,
                 },
             );
@@ -89,6 +102,9 @@ impl Program {
             if let Some(position) = node.variables.iter().position(|variable| variable == name) {
                 step.columns.push((column, position));
                 step.nullable |= node.nullable >> position & 1 != 0;
+                if let Some(place) = node.fresh.iter().position(|fresh| *fresh == position) {
+                    step.listed.push((column, place));
+                }
             }
         }
         for (column, _) in &step.columns {

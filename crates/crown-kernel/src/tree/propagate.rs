@@ -5,7 +5,9 @@
 //! that stay may change their annotation. A node that is not connex is never enumerated, so its changes are made at once; the connex
 //! part is in `delta`.
 
+use super::hash::hash_words;
 use super::ring::{overflow, Value};
+use super::shape::LINK;
 use super::{Sink, Tree};
 use crate::interner::Interner;
 
@@ -96,7 +98,7 @@ impl Tree {
     /// S-update: counts and sums of the entries of the changed rows. Fills `touched` with the entries as they were.
     fn change_entries(&mut self, node: usize, scratch: &mut Scratch) {
         let shape = &self.shape.nodes[node];
-        let (rows, edge) = (&mut self.rows[node], &mut self.edges[node]);
+        let (rows, edge) = (&self.rows[node], &mut self.edges[node]);
         let components = if shape.annotated { &self.shape.components[..] } else { &[] };
         let (width, slots) = (components.len(), &self.shape.slots);
         let Scratch { change, touched, sums, .. } = scratch;
@@ -121,7 +123,7 @@ impl Tree {
             }
         };
         for (index, row) in change.moved.iter().enumerate() {
-            let entry = rows.link(*row, shape.parent_link);
+            let entry = rows.link(*row, LINK);
             touch(edge, entry);
             let amount = (width > 0).then(|| &change.amounts[index * width..(index + 1) * width]);
             let count = &mut edge.entries[entry as usize].children.len;
@@ -139,7 +141,7 @@ impl Tree {
         }
         if width > 0 {
             for (row, pair) in change.valued.iter().zip(change.value_pairs.chunks_exact(2 * width)) {
-                let entry = rows.link(*row, shape.parent_link);
+                let entry = rows.link(*row, LINK);
                 touch(edge, entry);
                 replace(edge, entry, Some(&pair[..width]), Some(&pair[width..]));
             }
@@ -167,7 +169,7 @@ impl Tree {
             if was == is {
                 if width > 0 && *old_sums != *self.edges[node].values(*entry) {
                     for position in 0..state.parents.len {
-                        let row = self.lists.get(&self.edges[node].entries[*entry as usize].parents, position);
+                        let row = self.parents.get(&self.edges[node].entries[*entry as usize].parents, position);
                         if self.rows[parent].missing(row) == 0 {
                             next.valued.push(row);
                             let multiplicity = self.rows[parent].multiplicity(row);
@@ -192,14 +194,14 @@ impl Tree {
             let parents = state.parents.len;
             self.counter_changes += u64::from(parents);
             for position in 0..parents {
-                let row = self.lists.get(&self.edges[node].entries[*entry as usize].parents, position);
-                let missing = self.rows[parent].link_mut(row, 0);
+                let row = self.parents.get(&self.edges[node].entries[*entry as usize].parents, position);
+                let missing = self.rows[parent].missing(row);
                 let flips = if next.entering {
-                    *missing -= 1;
-                    *missing == 0
+                    self.rows[parent].set_missing(row, missing - 1);
+                    missing == 1
                 } else {
-                    *missing += 1;
-                    *missing == 1
+                    self.rows[parent].set_missing(row, missing + 1);
+                    missing == 0
                 };
                 if flips {
                     next.moved.push(row);
@@ -247,7 +249,7 @@ impl Tree {
             let bits = key.parent_columns.iter().enumerate().map(|(bit, column)| (mask >> bit & 1) << column);
             *words.last_mut().expect("a nullable node has a mask") = bits.sum();
         }
-        let row = self.rows[node].insert(words);
+        let row = self.rows[node].insert(hash_words(words), words);
         self.attach(node, row, scratch);
         row
     }
@@ -259,24 +261,24 @@ impl Tree {
             let child = self.shape.nodes[node].children[index];
             let shape = &self.shape.nodes[child];
             shape.key.read(&shape.key.parent_columns, self.rows[node].words(row), &mut scratch.key);
-            let entry = self.edges[child].find_or_insert(&scratch.key);
+            let entry = self.edges[child].find_or_insert(hash_words(&scratch.key), &scratch.key);
             let state = &mut self.edges[child].entries[entry as usize];
-            *self.rows[node].link_mut(row, shape.link_in_parent) = entry;
-            *self.rows[node].link_mut(row, shape.link_in_parent + 1) = state.parents.len;
-            self.lists.push(&mut state.parents, row);
+            self.rows[node].set_link(row, shape.link_in_parent, entry);
+            self.rows[node].set_link(row, shape.link_in_parent + 1, state.parents.len);
+            self.parents.push(&mut state.parents, row, std::iter::empty());
             let present = if shape.connex { state.count() > 0 } else { state.children.len > 0 };
             missing += u32::from(present == shape.anti);
         }
-        *self.rows[node].link_mut(row, 0) = missing;
+        self.rows[node].set_missing(row, missing);
         let shape = &self.shape.nodes[node];
         let entry = if shape.parent.is_some() {
             shape.key.read(&shape.key.child_columns, self.rows[node].words(row), &mut scratch.key);
-            self.edges[node].find_or_insert(&scratch.key)
+            self.edges[node].find_or_insert(hash_words(&scratch.key), &scratch.key)
         } else {
             0
         };
         self.edges[node].entries[entry as usize].references += 1;
-        *self.rows[node].link_mut(row, shape.parent_link) = entry;
+        self.rows[node].set_link(row, LINK, entry);
     }
 
     /// Takes a row out that is in no semi-join view and not live.
@@ -286,12 +288,12 @@ impl Tree {
             let link = self.shape.nodes[child].link_in_parent;
             let (entry, position) = (self.rows[node].link(row, link), self.rows[node].link(row, link + 1));
             let parents = &mut self.edges[child].entries[entry as usize].parents;
-            if let Some(moved) = self.lists.swap_remove(parents, position) {
-                *self.rows[node].link_mut(moved, link + 1) = position;
+            if let Some(moved) = self.parents.swap_remove(parents, position) {
+                self.rows[node].set_link(moved, link + 1, position);
             }
             self.edges[child].remove_if_unused(entry);
         }
-        let entry = self.rows[node].link(row, self.shape.nodes[node].parent_link);
+        let entry = self.rows[node].link(row, LINK);
         self.edges[node].entries[entry as usize].references -= 1;
         self.edges[node].remove_if_unused(entry);
         self.rows[node].remove(row);

@@ -1,43 +1,45 @@
 //! The rows of one node, in slabs addressed by `u32` ids.
 //!
-//! A row has its words (with its NULL mask as one more word where a variable may be NULL) and its links: how
-//! many children it still misses, and for each edge the entry of its key and its place in that entry's list. So after the look-ups at
-//! its insertion a row is reached, and left, by index alone.
+//! A row has its words (with its NULL mask as one more word where a variable may be NULL) and, next to them, its links of 32 bits: for
+//! each edge the entry of its key and its place in that entry's list, and how many children it still misses. So after the look-ups at
+//! its insertion a row is reached, and left, by index alone, mostly with one cache miss.
 
-use super::hash::hash_words;
+use super::hash::{hash_words, prefetch};
+use super::index::Index;
 use super::lists::reserve_slowly;
 use crate::chunk::Word;
-use hashbrown::HashTable;
 
 const NONE: u32 = u32::MAX;
 
 pub(super) struct Rows {
     width: usize,
+    /// Words and links of a row, in 64-bit units.
     stride: usize,
-    words: Vec<Word>,
-    links: Vec<u32>,
+    /// The link that counts missing children; none in leaves, which miss nothing.
+    missing: Option<usize>,
+    slab: Vec<u64>,
     /// How often each row is there; empty while every row is there once.
     multiplicities: Vec<u64>,
     /// Per row the values of the ring factors of this node's atom.
     factors: Vec<i128>,
     factor_count: usize,
-    table: HashTable<u32>,
-    /// Free rows, linked through their first link.
+    index: Index,
+    /// Free rows, linked through their last unit.
     free: u32,
     pub in_semi_join: usize,
 }
 
 impl Rows {
-    pub fn new(width: usize, stride: usize, factor_count: usize) -> Rows {
+    pub fn new(width: usize, links: usize, missing: Option<usize>, factor_count: usize) -> Rows {
         Rows {
             width,
-            stride,
-            words: Vec::new(),
-            links: Vec::new(),
+            stride: width + links.div_ceil(2),
+            missing,
+            slab: Vec::new(),
             multiplicities: Vec::new(),
             factors: Vec::new(),
             factor_count,
-            table: HashTable::new(),
+            index: Index::new(),
             free: NONE,
             in_semi_join: 0,
         }
@@ -45,52 +47,73 @@ impl Rows {
 
     #[inline(always)]
     pub fn words(&self, row: u32) -> &[Word] {
-        let start = row as usize * self.width;
-        &self.words[start..start + self.width]
+        let start = row as usize * self.stride;
+        &self.slab[start..start + self.width]
     }
 
     #[inline(always)]
     pub fn word(&self, row: u32, column: usize) -> Word {
-        self.words[row as usize * self.width + column]
+        self.slab[row as usize * self.stride + column]
+    }
+
+    #[inline(always)]
+    pub fn prefetch(&self, row: u32) {
+        if let Some(unit) = self.slab.get(row as usize * self.stride) {
+            prefetch(unit);
+        }
     }
 
     #[inline(always)]
     pub fn link(&self, row: u32, offset: usize) -> u32 {
-        self.links[row as usize * self.stride + offset]
+        (self.slab[row as usize * self.stride + self.width + offset / 2] >> (offset % 2 * 32)) as u32
     }
 
     #[inline(always)]
-    pub fn link_mut(&mut self, row: u32, offset: usize) -> &mut u32 {
-        &mut self.links[row as usize * self.stride + offset]
+    pub fn set_link(&mut self, row: u32, offset: usize, value: u32) {
+        let unit = &mut self.slab[row as usize * self.stride + self.width + offset / 2];
+        let shift = offset % 2 * 32;
+        *unit = *unit & !(0xffff_ffff << shift) | u64::from(value) << shift;
     }
 
     /// How many children's keys the row misses; 0 means that it is in the semi-join view.
     #[inline(always)]
     pub fn missing(&self, row: u32) -> u32 {
-        self.link(row, 0)
+        self.missing.map_or(0, |offset| self.link(row, offset))
     }
 
-    pub fn find(&self, words: &[Word]) -> Option<u32> {
+    #[inline(always)]
+    pub fn set_missing(&mut self, row: u32, missing: u32) {
+        if let Some(offset) = self.missing {
+            self.set_link(row, offset, missing);
+        }
+    }
+
+    pub fn prefetch_slot(&self, hash: u64) {
+        self.index.prefetch(hash);
+    }
+
+    /// Finds a row by its words, whose hash is given.
+    #[inline(always)]
+    pub fn find(&self, hash: u64, words: &[Word]) -> Option<u32> {
         debug_assert_eq!(words.len(), self.width);
-        self.table.find(hash_words(words), |row| self.words(*row) == words).copied()
+        self.index.find(hash, |row| same(self.words(row), words))
     }
 
     pub fn len(&self) -> usize {
-        self.table.len()
+        self.index.len()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.table.iter().copied()
+        self.index.iter()
     }
 
     /// Adds a row that is not there yet, with multiplicity 1 and links unset.
-    pub fn insert(&mut self, words: &[Word]) -> u32 {
+    pub fn insert(&mut self, hash: u64, words: &[Word]) -> u32 {
         let row = if self.free == NONE {
-            let row = u32::try_from(self.links.len() / self.stride).expect("fewer than 2^32 rows");
-            reserve_slowly(&mut self.words, self.width);
-            self.words.extend_from_slice(words);
-            reserve_slowly(&mut self.links, self.stride);
-            self.links.resize(self.links.len() + self.stride, 0);
+            let row = u32::try_from(self.slab.len() / self.stride).expect("fewer than 2^32 rows");
+            reserve_slowly(&mut self.slab, self.stride);
+            self.slab.extend_from_slice(words);
+            self.slab.resize((row as usize + 1) * self.stride, 0);
             if !self.multiplicities.is_empty() {
                 self.multiplicities.push(1);
             }
@@ -100,28 +123,21 @@ impl Rows {
             row
         } else {
             let row = self.free;
-            self.free = self.link(row, 0);
-            let start = row as usize * self.width;
-            self.words[start..start + self.width].copy_from_slice(words);
+            let start = row as usize * self.stride;
+            self.free = self.slab[start + self.stride - 1] as u32;
+            self.slab[start..start + self.width].copy_from_slice(words);
             row
         };
-        let (slab, width) = (&self.words, self.width);
-        self.table.insert_unique(hash_words(words), row, |row| {
-            let start = *row as usize * width;
-            hash_words(&slab[start..start + width])
-        });
+        self.index.insert(hash, row);
         row
     }
 
     pub fn remove(&mut self, row: u32) {
-        let hash = hash_words(self.words(row));
-        if let Ok(slot) = self.table.find_entry(hash, |other| *other == row) {
-            slot.remove();
-        }
+        self.index.remove(hash_words(self.words(row)), row);
         if let Some(multiplicity) = self.multiplicities.get_mut(row as usize) {
             *multiplicity = 1;
         }
-        *self.link_mut(row, 0) = self.free;
+        self.slab[(row as usize + 1) * self.stride - 1] = u64::from(self.free);
         self.free = row;
     }
 
@@ -135,7 +151,7 @@ impl Rows {
             if multiplicity == 1 {
                 return;
             }
-            self.multiplicities.resize(self.links.len() / self.stride, 1);
+            self.multiplicities.resize(self.slab.len() / self.stride, 1);
         }
         self.multiplicities[row as usize] = multiplicity;
     }
@@ -157,23 +173,22 @@ impl Rows {
 
     /// Whether the slab is worth rebuilding: large and mostly free.
     pub fn is_sparse(&self) -> bool {
-        let slots = self.links.len() / self.stride;
+        let slots = self.slab.len() / self.stride;
         slots > 256 && self.len() * 4 < slots
     }
 
-    /// Moves all rows to the front of new slabs; gives the new id of each old one.
+    /// Moves all rows to the front of a new slab; gives the new id of each old one.
     pub fn compact(&mut self) -> Vec<u32> {
-        let mut fresh = Rows::new(self.width, self.stride, self.factor_count);
-        let mut ids = vec![NONE; self.links.len() / self.stride];
+        let mut fresh = Rows::new(self.width, 2 * (self.stride - self.width), self.missing, self.factor_count);
+        let mut ids = vec![NONE; self.slab.len() / self.stride];
         fresh.in_semi_join = self.in_semi_join;
-        fresh.words.reserve_exact(self.len() * self.width);
-        fresh.links.reserve_exact(self.len() * self.stride);
+        fresh.slab.reserve_exact(self.len() * self.stride);
         let mut rows: Vec<u32> = self.iter().collect();
         rows.sort_unstable();
         for row in rows {
-            let target = fresh.insert(self.words(row));
+            let target = fresh.insert(hash_words(self.words(row)), self.words(row));
             let (from, to) = (row as usize * self.stride, target as usize * self.stride);
-            fresh.links[to..to + self.stride].copy_from_slice(&self.links[from..from + self.stride]);
+            fresh.slab[to..to + self.stride].copy_from_slice(&self.slab[from..from + self.stride]);
             fresh.set_multiplicity(target, self.multiplicity(row));
             if self.factor_count > 0 {
                 fresh.set_factors(target, self.factors(row));
@@ -185,9 +200,12 @@ impl Rows {
     }
 
     pub fn bytes(&self) -> usize {
-        (self.words.capacity() + self.multiplicities.capacity()) * 8
-            + self.links.capacity() * 4
-            + self.factors.capacity() * 16
-            + self.table.allocation_size()
+        (self.slab.capacity() + self.multiplicities.capacity()) * 8 + self.factors.capacity() * 16 + self.index.bytes()
     }
+}
+
+/// Equality of short slices, without a call.
+#[inline(always)]
+pub(super) fn same(left: &[Word], right: &[Word]) -> bool {
+    left.len() == right.len() && left.iter().zip(right).all(|(left, right)| left == right)
 }

@@ -52,15 +52,16 @@ impl Sampler {
         for entry in edge.iter() {
             shares.starts[entry as usize] = shares.sums.len();
             let mut sum = 0u128;
-            for row in tree.lists.slice(&edge.entries[entry as usize].children) {
+            let list = &edge.entries[entry as usize].children;
+            for row in (0..list.len).map(|position| tree.children[node].get(list, position)) {
                 let mut results = Some(1u128);
                 if tree.shape.mode == Mode::Bag {
                     weight.clear();
-                    self.overflowed |= tree.weight(node, *row, tree.rows[node].multiplicity(*row), None, &mut weight);
+                    self.overflowed |= tree.weight(node, row, tree.rows[node].multiplicity(row), None, &mut weight);
                     results = u128::try_from(weight[0]).ok();
                 }
                 for (link, totals) in &below {
-                    let total = totals[tree.rows[node].link(*row, *link) as usize];
+                    let total = totals[tree.rows[node].link(row, *link) as usize];
                     results = results.and_then(|results| results.checked_mul(total));
                 }
                 match results.and_then(|results| sum.checked_add(results)) {
@@ -119,11 +120,11 @@ impl Sampler {
         words: &mut [Word],
         nulls: &mut Nulls,
     ) {
-        let list = tree.lists.slice(&tree.edges[node].entries[entry as usize].children);
+        let list = &tree.edges[node].entries[entry as usize].children;
         let start = self.nodes[node].starts[entry as usize];
-        let sums = &self.nodes[node].sums[start..start + list.len()];
+        let sums = &self.nodes[node].sums[start..start + list.len as usize];
         let ticket = below(sums[sums.len() - 1], random);
-        let row = list[sums.partition_point(|sum| *sum <= ticket)];
+        let row = tree.children[node].get(list, sums.partition_point(|sum| *sum <= ticket) as u32);
         let rows = &tree.rows[node];
         let shape = &tree.shape.nodes[node];
         for (position, column) in tree.projections[node].iter().enumerate() {

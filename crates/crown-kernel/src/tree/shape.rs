@@ -12,6 +12,9 @@ use crate::plan::{self, Mode};
 use crate::types::DataType;
 use std::collections::HashMap;
 
+/// The row's link to the entry of its own edge; in connex nodes its place in the entry's list follows.
+pub(super) const LINK: usize = 0;
+
 pub(super) struct NodeShape {
     pub name: String,
     pub variables: Vec<String>,
@@ -32,11 +35,15 @@ pub(super) struct NodeShape {
     /// Some annotated edge or factor: the row's annotation is not just its multiplicity.
     pub weighted: bool,
     pub key: KeyShape,
-    /// Where the row's link to its own edge's entry is (its place in the list follows when connex).
-    pub parent_link: usize,
     /// Where the parent row's link to this edge's entry is; its place in the list follows.
     pub link_in_parent: usize,
-    pub stride: usize,
+    /// Links per row. The first is to the own edge's entry; in connex nodes the place in its list follows.
+    pub links: usize,
+    /// The link that counts the missing children.
+    pub missing: Option<usize>,
+    /// In connex nodes but the root the variables that are not in the key: what a row adds to a result that has its
+    /// parent's row. They are kept in the entries' lists.
+    pub fresh: Vec<usize>,
     /// Ring factors of the atom: component and expression.
     pub factors: Vec<(usize, Compiled)>,
 }
@@ -220,9 +227,10 @@ fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<Node
             annotated: node.edge == plan::Edge::Join && !node.connex,
             weighted: false,
             key,
-            parent_link: 0,
             link_in_parent: 0,
-            stride: 0,
+            links: 0,
+            missing: None,
+            fresh: Vec::new(),
             factors: Vec::new(),
         });
     }
@@ -275,9 +283,10 @@ fn add_connex_root(nodes: &mut Vec<NodeShape>) -> usize {
         annotated: false,
         weighted: false,
         key: KeyShape { child_columns: Vec::new(), parent_columns: Vec::new(), nullable: false },
-        parent_link: 0,
         link_in_parent: 0,
-        stride: 0,
+        links: 0,
+        missing: None,
+        fresh: Vec::new(),
         factors: Vec::new(),
     });
     root
@@ -286,7 +295,7 @@ fn add_connex_root(nodes: &mut Vec<NodeShape>) -> usize {
 fn link(nodes: &mut [NodeShape], annotate: bool) -> Result<()> {
     for index in 0..nodes.len() {
         let Some(parent) = nodes[index].parent else { continue };
-        nodes[index].link_in_parent = 1 + 2 * nodes[parent].children.len();
+        nodes[index].link_in_parent = LINK + 1 + usize::from(nodes[parent].connex) + 2 * nodes[parent].children.len();
         let all = nodes[index].key.parent_columns.len() == nodes[parent].variables.len();
         let generalised = !nodes[parent].relation;
         let node = &mut nodes[index];
@@ -303,8 +312,14 @@ fn link(nodes: &mut [NodeShape], annotate: bool) -> Result<()> {
         let guarded = nodes[index].children.iter().any(|child| nodes[*child].guard);
         let node = &mut nodes[index];
         require(node.relation || guarded, || format!("node '{}' has neither an atom nor a guard", node.name))?;
-        node.parent_link = 1 + 2 * node.children.len();
-        node.stride = node.parent_link + 1 + usize::from(node.connex);
+        node.links = LINK + 1 + usize::from(node.connex) + 2 * node.children.len();
+        if !node.children.is_empty() {
+            node.missing = Some(node.links);
+            node.links += 1;
+        }
+        if node.parent.is_some() && node.connex {
+            node.fresh = (0..node.variables.len()).filter(|column| !node.key.child_columns.contains(column)).collect();
+        }
     }
     Ok(())
 }

@@ -1,0 +1,174 @@
+//! A hash table from hashes to ids, made for few cache misses.
+//!
+//! Open addressing with linear probing; a slot has an id and 32 bits of its hash. So a look-up costs one cache miss, looks at
+//! a row only when all 32 bits agree, and growing or deleting never looks at a row at all. The home of a hash is its share
+//! of the table (multiply and shift), so the table can grow by half and stays at least half full.
+
+pub(super) struct Index {
+    /// 0, or the hash above and the id plus 1 below.
+    slots: Vec<u64>,
+    len: usize,
+}
+
+const SMALLEST: usize = 8;
+
+/// The part of a hash that the index keeps.
+#[inline(always)]
+fn short(hash: u64) -> u64 {
+    hash >> 32
+}
+
+impl Index {
+    pub fn new() -> Index {
+        Index { slots: Vec::new(), len: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.slots.iter().filter(|slot| **slot != 0).map(|slot| *slot as u32 - 1)
+    }
+
+    #[inline(always)]
+    fn home(&self, short: u64) -> usize {
+        (short * self.slots.len() as u64 >> 32) as usize
+    }
+
+    #[inline(always)]
+    fn after(&self, slot: usize) -> usize {
+        if slot + 1 == self.slots.len() {
+            0
+        } else {
+            slot + 1
+        }
+    }
+
+    /// Asks the memory for the slot of a hash that will be looked up soon.
+    #[inline(always)]
+    pub fn prefetch(&self, hash: u64) {
+        if let Some(slot) = self.slots.get(self.home(short(hash))) {
+            super::hash::prefetch(slot);
+        }
+    }
+
+    #[inline(always)]
+    pub fn find(&self, hash: u64, mut equal: impl FnMut(u32) -> bool) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let short = short(hash);
+        let mut place = self.home(short);
+        loop {
+            let slot = self.slots[place];
+            if slot == 0 {
+                return None;
+            }
+            if slot >> 32 == short && equal(slot as u32 - 1) {
+                return Some(slot as u32 - 1);
+            }
+            place = self.after(place);
+        }
+    }
+
+    /// Adds an id that is not there.
+    #[inline]
+    pub fn insert(&mut self, hash: u64, id: u32) {
+        if (self.len + 1) * 4 > self.slots.len() * 3 {
+            self.rebuild((self.slots.len() * 3 / 2).max(SMALLEST));
+        }
+        self.place(short(hash) << 32 | (u64::from(id) + 1));
+        self.len += 1;
+    }
+
+    #[inline(always)]
+    fn place(&mut self, slot: u64) {
+        let mut place = self.home(slot >> 32);
+        while self.slots[place] != 0 {
+            place = self.after(place);
+        }
+        self.slots[place] = slot;
+    }
+
+    /// Removes an id that is there, moving later slots of its run up so that no run is broken.
+    #[inline]
+    pub fn remove(&mut self, hash: u64, id: u32) {
+        let wanted = short(hash) << 32 | (u64::from(id) + 1);
+        let mut gap = self.home(short(hash));
+        while self.slots[gap] != wanted {
+            gap = self.after(gap);
+        }
+        let mut place = gap;
+        loop {
+            place = self.after(place);
+            let slot = self.slots[place];
+            if slot == 0 {
+                break;
+            }
+            let home = self.home(slot >> 32);
+            let stays = if gap <= place { gap < home && home <= place } else { gap < home || home <= place };
+            if !stays {
+                self.slots[gap] = slot;
+                gap = place;
+            }
+        }
+        self.slots[gap] = 0;
+        self.len -= 1;
+        if self.slots.len() > 64 && self.len * 4 < self.slots.len() {
+            self.rebuild(self.len * 2);
+        }
+    }
+
+    #[cold]
+    fn rebuild(&mut self, capacity: usize) {
+        let old = std::mem::replace(&mut self.slots, vec![0; capacity]);
+        for slot in old.into_iter().filter(|slot| *slot != 0) {
+            self.place(slot);
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.slots.capacity() * 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hash::hash_words;
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn an_index_behaves_like_a_map() {
+        let mut index = Index::new();
+        let mut model: HashMap<u64, u32> = HashMap::new();
+        let mut state = 11u64;
+        for step in 0..60_000u32 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let range = if step / 10_000 % 2 == 0 { 3000 } else { 40 };
+            let key = (state >> 33) % range;
+            // Few distinct hashes, so that runs collide and wrap around.
+            let hash = hash_words(&[key % 700]);
+            let found = index.find(hash, |id| model.get(&key) == Some(&id));
+            assert_eq!(found, model.get(&key).copied());
+            match found {
+                Some(id) if state >> 60 < 9 => {
+                    index.remove(hash, id);
+                    model.remove(&key);
+                }
+                None => {
+                    index.insert(hash, step);
+                    model.insert(key, step);
+                }
+                _ => {}
+            }
+            assert_eq!(index.len(), model.len());
+        }
+        let mut ids: Vec<u32> = index.iter().collect();
+        let mut expected: Vec<u32> = model.values().copied().collect();
+        ids.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(ids, expected);
+    }
+}
