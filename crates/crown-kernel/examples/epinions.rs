@@ -40,7 +40,7 @@ impl Sink for Counter {
     }
 
     fn flush_if_full(&mut self) -> Result<()> {
-        if self.chunk.len() >= 8192 {
+        if self.chunk.len() >= 2048 {
             self.take();
         }
         Ok(())
@@ -121,9 +121,21 @@ fn clock(start: &Instant) -> Duration {
     nanoseconds.map_or_else(|| start.elapsed(), Duration::from_nanos)
 }
 
-/// Calls `each` for every update of the stream: the edge, and +1 or -1.
-fn stream(edges: &[[Word; 2]], mut each: impl FnMut(&[Word; 2], i64)) {
+/// One change of one atom.
+struct Change {
+    atom: usize,
+    edge: [Word; 2],
+    weight: i64,
+}
+
+/// The stream of the FIFO window, each update for all of its atoms in turn.
+fn stream(edges: &[[Word; 2]], atoms: usize, keep: impl Fn(usize, &[Word; 2]) -> bool) -> Vec<Change> {
     let window = edges.len().div_ceil(5);
+    let mut changes = Vec::new();
+    let mut each = |edge: &[Word; 2], weight| {
+        let served = (0..atoms).filter(|atom| keep(*atom, edge));
+        changes.extend(served.map(|atom| Change { atom, edge: *edge, weight }));
+    };
     for (index, edge) in edges.iter().enumerate() {
         if index >= window {
             each(&edges[index - window], -1);
@@ -133,50 +145,46 @@ fn stream(edges: &[[Word; 2]], mut each: impl FnMut(&[Word; 2], i64)) {
     for edge in &edges[edges.len().saturating_sub(window)..] {
         each(edge, -1);
     }
+    changes
 }
 
-fn bare(edges: &[[Word; 2]], atoms: usize, keep: impl Fn(usize, &[Word; 2]) -> bool) -> Duration {
+fn bare(changes: &[Change], atoms: usize) -> Duration {
     let mut sets: Vec<HashSet<[Word; 2]>> = vec![HashSet::new(); atoms];
     let origin = Instant::now();
     let start = clock(&origin);
-    stream(edges, |edge, weight| {
-        for (atom, set) in sets.iter_mut().enumerate() {
-            if keep(atom, edge) {
-                if weight > 0 {
-                    set.insert(*edge);
-                } else {
-                    set.remove(edge);
-                }
-            }
+    for change in changes {
+        if change.weight > 0 {
+            sets[change.atom].insert(change.edge);
+        } else {
+            sets[change.atom].remove(&change.edge);
         }
-    });
+    }
     assert!(sets.iter().all(HashSet::is_empty));
     clock(&origin) - start
 }
 
-fn workload(name: &str, edges: &[[Word; 2]], stage: &TreeStage, keep: impl Fn(usize, &[Word; 2]) -> bool + Copy) {
+fn workload(name: &str, edges: &[[Word; 2]], stage: &TreeStage, keep: impl Fn(usize, &[Word; 2]) -> bool) {
     let columns = stage.outputs.len() + stage.ring.len();
-    let hash_set = (0..3).map(|_| bare(edges, stage.atoms.len(), keep)).min().unwrap_or_default();
+    let changes = stream(edges, stage.atoms.len(), keep);
+    let hash_set = (0..3).map(|_| bare(&changes, stage.atoms.len())).min().unwrap_or_default();
     let run = |deltas: bool| {
         let mut tree = Tree::new(stage, deltas).expect("the stage is well formed");
         let mut interner = Interner::default();
         let mut sink = Counter::new(columns);
-        let (mut bytes, mut rows, mut step) = (0, 0, 0);
-        let peak = edges.len() / 2 * 2;
+        let (mut bytes, mut rows) = (0, 0);
         let origin = Instant::now();
         let start = clock(&origin);
-        stream(edges, |edge, weight| {
-            for atom in 0..stage.atoms.len() {
-                if keep(atom, edge) {
-                    tree.apply(atom, edge, 0, weight, &mut interner, &mut sink).expect("no overflow");
-                }
-            }
-            step += 1;
-            if step == peak {
+        for (index, change) in changes.iter().enumerate() {
+            tree.look_ahead(|distance| {
+                let coming = changes.get(index + distance)?;
+                Some((coming.atom, &coming.edge[..], coming.weight))
+            });
+            tree.apply(change.atom, &change.edge, 0, change.weight, &mut interner, &mut sink).expect("no overflow");
+            if index == changes.len() / 2 {
                 let stats = tree.stats();
                 (bytes, rows) = (stats.bytes, stats.live_rows);
             }
-        });
+        }
         let elapsed = clock(&origin) - start;
         sink.take();
         (elapsed, sink.inserted, sink.deleted, bytes as f64 / rows as f64, tree.stats().bytes)

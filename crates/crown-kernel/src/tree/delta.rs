@@ -262,7 +262,7 @@ impl Tree {
         if self.failure.is_some() || self.quiet {
             return;
         }
-        let mut walk = std::mem::take(&mut self.walk);
+        let mut walk = self.walk.take().unwrap_or_default();
         walk.restart();
         let program = self.programs[node].as_ref().expect("connex nodes have programs");
         loop {
@@ -277,7 +277,7 @@ impl Tree {
             }
         }
         self.total += walk.emitted;
-        self.walk = walk;
+        self.walk = Some(walk);
     }
 
     /// Cuts the departed rows off the lists.

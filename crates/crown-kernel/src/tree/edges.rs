@@ -84,6 +84,12 @@ impl Edge {
         self.index.prefetch(hash);
     }
 
+    /// An entry that most likely has the hash, without looking at it.
+    #[inline(always)]
+    pub fn guess(&self, hash: u64) -> Option<u32> {
+        self.index.find(hash, |_| true)
+    }
+
     #[inline(always)]
     pub fn prefetch(&self, entry: u32) {
         if let Some(entry) = self.entries.get(entry as usize) {

@@ -26,6 +26,9 @@ pub(super) struct Emission<'a> {
     pub plain: bool,
 }
 
+/// How many rows ahead of an outer step memory is asked for.
+const AHEAD: u32 = 4;
+
 #[derive(Clone, Copy, Default)]
 struct Place {
     list: List,
@@ -102,6 +105,7 @@ impl Walk {
             self.places.clear();
             self.places.resize(last + 1, Place::default());
             self.places[0] = Place { list: List::default(), limit: first.len() as u32, index: 0, row: first[0] };
+            self.look_ahead(tree, program, 0, first, AHEAD);
             self.open(tree, program, 1);
         } else if self.places[0].index as usize >= first.len() {
             return Ok(true);
@@ -187,9 +191,41 @@ impl Walk {
             let (list, limit) =
                 if step.up { (state.parents, state.live) } else { (state.children, state.children.len) };
             self.places[index] = Place { list, limit, index: 0, row: step.row(tree, &list, 0) };
+            self.look_ahead(tree, program, index, &[], AHEAD);
             #[cfg(test)]
             {
                 self.operations += 1;
+            }
+        }
+    }
+
+    /// Asks the memory for what the next step will read when this one moves on: rows `AHEAD` places later, entries half
+    /// as far, lists next. `rows` is how many rows to ask for.
+    #[inline(always)]
+    fn look_ahead(&self, tree: &Tree, program: &Program, index: usize, first: &[u32], rows: u32) {
+        let step = &program.steps[index];
+        let Some(next) = step.feeds.map(|next| &program.steps[next]) else { return };
+        let place = &self.places[index];
+        let row = |position: u32| match index {
+            0 => first[position as usize],
+            _ => step.row(tree, &place.list, position),
+        };
+        let from = place.index + AHEAD + 1 - rows;
+        for position in from..place.limit.min(from + rows) {
+            tree.rows[step.node].prefetch(row(position));
+        }
+        let position = place.index + AHEAD / 2;
+        if position < place.limit {
+            tree.edges[next.edge].prefetch(tree.rows[step.node].link(row(position), next.link));
+        }
+        let position = place.index + 1;
+        if position < place.limit {
+            let entry = tree.rows[step.node].link(row(position), next.link);
+            let state = &tree.edges[next.edge].entries[entry as usize];
+            if next.up {
+                tree.parents.prefetch(&state.parents, 0);
+            } else {
+                tree.children[next.node].prefetch(&state.children, 0);
             }
         }
     }
@@ -215,6 +251,7 @@ impl Walk {
             if place.index < place.limit {
                 let position = place.index;
                 place.row = if index == 0 { first[position as usize] } else { step.row(tree, &place.list, position) };
+                self.look_ahead(tree, program, index, first, 1);
                 self.open(tree, program, index + 1);
                 return true;
             }

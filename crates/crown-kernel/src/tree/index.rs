@@ -33,7 +33,7 @@ impl Index {
 
     #[inline(always)]
     fn home(&self, short: u64) -> usize {
-        (short * self.slots.len() as u64 >> 32) as usize
+        ((short * self.slots.len() as u64) >> 32) as usize
     }
 
     #[inline(always)]

@@ -87,8 +87,8 @@ impl Lists {
     }
 
     #[inline(always)]
-    pub fn prefetch(&self, list: &List) {
-        if let Some(place) = self.pool.get(list.start as usize).filter(|_| !self.is_inline(list)) {
+    pub fn prefetch(&self, list: &List, position: u32) {
+        if let Some(place) = self.pool.get(self.place(list, position)).filter(|_| !self.is_inline(list)) {
             super::hash::prefetch(place);
         }
     }

@@ -11,6 +11,7 @@
 //! | `delta`, `live` | changes of the connex part: witnesses, live views |
 //! | `program`, `enumerate`, `cursor` | walks from witnesses, or from the root, by column |
 //! | `ring`, `weight` | annotations |
+//! | `prefetch` | memory for coming changes |
 //! | `sample`, `stats`, `compact` | random results, figures, giving memory back |
 
 mod compact;
@@ -22,6 +23,7 @@ mod hash;
 mod index;
 mod lists;
 mod live;
+mod prefetch;
 mod program;
 mod propagate;
 mod ring;
@@ -83,8 +85,9 @@ pub struct Tree {
     /// The lists of parent rows of all edges, and of child rows per edge.
     parents: Lists,
     children: Vec<Lists>,
-    scratch: Scratch,
-    walk: Walk,
+    /// Buffers; out of their place only while they are in use.
+    scratch: Option<Box<Scratch>>,
+    walk: Option<Box<Walk>>,
     /// Result rows by the deltas so far.
     total: i128,
     /// Some atom row was there more than once at some time.
@@ -136,8 +139,8 @@ impl Tree {
             edges,
             parents: Lists::new(0),
             children,
-            scratch: Scratch::default(),
-            walk: Walk::default(),
+            scratch: None,
+            walk: None,
             total: 0,
             duplicated: false,
             updates: 0,
@@ -176,7 +179,7 @@ impl Tree {
         interner: &mut Interner,
         sink: &mut impl Sink,
     ) -> Result<()> {
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = self.scratch.take().unwrap_or_default();
         let total = self.total;
         let result = self.change(atom, words, nulls, weight, &mut scratch, interner, sink);
         if let Some(error) = self.failure.take() {
@@ -186,10 +189,10 @@ impl Tree {
             self.quiet = false;
             self.failure = None;
             self.total = total;
-            self.scratch = scratch;
+            self.scratch = Some(scratch);
             return Err(error);
         }
-        self.scratch = scratch;
+        self.scratch = Some(scratch);
         result
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Step {
     pub listed: Vec<(usize, usize)>,
     /// Whether some of these may be NULL.
     pub nullable: bool,
+    /// The next step, if it starts from this step's row.
+    pub feeds: Option<usize>,
 }
 
 pub(super) struct Program {
@@ -45,6 +47,7 @@ impl Program {
                 columns: Vec::new(),
                 listed: Vec::new(),
                 nullable: false,
+                feeds: None,
             },
         );
         let mut path = vec![start];
@@ -63,6 +66,7 @@ impl Program {
                     columns: Vec::new(),
                     listed: Vec::new(),
                     nullable: false,
+                    feeds: None,
                 },
             );
             path.push(parent);
@@ -90,6 +94,7 @@ impl Program {
                     columns: Vec::new(),
                     listed: Vec::new(),
                     nullable: false,
+                    feeds: None,
                 },
             );
             self.descend(shape, outputs, assigned, step, path);
@@ -111,7 +116,11 @@ impl Program {
             assigned[*column] = true;
         }
         self.nullable |= step.nullable;
+        let index = self.steps.len();
+        if index > 0 && step.source == index - 1 {
+            self.steps[index - 1].feeds = Some(index);
+        }
         self.steps.push(step);
-        self.steps.len() - 1
+        index
     }
 }

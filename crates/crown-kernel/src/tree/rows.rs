@@ -88,8 +88,15 @@ impl Rows {
         }
     }
 
+    #[inline(always)]
     pub fn prefetch_slot(&self, hash: u64) {
         self.index.prefetch(hash);
+    }
+
+    /// A row that most likely has the hash, without looking at it.
+    #[inline(always)]
+    pub fn guess(&self, hash: u64) -> Option<u32> {
+        self.index.find(hash, |_| true)
     }
 
     /// Finds a row by its words, whose hash is given.
