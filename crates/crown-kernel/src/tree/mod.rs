@@ -205,11 +205,11 @@ impl Tree {
         weight: i64,
         interner: &mut Interner,
     ) -> Result<()> {
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = self.scratch.take().unwrap_or_default();
         self.quiet = true;
         let result = self.change(atom, words, nulls, weight, &mut scratch, interner, &mut Chunk::default());
         self.quiet = false;
-        self.scratch = scratch;
+        self.scratch = Some(scratch);
         self.failure.take().map_or(result, Err)
     }
 
