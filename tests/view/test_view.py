@@ -227,6 +227,11 @@ def test_order_by_sorts_pulled_results() -> None:
     view.insert("r", [(2, 1), (1, 1), (5, None), (4, 9)])
     assert list(view) == [(4, 9), (1, 1), (2, 1), (5, None)]
     assert view.to_arrow()["a"].to_pylist() == [4, 1, 2, 5]
+    view.insert("r", [(1, 1)])
+    assert view.to_arrow(multiplicity=True)["_multiplicity"].to_pylist() == [1, 2, 1, 1]
+    by_sum = crown.View("SELECT a, b FROM r ORDER BY a + b", SCHEMA)
+    by_sum.insert("r", [(5, 5), (1, 2), (9, -9)])
+    assert list(by_sum) == [(9, -9), (1, 2), (5, 5)]
 
 
 def test_computed_columns_come_from_duckdb() -> None:

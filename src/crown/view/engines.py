@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from crown import _kernel
 from crown.errors import StateError
-from crown.expression import Column
-from crown.plan.model import Atom, Binding, Node, Plan, Table, TableColumn, TreeStage, Variable
+from crown.plan.model import Plan
 from crown.plan.serial import to_json
+from crown.view.identity import identity
 from crown.view.types import arrow_type
 
 OnInvalid: TypeAlias = Literal["raise", "quarantine"]
@@ -113,7 +113,7 @@ class ManyEngines:
         self._router = _kernel.Router(to_json(cell))
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="crown")
         self._parts: dict[str, tuple[str, bool]] = {
-            f"table-{n}": (to_json(_identity(t)), True) for n, t in stateful.items()
+            f"table-{n}": (to_json(identity(t)), True) for n, t in stateful.items()
         }
         # Cells whose outputs are merged must give them, whether or not the view shows its deltas.
         inner_deltas = deltas or spread.merge is not None
@@ -265,20 +265,3 @@ def _part(state: State, name: str) -> list[bytes]:
     if name not in state:
         raise StateError(f"the saved view lacks its part {name!r}", code="CROWN-STATE-CORRUPT")
     return state[name]
-
-
-def _identity(table: Table) -> Plan:
-    """A plan whose result is the table itself."""
-    columns = (*table.columns, *(TableColumn(c.name, c.type) for c in table.computed))
-    variables = tuple(Variable(c.name, c.type, c.nullable) for c in columns)
-    names = tuple(c.name for c in columns)
-    bindings = tuple(Binding(c.name, Column(c.name, c.type)) for c in columns)
-    tree = TreeStage(
-        id="$table",
-        variables=variables,
-        atoms=(Atom(table.name, table.name, bindings),),
-        nodes=(Node(table.name, names, 0, None, (), True),),
-        outputs=names,
-        mode="bag",
-    )
-    return Plan(sql=table.name, tables=(table,), stages=(tree,), columns=columns, bag=True)

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-import pyarrow.compute as pc
+from dataclasses import replace
 
-from crown.expression import Column
+import pyarrow as pa
+
+from crown import _kernel
 from crown.plan.columns import stage_columns
-from crown.plan.model import Plan
+from crown.plan.model import Plan, Table, TableColumn, TopStage
+from crown.plan.serial import to_json
+from crown.view.identity import identity
 
 
 def ordered(plan: Plan, rows: pa.Table) -> pa.Table:
-    """`rows` (the plan's columns) by the plan's order; ties stay as they are."""
+    """`rows` of the view (perhaps with `_multiplicity`) by the plan's order.
+
+    The kernel orders them, as for ORDER BY with a LIMIT that keeps all: one rule for NULLs, NaN and ties.
+    """
     if not plan.order or not rows.num_rows:
         return rows
-    names = [column.name for column in stage_columns(plan)[plan.stages[-1].id]]
-    # The least key first: each pass is stable, so the last one decides.
-    for key in reversed(plan.order):
-        assert isinstance(key.expression, Column)
-        order = pc.array_sort_indices(
-            rows.column(names.index(key.expression.name)),
-            order="descending" if key.descending else "ascending",
-            null_placement="at_start" if key.nulls_first else "at_end",
-        )
-        rows = rows.take(order)
-    return rows
+    own = stage_columns(plan)[plan.stages[-1].id]
+    table = Table("rows", tuple(TableColumn(column.name, column.type, column.nullable) for column in own))
+    all_of_them = identity(table)
+    top = TopStage("$order", all_of_them.stages[-1].id, plan.order, limit=2**62)
+    engine = _kernel.Engine(to_json(replace(all_of_them, stages=(*all_of_them.stages, top))), deltas=False)
+    extra = rows.column_names[len(own) :]
+    engine.apply([("rows", rows.rename_columns([column.name for column in own] + extra))])
+    return pa.table(engine.rows(multiplicity=bool(extra))).rename_columns(rows.column_names)
