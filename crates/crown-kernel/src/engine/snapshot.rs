@@ -330,22 +330,20 @@ fn rename(batch: &RecordBatch, columns: &[InputColumn]) -> Result<RecordBatch> {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), batch.columns().to_vec()).map_err(corrupt)
 }
 
+/// The header's text behind its hash: one entry of metadata, for several have no fixed order.
 fn write_header(header: &Header) -> Result<Vec<u8>> {
     let text = serde_json::to_string(header).map_err(corrupt)?;
-    let check = hash_bytes(text.as_bytes()).to_string();
-    let metadata = HashMap::from([(HEADER.to_string(), text), ("check".to_string(), check)]);
+    let entry = format!("{}:{text}", hash_bytes(text.as_bytes()));
+    let metadata = HashMap::from([(HEADER.to_string(), entry)]);
     write(&RecordBatch::new_empty(Arc::new(Schema::new_with_metadata(Vec::<Field>::new(), metadata))))
 }
 
 fn read_header(chunk: &[u8]) -> Result<Header> {
     let reader = StreamReader::try_new(chunk, None).map_err(corrupt)?;
     let schema = reader.schema();
-    let (text, check) = schema
-        .metadata()
-        .get(HEADER)
-        .zip(schema.metadata().get("check"))
-        .ok_or_else(|| corrupt("the first chunk is not a header"))?;
-    if hash_bytes(text.as_bytes()).to_string() != *check {
+    let entry = schema.metadata().get(HEADER).ok_or_else(|| corrupt("the first chunk is not a header"))?;
+    let (check, text) = entry.split_once(':').ok_or_else(|| corrupt("the header is damaged"))?;
+    if hash_bytes(text.as_bytes()).to_string() != check {
         return Err(corrupt("the header is damaged"));
     }
     let header: Header = serde_json::from_str(text).map_err(corrupt)?;
