@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def demo(
-    scale: Annotated[float, typer.Option(help="Size of the network; 0.1 has about 300 thousand messages.")] = 0.05,
-    batches: Annotated[int, typer.Option(help="Into how many batches the stream is cut.")] = 30,
+    scale: Annotated[float, typer.Option(help="Size of the network; 0.1 has about 300 thousand messages.")] = 0.03,
+    batches: Annotated[int, typer.Option(help="Into how many batches the stream is cut.")] = 20,
     cells: Annotated[int, typer.Option(help="Engines that share the work, and cores that Spark uses.")] = 2,
     seed: Annotated[int, typer.Option(help="The same seed gives the same network.")] = 2023,
     output: Annotated[Path, typer.Option(help="Folder for the page that shows plan and result.")] = Path(
@@ -46,7 +46,8 @@ def demo(
     with console.status("generating a social network"):
         social = network(scale, seed=seed)
     _describe(console, social, batches)
-    progress, expected, snapshot = _run(console, social, batches, cells)
+    output.mkdir(parents=True, exist_ok=True)
+    progress, expected, snapshot = _run(console, social, batches, cells, output)
     agree = compare(console, progress.answer, expected, snapshot)
     summary(console, progress)
     page = show_page(output, progress.answer, social, cells=cells)
@@ -62,7 +63,7 @@ def _describe(console: Console, social: Network, batches: int) -> None:
 
 
 def _run(
-    console: Console, social: Network, batches: int, cells: int
+    console: Console, social: Network, batches: int, cells: int, output: Path
 ) -> tuple[Progress, Counter[tuple[Any, ...]], Counter[tuple[Any, ...]]]:
     import tempfile
 
@@ -76,7 +77,7 @@ def _run(
         folder = Path(scratch)
         with console.status("starting Spark"):
             pipeline.write_changes(social, folder / "changes", batches)
-            spark = pipeline.start_spark(cells)
+            spark = pipeline.start_spark(cells, output / "spark.log")
         try:
             tables = pipeline.open_tables(spark, social, folder / "changes")
             columns = (

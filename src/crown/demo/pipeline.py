@@ -20,7 +20,6 @@ import crown.spark
 from crown.demo.network import SQL, Network
 
 Answer = Counter[tuple[Any, ...]]
-_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
 
 
 @dataclass
@@ -35,14 +34,24 @@ class Progress:
     answer: Answer = field(default_factory=Counter)
 
 
-def start_spark(cells: int) -> SparkSession:
-    """A quiet local Spark whose workers run in this very Python, whether or not its environment is activated."""
+def start_spark(cells: int, log: Path) -> SparkSession:
+    """A local Spark that writes what it has to say to `log`.
+
+    Its workers run in this very Python, whether or not its environment is activated.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("crown demo").master(f"local[{cells}]")
-    for name, value in _QUIET.items():
-        builder = builder.config(name, value)
-    return crown.spark.configure(builder, cells=cells).getOrCreate()
+    builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    # Java inherits the stream of errors, and Python's workers write theirs through Java.
+    terminal = os.dup(2)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            return crown.spark.configure(builder, cells=cells).getOrCreate()
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
 
 
 def write_changes(network: Network, folder: Path, batches: int) -> None:

@@ -50,7 +50,6 @@ def show_page(folder: Path, answer: Answer, network: Network, *, cells: int) -> 
     }
     explanation = explain(*planning.plan_with_report(front_end.parse(SQL, schema), cells=cells))
     top = sorted(answer, key=lambda row: (-row[1], row[0]))[:_SHOWN]
-    folder.mkdir(parents=True, exist_ok=True)
     page = folder / "index.html"
     page.write_text(explanation.html(result=top), encoding="utf-8")
     return page.resolve()

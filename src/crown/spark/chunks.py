@@ -99,7 +99,9 @@ def write_blob(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> bytes:
 
 
 def read_blob(blob: bytes | memoryview) -> pa.RecordBatchReader:
-    return pa.ipc.open_stream(pa.py_buffer(blob))
+    # A blob may begin at any byte of its chunk; the kernel reads values in place and so needs them aligned.
+    options = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.DataTypeSpecific)
+    return pa.ipc.open_stream(pa.py_buffer(blob), options=options)
 
 
 def pack(batches: Iterable[pa.RecordBatch], *, target: int = TARGET_BYTES) -> Iterator[tuple[int, bytes]]:
