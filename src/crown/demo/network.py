@@ -52,10 +52,10 @@ class Network:
 def network(scale: float, *, seed: int, days: int = 300) -> Network:
     """A generated network of about LDBC SNB's `scale`, in which what is older than `days` is forgotten."""
     tables = social_network(scale, seed=seed)
-    stream = time_window(tables, days * _DAY, time="created", static=STATIC, drain=False)
+    changing = {name: rows for name, rows in tables.items() if name not in STATIC}
     return Network(
         static={name: tables[name] for name in STATIC},
-        stream={name: changes for name, changes in stream.items() if name not in STATIC},
+        stream=time_window(changing, days * _DAY, time="created", drain=False),
     )
 
 
