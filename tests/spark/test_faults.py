@@ -61,15 +61,17 @@ def check(spark: SparkSession, judge: Judge, directory: Path) -> None:
 
 
 def strike(
-    rng: random.Random, find: Callable[[], list[int]], stop: threading.Event, times: int, struck: list[int]
+    rng: random.Random, find: Callable[[], list[int]], directory: Path, stop: threading.Event, struck: list[int]
 ) -> None:
-    """Kill one of what `find` finds, a few times, at random moments."""
-    for _ in range(times):
-        if stop.wait(rng.uniform(0.3, 2.5)):
+    """Kill one of what `find` finds in two random batches, at a random moment of each."""
+    for batch in sorted(rng.sample(range(BATCHES), 2)):
+        planned = directory / "checkpoint" / "offsets" / str(batch)
+        wait_until(lambda: stop.is_set() or planned.exists())  # noqa: B023 (called before the loop goes on)
+        if stop.wait(rng.uniform(0, 1.5)):
             return
         found = find()
         if found and kill(rng.choice(found)):
-            struck.append(1)
+            struck.append(batch)
 
 
 def in_session(spark: SparkSession, rng: random.Random, directory: Path, victim: str) -> None:
@@ -84,7 +86,7 @@ def in_session(spark: SparkSession, rng: random.Random, directory: Path, victim:
         deltas = maintain(spark, judge.sql, {"g": stream(spark, directory / "in" / "g")}, cells=cells)
         writer = deltas.writeStream.format("parquet").option("path", str(directory / "out"))
         query = writer.option("checkpointLocation", str(directory / "checkpoint")).trigger(availableNow=True).start()
-        striker = threading.Thread(target=strike, args=(rng, find, stop, 3 - len(struck), struck))
+        striker = threading.Thread(target=strike, args=(rng, find, directory, stop, struck))
         striker.start()
         try:
             query.awaitTermination()
@@ -97,6 +99,7 @@ def in_session(spark: SparkSession, rng: random.Random, directory: Path, victim:
         if ended:
             break
     assert ended
+    assert struck, "nothing was killed"
     check(spark, judge, directory)
 
 
@@ -153,6 +156,7 @@ def killed_application(spark: SparkSession, rng: random.Random, directory: Path,
         if process.returncode == 0:
             break
     assert process.returncode == 0
+    assert struck, "nothing was killed"
     assert wait_until(lambda: not [pid for pid in hosts if Path(f"/proc/{pid}").exists()])
     base = directory / f"crown-{os.getuid()}"
     assert wait_until(lambda: not base.exists() or not list(base.iterdir())), list(base.iterdir())

@@ -41,7 +41,7 @@ def test_quarantine_keeps_the_rest_and_tells_why_and_where(spark: SparkSession, 
 def test_a_malformed_record_is_an_error_by_default(spark: SparkSession, cells: int, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("src,dst,_change_type\n1,2,insert\nx,y,insert\n")
-    changes = files(spark, str(tmp_path / "in"), "src BIGINT, dst BIGINT", format="csv")
+    changes = files(spark, str(tmp_path / "in"), "src BIGINT, dst BIGINT, _change_type STRING", format="csv")
     deltas = maintain(spark, "SELECT src, dst FROM g", {"g": changes}, cells=cells)
     with pytest.raises(Exception, match="CROWN-CHANGE-MALFORMED"):
         collect_batches(deltas, tmp_path / "checkpoint")

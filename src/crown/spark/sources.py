@@ -29,7 +29,7 @@ def files(
     options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
     """Files of changes that appear in a directory. `schema` is that of the table; `_change_type` is read where a file
-    has it.
+    has it (of CSV files, which have their columns by position, only where `schema` names it).
 
     CSV and JSON records that don't fit the schema keep their text in `_corrupt_record`; `maintain` treats those by
     its `on_invalid`.
@@ -39,7 +39,7 @@ def files(
             f"unknown file format {format!r}", code="CROWN-SOURCE-FORMAT", hint=f"one of {', '.join(_FORMATS)}"
         )
     columns = list(_struct(schema).fields)
-    if CHANGE_TYPE not in [field.name for field in columns]:
+    if format != "csv" and CHANGE_TYPE not in [field.name for field in columns]:
         columns.append(StructField(CHANGE_TYPE, StringType()))
     if format in ("csv", "json"):
         columns.append(StructField(CORRUPT, StringType()))
@@ -49,6 +49,8 @@ def files(
     if files_per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files_per_batch)
     changes = reader.options(**dict(options or {})).load(path)
+    if CHANGE_TYPE not in changes.columns:
+        return changes
     return changes.withColumn(CHANGE_TYPE, F.coalesce(F.col(CHANGE_TYPE), F.lit("insert")))
 
 
