@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,13 +34,13 @@ def run(
     try:
         if plain:
             while query.isActive:
-                query.awaitTermination(_REFRESH_SECONDS)  # type: ignore[arg-type]
+                time.sleep(_REFRESH_SECONDS)
                 shown = _print_new(console, query, shown)
             _print_new(console, query, shown)
         else:
             with Live(_table(query), console=console, refresh_per_second=4) as live:
                 while query.isActive:
-                    query.awaitTermination(_REFRESH_SECONDS)  # type: ignore[arg-type]
+                    time.sleep(_REFRESH_SECONDS)
                     live.update(_table(query))
         _raise_failure(query)
     except KeyboardInterrupt:
