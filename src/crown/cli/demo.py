@@ -87,7 +87,8 @@ def _run(
                 TimeElapsedColumn(),
             )
             with Bars(*columns, console=console) as bars:
-                task = bars.add_task("", total=social.updates, deltas=0)
+                loaded = sum(rows.num_rows for rows in social.static.values())
+                task = bars.add_task("", total=social.updates + loaded, deltas=0)
                 for progress in pipeline.run(spark, tables, folder / "checkpoint", cells=cells):
                     bars.update(task, completed=progress.updates, deltas=progress.deltas)
             with console.status("reading the result from the checkpoint"):
