@@ -13,7 +13,6 @@ from tests.spark.streams import stream
 
 
 def main(master: str, directory: str, sql: str, cells: int, options: list[str]) -> None:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName("crown-faults")
     for name, value in {
         "spark.ui.enabled": "false",

@@ -26,12 +26,12 @@ SPARK_HOME = Path(pyspark.__file__).parent
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path: Path, quick_python: str) -> dict[str, str]:
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     return {
         **os.environ,
         "PYTHONPATH": path,
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": quick_python,
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",

@@ -50,7 +50,7 @@ def write(directory: Path, trigger: str, query: str = GRAPH_QUERIES[0]) -> Path:
 
 
 def command(file: Path) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     program = "from crown.cli import main; main()"
     return subprocess.Popen(
         [sys.executable, "-c", program, "run", "--plain", str(file)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 
@@ -32,7 +33,7 @@ def recommended(cells: int) -> dict[str, str]:
         # Stateful streams are never re-planned; the checks alone would cost time in each batch.
         "spark.sql.adaptive.enabled": "false",
         "spark.python.unix.domain.socket.enabled": "true",
-        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),
         "spark.sql.session.timeZone": "UTC",
     }
 
