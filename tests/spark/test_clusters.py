@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pyspark
@@ -23,6 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SQL = "SELECT a.src, b.dst, COUNT(*) AS paths FROM g a JOIN g b ON a.dst = b.src GROUP BY a.src, b.dst"
 SPARK_HOME = Path(pyspark.__file__).parent
+LIMIT_SECONDS = 900
 
 
 @pytest.fixture
@@ -66,6 +70,26 @@ def launch(environment: dict[str, str], *arguments: str) -> subprocess.Popen[byt
     )
 
 
+def run_to_end(command: list[str], environment: dict[str, str], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command; whatever happens, nothing that it started outlives it."""
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **options,
+    )
+    try:
+        output, errors = process.communicate(timeout=LIMIT_SECONDS)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
 @pytest.fixture
 def cluster(environment: dict[str, str]) -> Iterator[str]:
     """A master and two workers, from the pyspark package itself."""
@@ -97,7 +121,7 @@ def test_standalone_cluster(cluster: str, environment: dict[str, str], feed: Fee
     ):
         submit += ["--conf", option]
     arguments = [str(EXAMPLES / "standalone" / "two_hops.py"), str(feed.path / "g"), str(tmp_path / "out"), "2"]
-    done = subprocess.run([*submit, *arguments], env=environment, capture_output=True, text=True, timeout=600)
+    done = run_to_end([*submit, *arguments], environment)
     assert done.returncode == 0, done.stderr[-3000:]
     assert f"{len(feed.judge.result)} pairs" in done.stdout
     came, went = split_delta(pyarrow.parquet.read_table(tmp_path / "out" / "deltas"))
@@ -115,7 +139,7 @@ def test_declarative_pipeline(environment: dict[str, str], feed: Feed, tmp_path:
     storage = f"storage: {(tmp_path / 'storage').as_uri()}"
     spec.write_text("\n".join(storage if line.startswith("storage:") else line for line in lines))
     warehouse = tmp_path / "warehouse"
-    done = subprocess.run(
+    done = run_to_end(
         [
             str(SPARK_HOME / "bin" / "spark-pipelines"),
             "--conf",
@@ -126,11 +150,8 @@ def test_declarative_pipeline(environment: dict[str, str], feed: Feed, tmp_path:
             "--spec",
             str(spec),
         ],
+        {**environment, "TWO_HOPS_INPUT": str(feed.path / "g")},
         cwd=project,
-        env={**environment, "TWO_HOPS_INPUT": str(feed.path / "g")},
-        capture_output=True,
-        text=True,
-        timeout=600,
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     came, went = split_delta(pyarrow.parquet.read_table(warehouse / "two_hops"))
