@@ -14,6 +14,7 @@ from benchmarks.job import Job, Outcome
 from benchmarks.stream import Stream, is_delete
 from benchmarks.workloads import WORKLOADS
 
+STATE_EVERY = 20  # batches between two looks at the size of the state
 PER_UPDATE_SLICE = 50_000  # updates handed over at once when each has a delta of its own
 
 
@@ -36,8 +37,10 @@ def run(job: Job) -> Outcome:
     width = len(view.schema)
     consumed = 0.0
     mark_sum = 0
+    peak = 0
     started = time.perf_counter()
-    for done, changes in stream.batches(job.batch) if job.batch else stream.runs(PER_UPDATE_SLICE):
+    batches = stream.batches(job.batch) if job.batch else stream.runs(PER_UPDATE_SLICE)
+    for step, (done, changes) in enumerate(batches):
         reader = view.apply(changes, stream=True, per_update=job.batch == 0)
         for delta in reader:
             before = time.perf_counter()
@@ -48,11 +51,15 @@ def run(job: Job) -> Outcome:
                 mark_sum = (mark_sum + checksum(delta.columns[:width], weights)) % 2**64
             consumed += time.perf_counter() - before
         totals.updates = done
+        before = time.perf_counter()
+        if step % STATE_EVERY == 0 or done == stream.mark:
+            peak = max(peak, view.stats()["bytes"])
+        consumed += time.perf_counter() - before
         if time.perf_counter() - started - consumed > job.seconds:
             totals.status = f"not done in {job.seconds:.0f} s"
             break
     # Counting and hashing in numpy is the judge's work, not the engine's.
     totals.seconds = time.perf_counter() - started - consumed
     totals.checksum = mark_sum if totals.updates >= stream.mark else None
-    totals.details = {"state": view.stats()}
+    totals.details = {"state": {"bytes": peak}}
     return totals

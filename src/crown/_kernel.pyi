@@ -89,3 +89,15 @@ class Router:
     def __init__(self, plan: str) -> None: ...
     def route(self, table: str, changes: Any) -> list[tuple[int, ArrowStream]]:
         """Per cell with at least one row: the rows it needs, in order, with an `_atoms` mask."""
+
+class PairwiseBaseline:
+    """For benchmarks: a chain of pairwise joins over integer atoms, with every intermediate view kept."""
+
+    def __init__(self, atoms: Sequence[Sequence[str]]) -> None:
+        """Lists of variables, in the order in which the atoms are joined."""
+
+    def apply(self, atoms: Sequence[int], changes: Any) -> ArrowStream:
+        """Apply each row to all of `atoms` in turn: int64 columns, the weight last. The result's columns and `weight`."""
+
+    def state(self) -> tuple[int, int]:
+        """Rows and bytes of all views."""

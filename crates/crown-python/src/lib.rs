@@ -1,6 +1,7 @@
 //! The private Python module `crown._kernel`: conversions and errors only, no logic.
 
 mod arrow_stream;
+mod baseline;
 mod engine;
 mod errors;
 mod iterate;
@@ -16,6 +17,8 @@ mod _kernel {
 
     #[pymodule_export]
     use super::arrow_stream::ArrowStream;
+    #[pymodule_export]
+    use super::baseline::PairwiseBaseline;
     #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]

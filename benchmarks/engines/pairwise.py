@@ -1,0 +1,83 @@
+"""The paper's "old plan" on Crown's own kernel tables: a chain of pairwise joins, every intermediate view materialised.
+
+It is written for full joins of integer tables, so queries with DISTINCT, aggregates or strings are not asked of it.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import crown
+from benchmarks.checksum import checksum
+from benchmarks.job import Job, Outcome
+from benchmarks.stream import Stream, is_delete
+from benchmarks.workloads import WORKLOADS
+from crown._kernel import PairwiseBaseline
+
+# Atoms in join order with their variables, the atoms of each table, and the result's columns in SQL's order. An atom
+# in `filtered` takes only edges whose target is above the workload's threshold.
+PLANS: dict[str, tuple[list[list[str]], dict[str, list[int]], list[str], set[int]]] = {
+    "three_hop": ([["a", "b"], ["b", "c"], ["c", "d"]], {"G": [0, 1, 2]}, list("abcd"), {2}),
+    "four_hop": ([["a", "b"], ["b", "c"], ["c", "d"], ["d", "e"]], {"G": [0, 1, 2, 3]}, list("abcde"), {3}),
+    "two_comb": (
+        [["a"], ["a", "b"], ["b", "c"], ["c", "d"], ["d"]],
+        {"G": [1, 2, 3], "V1": [0], "V2": [4]},
+        list("abcd"),
+        set(),
+    ),
+    "dumbbell": (
+        [["p", "x"], ["x", "y"], ["y", "p"], ["p", "q"], ["q", "u"], ["u", "w"], ["w", "q"]],
+        {"G": [0, 1, 2, 3, 4, 5, 6]},
+        list("pxyquw"),
+        set(),
+    ),
+}
+
+
+def run(job: Job) -> Outcome:
+    if job.workload not in PLANS:
+        return Outcome(status="the old plan is built for full joins only")
+    atoms, by_table, output, filtered = PLANS[job.workload]
+    threshold = WORKLOADS[job.workload].filter if job.filter is None else job.filter
+    chain = PairwiseBaseline(atoms)
+    stream = Stream.load(job.folder)
+    outcome = Outcome(version=crown.__version__, inserted=0, deleted=0)
+    peak, mark_sum, judged = 0, 0, 0.0
+    started = time.perf_counter()
+    for done, changes in stream.batches(job.batch or 1):
+        for name, table in changes.items():
+            signed = _signed(table)
+            plain = [atom for atom in by_table[name] if atom not in filtered]
+            for some, rows in (
+                (plain, signed),
+                ([*filtered], signed.filter(pc.field("dst") > threshold) if filtered else None),
+            ):
+                if rows is None or not some:
+                    continue
+                delta = pa.table(chain.apply(some, rows))
+                before = time.perf_counter()
+                weights = delta["weight"].to_numpy()
+                outcome.inserted += int(weights[weights > 0].sum())
+                outcome.deleted -= int(weights[weights < 0].sum())
+                if done <= stream.mark:
+                    mark_sum = (mark_sum + checksum([delta[column] for column in output], weights)) % 2**64
+                judged += time.perf_counter() - before
+        peak = max(peak, chain.state()[1])
+        outcome.updates = done
+        if time.perf_counter() - started - judged > job.seconds:
+            outcome.status = f"not done in {job.seconds:.0f} s"
+            break
+    outcome.seconds = time.perf_counter() - started - judged
+    outcome.checksum = mark_sum if outcome.updates >= stream.mark else None
+    outcome.details = {"state": {"bytes": peak}}
+    return outcome
+
+
+def _signed(table: pa.Table) -> pa.Table:
+    """The table's columns and a weight instead of `_change_type`."""
+    weights = np.where(is_delete(table), -1, 1)
+    return table.drop_columns(["_change_type"]).append_column("weight", pa.array(weights))
