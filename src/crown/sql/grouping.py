@@ -36,6 +36,9 @@ def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> list[e
             )
     if clause.args.get("all"):
         return [i.node if i.star is None else exp.Placeholder() for i in items if not i.node.find(exp.AggFunc)]
+    if not clause.expressions:
+        # The parser takes a GROUP BY that ends the text; no database does.
+        context.fail(node, "SYNTAX", "syntax error: GROUP BY without expressions", hint="name what to group by")
     return list(clause.expressions)
 
 
