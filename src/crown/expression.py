@@ -32,9 +32,16 @@ KERNEL_FUNCTIONS: frozenset[str] = frozenset(
         # `in`: first argument against the others; `case`: when, then, when, then, ..., else
         *("in", "case", "coalesce", "cast", "greatest", "least"),
         # `like` takes a literal pattern with % and _; `substring` is 1-based (string, start, length)
-        *("like", "upper", "lower", "length", "concat", "substring", "trim"),
-        # parts of a date or timestamp, as int32
-        *("year", "month", "day"),
+        *("like", "upper", "lower", "length", "concat", "substring", "trim", "ltrim", "rtrim", "replace"),
+        *("starts_with", "ends_with", "contains"),
+        # `round` takes a literal number of digits; `floor` and `ceil` of a float are int64, of a decimal a decimal
+        *("round", "floor", "ceil"),
+        # of float64; `ln` is NULL where there is no logarithm
+        *("sqrt", "exp", "ln", "power", "sign"),
+        # parts of a date or timestamp, as int32; `dayofweek` is 1 for Sunday
+        *("year", "quarter", "month", "day", "dayofweek", "hour", "minute", "second"),
+        # (date, int32 days), (date, date) to int32 days, (literal unit, date or timestamp); weeks begin on Monday
+        *("date_add", "date_diff", "date_trunc"),
     }
 )
 

@@ -3,6 +3,66 @@
 pub(super) const MICROS_PER_SECOND: i64 = 1_000_000;
 pub(super) const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    Year,
+    Quarter,
+    Month,
+    Day,
+    /// From 1 for Sunday to 7.
+    DayOfWeek,
+    Hour,
+    Minute,
+    Second,
+}
+
+pub(super) fn part(micros: i64, part: Part) -> i64 {
+    let (date, seconds) = (micros.div_euclid(MICROS_PER_DAY), micros.rem_euclid(MICROS_PER_DAY) / MICROS_PER_SECOND);
+    let (year, month, day) = civil(date);
+    match part {
+        Part::Year => year,
+        Part::Quarter => (month + 2) / 3,
+        Part::Month => month,
+        Part::Day => day,
+        // The first of January 1970 was a Thursday.
+        Part::DayOfWeek => (date + 4).rem_euclid(7) + 1,
+        Part::Hour => seconds / 3600,
+        Part::Minute => seconds / 60 % 60,
+        Part::Second => seconds % 60,
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unit {
+    Year,
+    Quarter,
+    Month,
+    /// Weeks begin on Monday.
+    Week,
+    Day,
+    Hour,
+    Minute,
+    Second,
+}
+
+/// The beginning of the unit that `micros` lies in.
+pub(super) fn truncate(micros: i64, unit: Unit) -> i64 {
+    let date = micros.div_euclid(MICROS_PER_DAY);
+    let (year, month, day) = civil(date);
+    let start_of = |month| days(year, month, 1).expect("every month has a first day");
+    let first = match unit {
+        Unit::Second => return micros - micros.rem_euclid(MICROS_PER_SECOND),
+        Unit::Minute => return micros - micros.rem_euclid(60 * MICROS_PER_SECOND),
+        Unit::Hour => return micros - micros.rem_euclid(3600 * MICROS_PER_SECOND),
+        Unit::Day => date,
+        Unit::Week => date - (date + 3).rem_euclid(7),
+        Unit::Month => date - (day - 1),
+        Unit::Quarter => start_of((month - 1) / 3 * 3 + 1),
+        Unit::Year => start_of(1),
+    };
+    first * MICROS_PER_DAY
+}
+
 /// Year, month and day. Works in 400-year eras that begin on 1 March, so that leap days come last.
 pub(super) fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;

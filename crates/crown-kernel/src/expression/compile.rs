@@ -1,7 +1,10 @@
 //! From the plan's expression to nodes: every name, type and argument count is checked here.
 
+use super::calendar::{Part, Unit};
 use super::cast::{allowed, integer_range};
-use super::node::{Arithmetic, Comparison, Node, Part, Text};
+use super::decimal::Rounding;
+use super::function::Function;
+use super::node::{Arithmetic, Comparison, Node, Text};
 use super::text::Pattern;
 use super::value::{literal, Value};
 use crate::chunk::MAX_COLUMNS;
@@ -91,9 +94,31 @@ fn call(function: &str, arguments: Vec<Typed>, data_type: DataType) -> Result<No
         "year" => call.part(Part::Year, arguments),
         "month" => call.part(Part::Month, arguments),
         "day" => call.part(Part::Day, arguments),
+        "quarter" => call.part(Part::Quarter, arguments),
+        "dayofweek" => call.part(Part::DayOfWeek, arguments),
+        "hour" => call.part(Part::Hour, arguments),
+        "minute" => call.part(Part::Minute, arguments),
+        "second" => call.part(Part::Second, arguments),
+        "round" => call.round(Rounding::HalfUp, arguments),
+        "floor" => call.round(Rounding::Down, arguments),
+        "ceil" => call.round(Rounding::Up, arguments),
+        "sqrt" => call.function(Function::SquareRoot, DataType::Float64, arguments),
+        "exp" => call.function(Function::Exponential, DataType::Float64, arguments),
+        "ln" => call.function(Function::Logarithm, DataType::Float64, arguments),
+        "power" => call.function(Function::Power, DataType::Float64, arguments),
+        "sign" => call.function(Function::Sign, DataType::Float64, arguments),
+        "replace" => call.function(Function::Replace, DataType::String, arguments),
+        "starts_with" => call.function(Function::StartsWith, DataType::String, arguments),
+        "ends_with" => call.function(Function::EndsWith, DataType::String, arguments),
+        "contains" => call.function(Function::Contains, DataType::String, arguments),
+        "date_add" => call.days(Function::AddDays, arguments),
+        "date_diff" => call.days(Function::DaysBetween, arguments),
+        "date_trunc" => call.truncate(arguments),
         "upper" => call.text(Text::Upper, arguments),
         "lower" => call.text(Text::Lower, arguments),
-        "trim" => call.text(Text::Trim, arguments),
+        "trim" => call.text(Text::Trim { start: true, end: true }, arguments),
+        "ltrim" => call.text(Text::Trim { start: true, end: false }, arguments),
+        "rtrim" => call.text(Text::Trim { start: false, end: true }, arguments),
         "concat" => call.text(Text::Concat, arguments),
         "length" => {
             let binary = matches!(arguments.first(), Some((_, DataType::Binary)));
@@ -240,7 +265,7 @@ impl Call<'_> {
             Text::Concat => (arguments.len(), 0..=0, false),
             Text::Substring { .. } => (1, 1..=2, false),
             Text::Length { .. } => (1, 0..=0, true),
-            Text::Upper | Text::Lower | Text::Trim => (1, 0..=0, false),
+            Text::Upper | Text::Lower | Text::Trim { .. } => (1, 0..=0, false),
         };
         let fits = arguments.len() >= texts
             && numbers.contains(&(arguments.len() - texts))
@@ -251,6 +276,79 @@ impl Call<'_> {
             return Err(self.wrong("has arguments or a result of the wrong type"));
         }
         Ok(Node::Text { function, arguments: self.at_least(1, arguments)? })
+    }
+
+    /// A function whose arguments all have the type `of`; it gives the same, or a boolean for a search.
+    fn function(&self, function: Function, of: DataType, arguments: Vec<Typed>) -> Result<Node> {
+        let search = matches!(function, Function::StartsWith | Function::EndsWith | Function::Contains);
+        self.result(if search { DataType::Boolean } else { of })?;
+        self.applied(function, &vec![of; function.arguments()], arguments)
+    }
+
+    fn applied(&self, function: Function, types: &[DataType], arguments: Vec<Typed>) -> Result<Node> {
+        let kinds = types.iter().map(|data_type| Kind::of(*data_type));
+        if !kinds.eq(arguments.iter().map(|(_, data_type)| Kind::of(*data_type))) {
+            return Err(self.wrong(&format!("takes {types:?}")));
+        }
+        Ok(Node::Function { function, arguments: self.at_least(1, arguments)? })
+    }
+
+    /// `round` has a literal number of digits; `floor` and `ceil` go to whole numbers.
+    fn round(&self, rounding: Rounding, mut arguments: Vec<Typed>) -> Result<Node> {
+        let digits = match rounding {
+            Rounding::HalfUp => match arguments.pop() {
+                Some((Node::Literal(Some(Value::Integer(digits @ -38..=38))), _)) => digits as i8,
+                _ => return Err(self.wrong("takes a literal number of digits from -38 to 38")),
+            },
+            Rounding::Down | Rounding::Up => 0,
+        };
+        let Some((_, from)) = arguments.first() else { return Err(self.wrong("takes a number")) };
+        let (from, to) = (*from, self.data_type);
+        let fits = match (Kind::of(from), Kind::of(to)) {
+            (Kind::Decimal(_), Kind::Decimal(scale)) => scale >= digits.max(0).min(scale_of(from)),
+            (Kind::Integer, Kind::Integer) => true,
+            (Kind::Float, Kind::Float) => rounding == Rounding::HalfUp,
+            (Kind::Float, Kind::Integer) => rounding != Rounding::HalfUp && to == DataType::Int64,
+            _ => false,
+        };
+        if !fits {
+            return Err(self.wrong(&format!("does not take {from:?} to {to:?}")));
+        }
+        self.applied(Function::Round { rounding, digits, from, to }, &[from], arguments)
+    }
+
+    fn days(&self, function: Function, arguments: Vec<Typed>) -> Result<Node> {
+        let (second, result) = match function {
+            Function::AddDays => (DataType::Int32, DataType::Date),
+            _ => (DataType::Date, DataType::Int32),
+        };
+        self.result(result)?;
+        self.applied(function, &[DataType::Date, second], arguments)
+    }
+
+    fn truncate(&self, arguments: Vec<Typed>) -> Result<Node> {
+        let [unit, subject] =
+            <[Typed; 2]>::try_from(arguments).map_err(|_| self.wrong("takes a unit and a date or timestamp"))?;
+        let unit = match &unit.0 {
+            Node::Literal(Some(Value::Bytes(name))) => match name.as_ref() {
+                b"year" => Unit::Year,
+                b"quarter" => Unit::Quarter,
+                b"month" => Unit::Month,
+                b"week" => Unit::Week,
+                b"day" => Unit::Day,
+                b"hour" => Unit::Hour,
+                b"minute" => Unit::Minute,
+                b"second" => Unit::Second,
+                _ => return Err(self.wrong("does not know the unit")),
+            },
+            _ => return Err(self.wrong("takes a literal unit")),
+        };
+        let timestamp = match Kind::of(self.data_type) {
+            Kind::Date => false,
+            Kind::Timestamp => true,
+            _ => return Err(self.wrong("gives a date or a timestamp")),
+        };
+        self.applied(Function::Truncate { unit, timestamp }, &[self.data_type], vec![subject])
     }
 
     fn part(&self, part: Part, arguments: Vec<Typed>) -> Result<Node> {
@@ -290,6 +388,13 @@ impl Kind {
             DataType::Date => Kind::Date,
             DataType::Timestamp | DataType::TimestampNtz => Kind::Timestamp,
         }
+    }
+}
+
+fn scale_of(data_type: DataType) -> i8 {
+    match data_type {
+        DataType::Decimal { scale, .. } => scale,
+        _ => 0,
     }
 }
 

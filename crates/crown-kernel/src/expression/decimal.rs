@@ -46,6 +46,29 @@ fn quotient(left: i256, right: i256) -> Result<i128> {
     rounded.to_i128().ok_or_else(|| overflow("a decimal"))
 }
 
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Rounding {
+    HalfUp,
+    Down,
+    Up,
+}
+
+/// The value rounded to `digits` after the point (before it, if negative), at the result's scale.
+pub(super) fn round(value: i128, from: i8, digits: i8, rounding: Rounding, scale: i8, precision: u8) -> Result<i128> {
+    if digits >= from {
+        return rescale(value, from, scale, precision);
+    }
+    let (value, unit) = (i256::from_i128(value), power((from - digits) as u32));
+    let (whole, rest) = value.checked_div_rem(unit).ok_or_else(|| overflow("a decimal"))?;
+    let rounded = match rounding {
+        Rounding::HalfUp => i256::from_i128(quotient(value, unit)?),
+        Rounding::Down if rest.is_negative() => whole - i256::ONE,
+        Rounding::Up if rest.is_positive() => whole + i256::ONE,
+        Rounding::Down | Rounding::Up => whole,
+    };
+    settle(rounded, digits, scale, precision)
+}
+
 #[derive(Clone, Copy)]
 pub(super) struct Scaled {
     pub value: i128,

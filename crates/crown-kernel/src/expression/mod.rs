@@ -4,13 +4,14 @@
 //! values, LIKE patterns become tokens. Evaluation borrows the interner for reading only; a string that is
 //! computed (not merely copied) is interned at the very end.
 //!
-//! `compile` checks names, types and argument counts, `node` evaluates, `cast`, `decimal`, `calendar` and `text`
-//! hold what their names say, `order` the one order of values.
+//! `compile` checks names, types and argument counts, `node` evaluates, `function` holds what is NULL for a NULL,
+//! `cast`, `decimal`, `calendar` and `text` hold what their names say, `order` the one order of values.
 
 mod calendar;
 mod cast;
 mod compile;
 pub(crate) mod decimal;
+mod function;
 mod node;
 mod order;
 mod text;
@@ -80,6 +81,10 @@ impl Compiled {
         let value = self.node.evaluate(&Row { words, nulls, interner })?;
         Ok(value.is_some_and(|value| value.boolean()))
     }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| KernelError::invalid("CROWN-UTF8", "a string is not valid UTF-8"))
 }
 
 fn overflow(what: &str) -> KernelError {

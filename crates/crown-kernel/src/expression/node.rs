@@ -1,12 +1,14 @@
 //! The compiled form of an expression and its evaluation for one row.
 
+use super::calendar::Part;
 use super::cast::{cast, in_range};
 use super::decimal::{self, Scaled};
+use super::function::{Function, MOST};
 use super::text::{substring, substring_bytes, Pattern};
 use super::value::Value;
-use super::{calendar, divide_by_zero, overflow};
+use super::{calendar, divide_by_zero, overflow, utf8};
 use crate::chunk::{Nulls, Word};
-use crate::error::{KernelError, Result};
+use crate::error::Result;
 use crate::interner::Interner;
 use crate::types::DataType;
 use std::borrow::Cow;
@@ -58,14 +60,7 @@ pub(super) enum Text {
     Length { binary: bool },
     Concat,
     Substring { binary: bool },
-    Trim,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Part {
-    Year,
-    Month,
-    Day,
+    Trim { start: bool, end: bool },
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +82,7 @@ pub(super) enum Node {
     Extreme { arguments: Vec<Node>, wanted: Ordering },
     Like { argument: Box<Node>, pattern: Pattern },
     Text { function: Text, arguments: Vec<Node> },
+    Function { function: Function, arguments: Vec<Node> },
     Part { part: Part, argument: Box<Node>, timestamp: bool },
 }
 
@@ -168,15 +164,17 @@ impl Node {
                 boolean(pattern.matches(utf8(value.bytes())?))
             }
             Node::Text { function, arguments } => text_function(*function, arguments, row),
+            Node::Function { function, arguments } => {
+                let mut values = [const { Value::Integer(0) }; MOST];
+                for (value, argument) in values.iter_mut().zip(arguments) {
+                    *value = present!(argument.evaluate(row)?);
+                }
+                function.apply(values)
+            }
             Node::Part { part, argument, timestamp } => {
                 let value = present!(argument.evaluate(row)?).integer();
-                let days = if *timestamp { value.div_euclid(calendar::MICROS_PER_DAY) } else { value };
-                let (year, month, day) = calendar::civil(days);
-                Ok(Some(Value::Integer(match part {
-                    Part::Year => year,
-                    Part::Month => month,
-                    Part::Day => day,
-                })))
+                let micros = if *timestamp { value } else { value * calendar::MICROS_PER_DAY };
+                Ok(Some(Value::Integer(calendar::part(micros, *part))))
             }
         }
     }
@@ -278,10 +276,6 @@ fn negate<'a>(value: Value, data_type: DataType, only_negative: bool) -> Result<
     }
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(|_| KernelError::invalid("CROWN-UTF8", "a string is not valid UTF-8"))
-}
-
 fn text_function<'a>(function: Text, arguments: &'a [Node], row: &Row<'a>) -> Evaluated<'a> {
     if let Text::Concat = function {
         let mut joined = Vec::new();
@@ -295,7 +289,11 @@ fn text_function<'a>(function: Text, arguments: &'a [Node], row: &Row<'a>) -> Ev
     let result = match function {
         Text::Upper => utf8(bytes)?.to_uppercase().into_bytes(),
         Text::Lower => utf8(bytes)?.to_lowercase().into_bytes(),
-        Text::Trim => utf8(bytes)?.trim_matches(' ').as_bytes().to_vec(),
+        Text::Trim { start, end } => {
+            let text = utf8(bytes)?;
+            let text = if start { text.trim_start_matches(' ') } else { text };
+            (if end { text.trim_end_matches(' ') } else { text }).as_bytes().to_vec()
+        }
         Text::Length { binary: true } => return Ok(Some(Value::Integer(bytes.len() as i64))),
         Text::Length { binary: false } => return Ok(Some(Value::Integer(utf8(bytes)?.chars().count() as i64))),
         Text::Substring { binary } => {

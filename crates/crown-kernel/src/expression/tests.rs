@@ -311,6 +311,129 @@ fn dates() {
 }
 
 #[test]
+fn rounding() {
+    let round = |argument: &Json, digits: i64, to: &str| call("round", &[argument.clone(), int(digits)], to);
+    let money = |value: &str| literal(json!(value), "decimal(10,2)");
+    check(&[
+        (round(&money("2.35"), 1, "decimal(10,1)"), "2.4"),
+        (round(&money("-2.35"), 1, "decimal(10,1)"), "-2.4"),
+        (round(&money("2.34"), 5, "decimal(11,2)"), "2.34"),
+        (round(&money("9.99"), 0, "decimal(9,0)"), "10"),
+        (round(&money("155.00"), -1, "decimal(9,0)"), "160"),
+        (round(&money("49.99"), -2, "decimal(9,0)"), "0"),
+        (round(&money("50.00"), -2, "decimal(9,0)"), "100"),
+        (round(&column("nm"), 1, "decimal(10,1)"), "NULL"),
+        (
+            round(&literal(json!("99999999999999999999999999999999999999"), "decimal(38,0)"), -1, "decimal(38,0)"),
+            "CROWN-OVERFLOW",
+        ),
+        (round(&money("2.35"), 2, "decimal(10,1)"), "CROWN-PLAN-EXPRESSION"),
+        (round(&money("2.35"), 39, "decimal(10,2)"), "CROWN-PLAN-EXPRESSION"),
+        (call("round", &[column("f"), column("i")], "float64"), "CROWN-PLAN-EXPRESSION"),
+        (round(&int(25), -1, "int64"), "30"),
+        (round(&int(-25), -1, "int64"), "-30"),
+        (round(&int(25), 3, "int64"), "25"),
+        (round(&literal(json!(127), "int8"), -1, "int8"), "CROWN-OVERFLOW"),
+        // The digits that a float shows are rounded, not its binary value: 2.675 lies below the tie.
+        (round(&float(2.675), 2, "float64"), "2.68"),
+        (round(&float(-0.5), 0, "float64"), "-1.0"),
+        (round(&float(2.5), 0, "float64"), "3.0"),
+        (round(&float(1234.5), -2, "float64"), "1200.0"),
+        (round(&float(0.1), 30, "float64"), "0.1"),
+        (round(&float(123_456_789.125), 38, "float64"), "1.23456789125E8"),
+        (round(&float(1e300), 2, "float64"), "1.0E300"),
+        (round(&column("nan"), 2, "float64"), "NaN"),
+        (round(&literal(json!("-Infinity"), "float64"), 2, "float64"), "-Infinity"),
+        (call("floor", &[money("-2.01")], "decimal(9,0)"), "-3"),
+        (call("floor", &[money("2.99")], "decimal(9,0)"), "2"),
+        (call("ceil", &[money("2.01")], "decimal(9,0)"), "3"),
+        (call("ceil", &[money("-2.99")], "decimal(9,0)"), "-2"),
+        (call("ceil", &[money("3.00")], "decimal(9,0)"), "3"),
+        (call("floor", &[float(-2.5)], "int64"), "-3"),
+        (call("ceil", &[float(-2.5)], "int64"), "-2"),
+        (call("ceil", &[float(1e300)], "int64"), "9223372036854775807"),
+        (call("floor", &[column("nan")], "int64"), "0"),
+        (call("floor", &[float(2.5)], "float64"), "CROWN-PLAN-EXPRESSION"),
+        (call("floor", &[column("s")], "int64"), "CROWN-PLAN-EXPRESSION"),
+    ]);
+}
+
+#[test]
+fn functions_of_floats() {
+    check(&[
+        (call("sqrt", &[float(6.25)], "float64"), "2.5"),
+        (call("sqrt", &[float(-1.0)], "float64"), "NaN"),
+        (call("exp", &[float(0.0)], "float64"), "1.0"),
+        (call("ln", &[float(1.0)], "float64"), "0.0"),
+        (call("ln", &[float(0.0)], "float64"), "NULL"),
+        (call("ln", &[float(-3.0)], "float64"), "NULL"),
+        (call("power", &[float(2.0), float(-2.0)], "float64"), "0.25"),
+        (call("power", &[float(2.0), null("float64")], "float64"), "NULL"),
+        (call("sign", &[float(-7.5)], "float64"), "-1.0"),
+        (call("sign", &[float(0.0)], "float64"), "0.0"),
+        (call("sign", &[column("nan")], "float64"), "NaN"),
+        (call("sqrt", &[int(4)], "float64"), "CROWN-PLAN-EXPRESSION"),
+        (call("power", &[float(2.0)], "float64"), "CROWN-PLAN-EXPRESSION"),
+    ]);
+}
+
+#[test]
+fn strings_in_strings() {
+    check(&[
+        (call("replace", &[text("banana"), text("an"), text("é")], "string"), "bééa"),
+        (call("replace", &[text("banana"), text(""), text("x")], "string"), "banana"),
+        (call("replace", &[column("ns"), text("a"), text("x")], "string"), "NULL"),
+        (call("starts_with", &[column("s"), text("Hé")], "boolean"), "true"),
+        (call("starts_with", &[column("s"), text("hé")], "boolean"), "false"),
+        (call("ends_with", &[column("s"), text("lo")], "boolean"), "true"),
+        (call("contains", &[column("s"), text("éll")], "boolean"), "true"),
+        (call("contains", &[column("s"), text("")], "boolean"), "true"),
+        (call("contains", &[column("s"), column("ns")], "boolean"), "NULL"),
+        (call("contains", &[column("s"), column("i")], "boolean"), "CROWN-PLAN-EXPRESSION"),
+        (call("ltrim", &[text("  a b ")], "string"), "a b "),
+        (call("rtrim", &[text("  a b ")], "string"), "  a b"),
+        (call("substring", &[text("a"), int(-2), int(2)], "string"), "a"),
+    ]);
+}
+
+#[test]
+fn days_and_truncated_times() {
+    let day = |value: &str| call("cast", &[text(value)], "date");
+    let moment = |value: &str| call("cast", &[text(value)], "timestamp");
+    let truncated = |unit: &str, value: &str| call("date_trunc", &[text(unit), moment(value)], "timestamp");
+    let days = |count: i64| literal(json!(count), "int32");
+    check(&[
+        (call("date_add", &[day("2024-02-28"), days(2)], "date"), "2024-03-01"),
+        (call("date_add", &[day("1970-01-01"), days(-1)], "date"), "1969-12-31"),
+        (call("date_add", &[days(1), days(1)], "date"), "CROWN-PLAN-EXPRESSION"),
+        (call("date_add", &[day("2024-02-28"), days(i64::from(i32::MAX))], "date"), "CROWN-OVERFLOW"),
+        (call("date_diff", &[day("2024-03-01"), day("2024-02-28")], "int32"), "2"),
+        (call("date_diff", &[day("1969-12-31"), day("1970-01-02")], "int32"), "-2"),
+        (truncated("year", "2024-08-15 13:14:15.5"), "2024-01-01 00:00:00"),
+        (truncated("quarter", "2024-08-15 13:14:15.5"), "2024-07-01 00:00:00"),
+        (truncated("month", "1969-08-15 13:14:15.5"), "1969-08-01 00:00:00"),
+        (truncated("week", "2024-08-15 13:14:15.5"), "2024-08-12 00:00:00"),
+        (truncated("week", "1969-12-28 23:00:00"), "1969-12-22 00:00:00"),
+        (truncated("day", "1969-12-31 13:14:15"), "1969-12-31 00:00:00"),
+        (truncated("hour", "1969-12-31 13:14:15"), "1969-12-31 13:00:00"),
+        (truncated("minute", "2024-08-15 13:14:15.5"), "2024-08-15 13:14:00"),
+        (truncated("second", "2024-08-15 13:14:15.5"), "2024-08-15 13:14:15"),
+        (truncated("decade", "2024-08-15 13:14:15.5"), "CROWN-PLAN-EXPRESSION"),
+        (call("date_trunc", &[text("month"), day("2024-08-15")], "date"), "2024-08-01"),
+        (call("date_trunc", &[text("week"), day("1970-01-01")], "date"), "1969-12-29"),
+        (call("date_trunc", &[text("month"), day("2024-08-15")], "timestamp"), "CROWN-PLAN-EXPRESSION"),
+        (call("quarter", &[day("2024-03-31")], "int32"), "1"),
+        (call("quarter", &[day("2024-10-01")], "int32"), "4"),
+        (call("dayofweek", &[day("2009-07-30")], "int32"), "5"),
+        (call("dayofweek", &[day("1969-12-28")], "int32"), "1"),
+        (call("hour", &[moment("1969-12-31 13:14:15.9")], "int32"), "13"),
+        (call("minute", &[moment("1969-12-31 13:14:15.9")], "int32"), "14"),
+        (call("second", &[moment("1969-12-31 13:14:15.9")], "int32"), "15"),
+        (call("hour", &[day("2024-03-31")], "int32"), "0"),
+    ]);
+}
+
+#[test]
 fn casts() {
     let cast = |argument: &Json, to: &str| call("cast", std::slice::from_ref(argument), to);
     let read = |value: &str, to: &str| cast(&text(value), to);
