@@ -175,9 +175,11 @@ def multiset(rows: Iterable[Row]) -> Counter[Row]:
 
 
 def normal(value: Any) -> Any:
-    """One form for values that SQL holds equal: one NaN, no negative zero, times in UTC, plain bytes."""
+    """One form for values that SQL holds equal: one NaN, no negative zero, times in UTC, dates as times, bytes."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
+    if type(value) is datetime.date:  # a date plus an interval is a date to Spark, a timestamp to DuckDB
+        return datetime.datetime(value.year, value.month, value.day)
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         return value.astimezone(datetime.UTC).replace(tzinfo=None)
     if isinstance(value, bytearray | memoryview):

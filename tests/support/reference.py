@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import datetime
 import functools
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Any
 
 import duckdb
@@ -280,8 +281,40 @@ def _cast(call: Call, source: Any) -> Any:
 
 
 def _like(call: Call, text: str, pattern: str) -> bool:
-    parts = ["." if c == "_" else ".*" if c == "%" else re.escape(c) for c in pattern]
+    tokens = re.findall(r"\\?.", pattern, re.DOTALL)
+    parts = ["." if c == "_" else ".*" if c == "%" else re.escape(c[-1]) for c in tokens]
     return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+
+
+def _substring(call: Call, text: str, start: int, length: int) -> str:
+    first = start - 1 if start > 0 else len(text) + start
+    return text[max(0, first) : max(0, first + length)]
+
+
+def _round(call: Call, number: Any, digits: int) -> Any:
+    unit = Decimal(1).scaleb(-digits)
+    return _of(
+        call.type,
+        (Decimal(repr(number) if isinstance(number, float) else number) / unit).quantize(Decimal(1), ROUND_HALF_UP)
+        * unit,
+    )
+
+
+def _of(type_: str, number: Decimal) -> Any:
+    return int(number) if type_.startswith("int") else _typed(number, type_)
+
+
+def _truncate(call: Call, unit: str, moment: Any) -> Any:
+    day = datetime.date(moment.year, moment.month, moment.day)
+    fields = ["year", "month", "day", "hour", "minute", "second"]
+    if unit == "week":
+        day -= datetime.timedelta(days=day.weekday())
+    elif unit == "quarter":
+        day = day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+    elif unit in fields:
+        kept = {name: getattr(moment, name) for name in fields[: fields.index(unit) + 1] if hasattr(moment, name)}
+        return type(moment)(**({"month": 1, "day": 1} | kept))
+    return day if call.type == "date" else datetime.datetime(day.year, day.month, day.day)
 
 
 def _divide(call: Call, a: Any, b: Any) -> Any:
@@ -314,7 +347,29 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "trim": lambda call, a: a.strip(" "),
     "length": lambda call, a: len(a),
     "concat": lambda call, *parts: "".join(parts),
-    "substring": lambda call, text, start, length: text[start - 1 : start - 1 + length],
+    "substring": _substring,
+    "ltrim": lambda call, a: a.lstrip(" "),
+    "rtrim": lambda call, a: a.rstrip(" "),
+    "replace": lambda call, text, old, new: text.replace(old, new) if old else text,
+    "starts_with": lambda call, text, part: text.startswith(part),
+    "ends_with": lambda call, text, part: text.endswith(part),
+    "contains": lambda call, text, part: part in text,
+    "round": _round,
+    "floor": lambda call, a: _of(call.type, Decimal(a).to_integral_value(ROUND_FLOOR)),
+    "ceil": lambda call, a: _of(call.type, Decimal(a).to_integral_value(ROUND_CEILING)),
+    "sqrt": lambda call, a: math.sqrt(a) if a >= 0 else math.nan,
+    "exp": lambda call, a: math.exp(a),
+    "ln": lambda call, a: math.log(a) if a > 0 else None,
+    "power": lambda call, a, b: math.pow(a, b),
+    "sign": lambda call, a: float((a > 0) - (a < 0)),
+    "date_add": lambda call, day, count: day + datetime.timedelta(days=count),
+    "date_diff": lambda call, end, start: (end - start).days,
+    "date_trunc": _truncate,
+    "quarter": lambda call, a: (a.month + 2) // 3,
+    "dayofweek": lambda call, a: a.isoweekday() % 7 + 1,
+    "hour": lambda call, a: a.hour,
+    "minute": lambda call, a: a.minute,
+    "second": lambda call, a: a.second,
     "year": lambda call, a: a.year,
     "month": lambda call, a: a.month,
     "day": lambda call, a: a.day,

@@ -10,7 +10,10 @@ from crown.expression import Call, Column, Expression, Literal, columns_of
 # NULL only when an argument is NULL; every other function may make one by itself (division by zero, a failed cast).
 _STRICT = frozenset(
     {"add", "subtract", "multiply", "negate", "abs", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "in"}
-    | {"like", "upper", "lower", "length", "concat", "substring", "trim", "year", "month", "day"}
+    | {"like", "upper", "lower", "length", "concat", "substring", "trim", "ltrim", "rtrim", "replace"}
+    | {"starts_with", "ends_with", "contains", "date_add", "date_diff", "date_trunc"}
+    | {"year", "quarter", "month", "day", "dayofweek", "hour", "minute", "second"}
+    | {"round", "floor", "ceil", "sqrt", "exp", "power", "sign"}
 )
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 INTEGERS = frozenset({"int8", "int16", "int32", "int64"})

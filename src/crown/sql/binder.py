@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from sqlglot import exp
 
 from crown.expression import Call, Expression, Literal
-from crown.sql import dates, literals, types
+from crown.sql import calls, dates, literals, types
 from crown.sql.coerce import always, boolean, cast, compare, unify
 from crown.sql.context import Context
 from crown.sql.fold import fold
 from crown.sql.functions import host_call
+from crown.sql.outputs import Item
 from crown.sql.scope import Scope, resolve
 
 _ARITHMETIC: dict[type[exp.Expr], types.Arithmetic] = {
@@ -37,7 +38,9 @@ _PARTS: dict[type[exp.Expr], str] = {
     exp.Month: "month",
     exp.Day: "day",
     exp.DayOfMonth: "day",
+    exp.Quarter: "quarter",
 }
+_TRIMS = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 class Subqueries(Protocol):
@@ -287,28 +290,59 @@ class Binder:
         return self.call("substring", [self.string(node.this), *bounds], "string", node)
 
     def _trim(self, node: exp.Expr) -> Expression:
-        if node.expression is not None or (node.args.get("position") or "BOTH") != "BOTH":
+        function = _TRIMS.get(str(node.args.get("position") or "BOTH").upper())
+        if node.expression is not None or function is None:
             return host_call(self.context, node, self.bind)
-        return self.call("trim", [self.string(node.this)], "string", node)
+        return self.call(function, [self.string(node.this)], "string", node)
 
     def _like(self, node: exp.Expr) -> Expression:
         pattern = node.expression
         if not isinstance(pattern, exp.Literal) or "\\" in pattern.name:
             return host_call(self.context, node, self.bind)
-        subject = self.string(node.this)
-        text = pattern.name
-        if isinstance(node, exp.ILike):
-            subject, text = self.call("lower", [subject], "string", node), text.lower()
-        return self.call("like", [subject, Literal(text, "string")], "boolean", node)
+        return self._matches(node, node, pattern.name)
+
+    def _escape(self, node: exp.Expr) -> Expression:
+        """LIKE with an escape character of its own: the kernel's is the backslash."""
+        like, pattern, escape = node.this, node.this.expression, node.expression.name
+        if not isinstance(like, exp.Like | exp.ILike) or not isinstance(pattern, exp.Literal) or len(escape) != 1:
+            self.context.fail(node, "UNKNOWN-FUNCTION", "ESCAPE takes one character, after LIKE and a literal pattern")
+        text, escaped = "", False
+        for character in pattern.name:
+            if not escaped and character == escape:
+                escaped = True
+                continue
+            if escaped and character not in ("%", "_", escape):
+                self.context.fail(pattern, "LITERAL", f"{escape} must precede %, _ or itself in this pattern")
+            text += "\\" + character if character == "\\" or (escaped and character in "%_") else character
+            escaped = False
+        if escaped:
+            self.context.fail(pattern, "LITERAL", f"{escape} must precede %, _ or itself in this pattern")
+        found = self._matches(node, like, text)
+        return self.call("not", [found], "boolean", node) if like.args.get("negate") else found
+
+    def _matches(self, node: exp.Expr, like: exp.Expr, pattern: str) -> Expression:
+        subject = self.string(like.this)
+        if isinstance(like, exp.ILike):
+            subject, pattern = self.call("lower", [subject], "string", node), pattern.lower()
+        return self.call("like", [subject, Literal(pattern, "string")], "boolean", node)
 
     def _part(self, node: exp.Expr) -> Expression:
         return self._date_part(node, _PARTS[type(node)], node.this)
 
     def _extract(self, node: exp.Expr) -> Expression:
         unit = node.this.name.lower()
-        if unit in ("year", "month", "day"):
+        if unit in ("year", "quarter", "month", "day"):
             return self._date_part(node, unit, node.expression)
+        if unit in ("dayofweek", "dow") and self.context.is_spark:
+            return self._date_part(node, "dayofweek", node.expression)
+        if unit in ("hour", "minute"):
+            return calls.clock_part(self, node, unit, node.expression)
         return host_call(self.context, node, self.bind)
+
+    def _day_of_week(self, node: exp.Expr) -> Expression:
+        if not self.context.is_spark:  # others begin at 0, or on Monday
+            return host_call(self.context, node, self.bind)
+        return self._date_part(node, "dayofweek", node.this)
 
     def _date_part(self, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
         subject = self.bind(argument)
@@ -380,6 +414,24 @@ class Binder:
         self.context.fail(node, "SYNTAX", "an alias can't stand here", hint="remove AS and the name")
 
 
+class AliasBinder(Binder):
+    """Also sees outputs of the SELECT by their names, where no column of FROM has the name."""
+
+    def __init__(self, context: Context, scope: Scope, subqueries: Subqueries, items: Sequence[Item]) -> None:
+        super().__init__(context, scope, subqueries)
+        self.items = items
+
+    def bind(self, node: exp.Expr) -> Expression:
+        if isinstance(node, exp.Column) and not node.text("table"):
+            wanted = node.name.lower()
+            if not any(column.name.lower() == wanted for column in self.scope.relation.visible):
+                for index, item in enumerate(self.items):
+                    if item.star is None and item.name.lower() == wanted and item.node is not node:
+                        earlier = AliasBinder(self.context, self.scope, self.subqueries, self.items[:index])
+                        return earlier.bind(item.node)
+        return super().bind(node)
+
+
 def _literal_types(left: Expression, right: Expression) -> tuple[str, str]:
     """The operands' types; beside a decimal, an integer literal is a decimal of just its digits."""
 
@@ -433,7 +485,10 @@ _HANDLERS: dict[type, Handler] = {
     exp.Trim: Binder._trim,
     exp.Like: Binder._like,
     exp.ILike: Binder._like,
+    exp.Escape: Binder._escape,
+    **calls.HANDLERS,
     **dict.fromkeys(_PARTS, Binder._part),
+    exp.DayOfWeek: Binder._day_of_week,
     exp.Extract: Binder._extract,
     exp.TsOrDsToDate: Binder._to_date,
     exp.TimeStrToTime: Binder._to_time,

@@ -1,4 +1,4 @@
-"""Dates and timestamps plus or minus intervals and days: folded for constants, computed by the host for columns."""
+"""Dates and timestamps plus or minus intervals and days: folded for constants; the host adds months and times."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from crown.expression import Call, Expression, Literal
 from crown.sql import literals, types
-from crown.sql.coerce import cast
+from crown.sql.coerce import always, cast
 from crown.sql.context import Context
+from crown.sql.fold import fold
 from crown.sql.options import MICROSECONDS
 
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
@@ -38,19 +39,28 @@ def day_arithmetic(context: Context, node: exp.Expr, operator: str, left: Expres
     if operator == "add" and right.type == "date":
         left, right = right, left
     if left.type == "date" and isinstance(right, Literal) and right.type in types.INTEGERS and right.value is not None:
-        days = int(right.value)
-        return _shifted(context, node, left, days if operator == "add" else -days, "day")
+        count = int(right.value)
+        return _shifted(context, node, left, count if operator == "add" else -count, "day")
     if left.type == "date" and right.type in types.INTEGERS:
-        function = "date_add" if operator == "add" else "date_sub"
-        return context.mark(Call(f"sql:{function}(\x000\x00, \x001\x00)", (left, right), "date"), node)
+        days = cast(context, node, right, "int32")
+        if operator == "subtract":
+            days = context.mark(fold(Call("negate", (days,), "int32"), always), node)
+        return add_days(context, node, left, days)
     if left.type == right.type == "date" and operator == "subtract":
-        return context.mark(Call("sql:datediff(\x000\x00, \x001\x00)", (left, right), "int32"), node)
+        return context.mark(fold(Call("date_diff", (left, right), "int32"), always), node)
     context.fail(
         node,
         "TYPE-CLASH",
         f"{types.spark_name(left.type)} and {types.spark_name(right.type)} can't be combined by {operator}",
         hint="use INTERVAL, or compare the two values instead",
     )
+
+
+def add_days(context: Context, node: exp.Expr, subject: Expression, days: Expression) -> Expression:
+    """A date and some days after it."""
+    if isinstance(subject, Literal) and isinstance(days, Literal) and None not in (subject.value, days.value):
+        return Literal(int(subject.value or 0) + int(days.value or 0), "date")
+    return context.mark(fold(Call("date_add", (subject, days), "date"), always), node)
 
 
 def _unwrapped(node: exp.Expr) -> exp.Expr:
@@ -87,8 +97,9 @@ def _shifted(context: Context, node: exp.Expr, subject: Expression, amount: int,
     if isinstance(subject, Literal) and subject.value is not None:
         return Literal(_shift(context, node, int(subject.value), subject.type, amount, unit), subject.type)
     if subject.type == "date":
-        days = amount * (7 if unit == "week" else 1)
-        text = f"date_add(\x000\x00, {days})" if whole_days else f"add_months(\x000\x00, {amount * _MONTHS[unit]})"
+        if whole_days:
+            return add_days(context, node, subject, Literal(amount * (7 if unit == "week" else 1), "int32"))
+        text = f"add_months(\x000\x00, {amount * _MONTHS[unit]})"
     else:
         text = f"(\x000\x00 + INTERVAL '{amount}' {unit.upper()})"
     return context.mark(Call(f"sql:{text}", (subject,), subject.type), node)

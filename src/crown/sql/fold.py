@@ -21,7 +21,8 @@ UNKNOWN = Literal(None, "boolean")
 _STRICT = frozenset(
     words(
         "add subtract multiply divide modulo negate abs eq ne lt le gt ge cast like upper lower length concat "
-        "substring trim year month day"
+        "substring trim ltrim rtrim replace starts_with ends_with contains year quarter month day dayofweek hour "
+        "minute second date_add date_diff date_trunc round floor ceil sqrt exp ln power sign"
     )
 )
 _COMPARE: Mapping[str, Callable[[object, object], bool]] = {
@@ -66,7 +67,7 @@ def nullable(expression: Expression, column: Nullable) -> bool:
         case Call("case", arguments, _):
             results = [*arguments[1::2], arguments[-1]]
             return any(nullable(a, column) for a in results)
-        case Call("divide" | "modulo", _, _):
+        case Call("divide" | "modulo" | "ln", _, _):
             return True
         case Call("cast", (argument,), type_) if argument.type in types.FLOATS and types.is_decimal(type_):
             return True  # NaN and the infinities are no decimals

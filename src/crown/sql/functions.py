@@ -28,14 +28,9 @@ def _rounded(arguments: Sequence[Expression]) -> str:
     return arguments[0].type if arguments[0].type in (*types.INTEGERS, *types.FLOATS) else "float64"
 
 
-def _whole(arguments: Sequence[Expression]) -> str:
-    return "int64" if arguments[0].type in (*types.INTEGERS, *types.FLOATS) else "float64"
-
-
 # By the function's name in Spark (lower case).
 _RESULT: dict[str, ResultType] = {
     **dict.fromkeys(("round", "bround"), _rounded),
-    **dict.fromkeys(("floor", "ceil", "ceiling"), _whole),
     **dict.fromkeys(
         words(
             "sqrt cbrt exp ln log log2 log10 pow power sin cos tan asin acos atan atan2 sinh cosh tanh degrees "

@@ -48,6 +48,12 @@ def to_spark_sql(expression: Expression, *, casts: bool = True) -> str:
             return literal(expression)
         case Call("cast", (argument,), type_):
             return f"CAST({render(argument)} AS {types.spark_name(type_)})" if casts else render(argument)
+        case Call("like", (argument, Literal(str(pattern)) as escaped), _) if "\\" in pattern:
+            return f"({render(argument)} LIKE {render(escaped)} ESCAPE '\\\\')"
+        case Call("date_trunc", (unit, argument), "date"):
+            return f"trunc({render(argument)}, {render(unit)})"
+        case Call("starts_with" | "ends_with" as function, arguments, _):
+            return f"{function.replace('_', '')}({', '.join(map(render, arguments))})"
         case Call(function, arguments, _) if function in _INFIX:
             return "(" + f" {_INFIX[function]} ".join(map(render, arguments)) + ")"
         case Call("not", (Call("is_null", (argument,), _),), _):
