@@ -136,7 +136,7 @@ SELECT a / 2, a % 2, -a, abs(a), b * 1.5, p / 3 FROM r
 SELECT p + a, p * p, p - 0.5, sum(p) FROM r GROUP BY p, a
 SELECT avg(p), sum(p * v) FROM r JOIN t ON r.a = t.k
 SELECT year(d), month(d), extract(day FROM d) FROM t
-SELECT d + INTERVAL 1 DAY, dayofweek(d), date_trunc('month', d) FROM t
+SELECT d + INTERVAL 1 DAY, date_trunc('month', d) FROM t
 SELECT k FROM t WHERE d >= '2020-01-15' AND d < DATE '2020-01-01' + INTERVAL 1 MONTH
 SELECT k FROM t WHERE d = '2020-01-15' OR floor(v / 2) = 1
 SELECT cast(a AS string), cast(c AS string), cast(v AS int) FROM r, t WHERE r.a = t.k
@@ -173,6 +173,21 @@ SELECT a FROM r x WHERE NOT EXISTS (SELECT 1 FROM r y WHERE y.a > x.a)
 SELECT x.c FROM r x LEFT JOIN s y ON x.a = y.a WHERE NOT EXISTS (SELECT 1 FROM r z WHERE z.a = x.a AND z.b <> y.b)
 SELECT a FROM r WHERE c NOT LIKE '%a%' AND NOT (b NOT BETWEEN 1 AND 2)
 SELECT greatest(a, b), least(a, b, 2) FROM r
+SELECT round(p, 1), round(p), round(p * 7, -1), round(a, -1), round(v, 1), floor(p), ceil(p), floor(v / 2) FROM r, t
+SELECT r.a, round(sum(p * v), 2), round(avg(b), 1), ceil(sum(p)) FROM r JOIN t ON r.a = t.k GROUP BY r.a
+SELECT sqrt(abs(a)), exp(b), power(a, 2), sign(a - b), ln(abs(a) + 1), sqrt(a * a + v * v) FROM r, t
+SELECT replace(c, 'a', 'bc'), left(c, 1), right(c, 2), ltrim(c), rtrim(c), c || right(c, 1) FROM r
+SELECT a FROM r WHERE startswith(c, 'a') OR contains(c, 'b') OR endswith(c, 'c')
+SELECT x.c FROM r x, r y WHERE x.a = y.b AND contains(x.c, y.c)
+SELECT date_add(d, 3), date_sub(d, k), datediff(d, DATE '2020-01-10'), d - 4, quarter(d) FROM t
+SELECT x.k, datediff(x.d, y.d) FROM t x, t y WHERE x.v = y.v AND datediff(x.d, y.d) > 1
+SELECT date_trunc('year', d), date_trunc('quarter', d), date_trunc('week', d), hour(d), trunc(d, 'month') FROM t
+SELECT date_trunc('month', d) m, count(*) FROM t GROUP BY m
+SELECT a FROM r WHERE c LIKE '%!%%' ESCAPE '!' OR c NOT LIKE 'a!_%' ESCAPE '!'
+SELECT a + 1 x, x * 2 y, y + x z FROM r
+SELECT a x, x + 1 y, count(*) n, n + x m FROM r GROUP BY a ORDER BY n * 2 LIMIT 3
+SELECT a FROM r ORDER BY b, c, a LIMIT 2
+SELECT a, count(*) n FROM r GROUP BY a ORDER BY max(b) DESC, sum(b), a LIMIT 2 OFFSET 1
 """.strip().splitlines()
 
 

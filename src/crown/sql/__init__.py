@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from crown.sql.aggregates import name_aggregates
 from crown.sql.context import Context
 from crown.sql.diagnose import fail, parse_statements
 from crown.sql.options import take_options
@@ -43,6 +44,7 @@ def parse(
         count = f"has {len(statements)} statements" if statements else "is empty"
         fail(sql, (0, 1), "STATEMENTS", f"the text {count}", hint="give one SELECT")
     context = Context(sql, dialect, loaded)
+    name_aggregates(statements[0])
     attach_options(context, statements[0], options)
     try:
         return bind(context, statements[0])

@@ -31,6 +31,22 @@ _ONE = Literal(1, "int32")
 MARK = "@"  # aggregates are columns of this prefix until the SELECT is assembled
 
 
+def name_aggregates(statement: exp.Expr) -> None:
+    """Gives EVERY, SOME and ANY, which sqlglot takes for other functions or a quantifier, their aggregates."""
+    kind: type[exp.AggFunc] | None
+    for node in list(statement.find_all(exp.Anonymous, exp.Any)):
+        if isinstance(node, exp.Any):
+            argument = node.this.this if isinstance(node.this, exp.Paren) else None
+            kind = exp.LogicalOr if not isinstance(node.parent, exp.Binary) else None
+        else:
+            argument = node.expressions[0] if len(node.expressions) == 1 else None
+            kind = {"every": exp.LogicalAnd, "some": exp.LogicalOr, "any": exp.LogicalOr}.get(str(node.this).lower())
+        if kind is not None and argument is not None and not isinstance(argument, exp.Query):
+            named = kind(this=argument)
+            named.meta.update(node.meta)
+            node.replace(named)
+
+
 @dataclass(frozen=True)
 class Collected:
     """An aggregate over the columns of FROM."""

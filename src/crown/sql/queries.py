@@ -204,7 +204,7 @@ def apply_order(context: Context, node: exp.Expr, bound: Bound) -> Bound:
     return Bound(bound.columns, None, Top(body_of(context, bound), order, *limit))
 
 
-def relation_of(context: Context, bound: Bound, alias: str, names: tuple[str, ...], node: exp.Expr) -> Relation:
+def relation_of(context: Context, bound: Bound, alias: str, names: tuple[str, ...], node: exp.Expr | None) -> Relation:
     """A bound query as something to select from."""
     columns = renamed(context, typed(bound.columns), names, node)
     if bound.branches is None:
@@ -220,7 +220,7 @@ def relation_of(context: Context, bound: Bound, alias: str, names: tuple[str, ..
 
 
 def renamed(
-    context: Context, columns: tuple[OutputColumn, ...], names: tuple[str, ...], node: exp.Expr
+    context: Context, columns: tuple[OutputColumn, ...], names: tuple[str, ...], node: exp.Expr | None
 ) -> tuple[OutputColumn, ...]:
     if not names:
         return columns

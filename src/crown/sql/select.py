@@ -7,10 +7,10 @@ from functools import partial
 
 from sqlglot import exp
 
-from crown.expression import Call, Column, Expression, columns_of
+from crown.expression import Column, Expression, columns_of
 from crown.sql import types
 from crown.sql.aggregates import MARK, Aggregates
-from crown.sql.binder import Binder
+from crown.sql.binder import AliasBinder, Binder
 from crown.sql.conditions import bind_where
 from crown.sql.conjunction import Wanted, build_conjunction, cast_value
 from crown.sql.context import Context
@@ -19,11 +19,12 @@ from crown.sql.grouping import Groups, group_nodes
 from crown.sql.levels import never_holds
 from crown.sql.order import bind_limit, bind_order
 from crown.sql.outputs import Item, expand_items
-from crown.sql.queries import Bound, Environment, OutputColumn, body_of
-from crown.sql.query import Aggregate, Body, Named, Order, Select, Top
+from crown.sql.queries import Bound, Environment, OutputColumn
+from crown.sql.query import Aggregate, Body, Named, Order, Select
 from crown.sql.relation import Branch, Relation
 from crown.sql.scalar import SelectPlace
 from crown.sql.scope import Scope
+from crown.sql.top import is_output, over_outputs, topped
 
 
 def bind_select(context: Context, node: exp.Select, parent: Scope | None, environment: Environment) -> Bound:
@@ -42,10 +43,14 @@ def bind_rows(
     items = expand_items(context, node, relation)
     aggregates = Aggregates(context)
     place = SelectPlace(context, environment, "SELECT", aggregates=aggregates)
-    binder = Binder(context, scope, place)
-    outputs = [item.star or binder.bind(item.node) for item in items]
+    outputs = [
+        # An output may be named by the outputs after it.
+        item.star or AliasBinder(context, scope, place, items[:index]).bind(item.node)
+        for index, item in enumerate(items)
+    ]
     grouped = group_nodes(context, node, items)
-    having = _having(context, node, scope, place, items)
+    binder = AliasBinder(context, scope, place, items)
+    having = binder.condition(node.args["having"].this) if node.args.get("having") is not None else None
     order_columns = [OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True)]
     order = bind_order(context, node, order_columns, partial(_order_expression, binder))
     limit = bind_limit(context, node, bool(order))
@@ -81,12 +86,13 @@ def _plain(
     limit: tuple[int, int] | None,
 ) -> Bound:
     columns = tuple(OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True))
-    order = _over_outputs(context, order, columns, outputs)
+    ordering = over_outputs(context, order, columns, outputs, limited=limit is not None, distinct=distinct)
+    columns, outputs = (*columns, *ordering.columns), [*outputs, *ordering.outputs]
     branches = tuple((b, tuple(context.in_branch(e, b) for e in outputs)) for b in relation.branches)
     bound = Bound(columns, branches, None)
     if distinct:
         bound = Bound(columns, None, _distinct(context, bound))
-    return _topped(context, bound, order, limit)
+    return topped(context, bound, ordering, limit)
 
 
 def _distinct(context: Context, bound: Bound) -> Body:
@@ -105,12 +111,6 @@ def _distinct(context: Context, bound: Bound) -> Body:
         outputs=tuple(Named(c.name, Column(c.name, c.type)) for c in columns),
         distinct=True,
     )
-
-
-def _topped(context: Context, bound: Bound, order: tuple[Order, ...], limit: tuple[int, int] | None) -> Bound:
-    if limit is None:
-        return replace(bound, order=order)
-    return Bound(bound.columns, None, Top(body_of(context, bound), order, *limit))
 
 
 def _grouped(
@@ -155,9 +155,11 @@ def _grouped(
         OutputColumn(i.name, "string" if e.type == types.NULL else e.type) for i, e in zip(items, shown, strict=True)
     )
     grouped_order = tuple(
-        o if _is_output(o.expression, columns) else replace(o, expression=over_groups(o.expression, node.args["order"]))
+        o if is_output(o.expression, columns) else replace(o, expression=over_groups(o.expression, node.args["order"]))
         for o in order
     )
+    ordering = over_outputs(context, grouped_order, columns, shown, limited=limit is not None, distinct=distinct)
+    columns, shown = (*columns, *ordering.columns), [*shown, *ordering.outputs]
     group_names = set(names.values())
     select = Select(
         branches=tuple(
@@ -177,8 +179,7 @@ def _grouped(
         aggregates=tuple(found),
         having=over_groups(having, node.args["having"]) if having is not None else None,
     )
-    bound = Bound(columns, None, select)
-    return _topped(context, bound, _over_outputs(context, grouped_order, columns, shown), limit)
+    return topped(context, Bound(columns, None, select), ordering, limit)
 
 
 def _counts_rows(context: Context, function: str, distinct: bool, argument: Expression, branches: list[Branch]) -> bool:
@@ -186,61 +187,6 @@ def _counts_rows(context: Context, function: str, distinct: bool, argument: Expr
     if function != "count" or distinct:
         return False
     return not any(context.may_be_null(argument, b) for b in branches)
-
-
-def _is_output(expression: Expression, columns: tuple[OutputColumn, ...]) -> bool:
-    return isinstance(expression, Column) and any(expression.name == c.name for c in columns)
-
-
-def _over_outputs(
-    context: Context, order: tuple[Order, ...], columns: tuple[OutputColumn, ...], outputs: list[Expression]
-) -> tuple[Order, ...]:
-    """ORDER BY over the output columns: an expression that an output shows is that output."""
-
-    def rewrite(expression: Expression) -> Expression:
-        if _is_output(expression, columns):
-            return expression
-        for column, output in zip(columns, outputs, strict=True):
-            if output == expression:
-                return Column(column.name, column.type)
-        if isinstance(expression, Column):
-            context.fail(
-                context.order_places.get(expression.name),
-                "ORDER-NOT-OUTPUT",
-                "ORDER BY needs a column that is not in the output",
-                reason="the order of a maintained result is kept over its own columns",
-                hint="add the column to SELECT",
-            )
-        if isinstance(expression, Call):
-            return replace(expression, arguments=tuple(rewrite(a) for a in expression.arguments))
-        return expression
-
-    return tuple(replace(o, expression=rewrite(o.expression)) for o in order)
-
-
-def _having(
-    context: Context, node: exp.Select, scope: Scope, place: SelectPlace, items: list[Item]
-) -> Expression | None:
-    clause = node.args.get("having")
-    if clause is None:
-        return None
-    aliases = {i.name.lower(): i.node for i in items if i.star is None and isinstance(i.node, exp.Expr)}
-    return _AliasBinder(context, scope, place, aliases).condition(clause.this)
-
-
-class _AliasBinder(Binder):
-    """HAVING also sees the aliases of SELECT, where no column of FROM has the name."""
-
-    def __init__(self, context: Context, scope: Scope, place: SelectPlace, aliases: dict[str, exp.Expr]) -> None:
-        super().__init__(context, scope, place)
-        self.aliases = aliases
-
-    def bind(self, node: exp.Expr) -> Expression:
-        if isinstance(node, exp.Column) and not node.text("table") and node.name.lower() in self.aliases:
-            names = {c.name.lower() for c in self.scope.relation.visible}
-            if node.name.lower() not in names:
-                return Binder(self.context, self.scope, self.subqueries).bind(self.aliases[node.name.lower()])
-        return super().bind(node)
 
 
 def _is_distinct(context: Context, node: exp.Select) -> bool:
