@@ -33,6 +33,14 @@ QUERIES = [
     (THREE, "SELECT b FROM r EXCEPT SELECT b FROM s"),
     (THREE, "SELECT b FROM r UNION ALL SELECT c FROM s"),
     (THREE, "SELECT a + b AS x, upper(d) AS u FROM r JOIN t ON r.a = t.c"),
+    (THREE, "SELECT r.a, round(avg(s.c)) m, ceil(sum(s.c) / 2) h FROM r JOIN s ON r.b = s.b GROUP BY r.a"),
+    (
+        THREE,
+        "SELECT r.b, power(r.a, t.c) p, left(t.d, r.a) l FROM r JOIN t ON r.b = t.c WHERE contains(t.d, 'e')",
+    ),
+    (THREE, "SELECT r.b FROM r JOIN s ON r.b = s.b ORDER BY r.a * s.c DESC, r.b LIMIT 4"),
+    (THREE, "SELECT b, count(*) AS n, n * 2 AS m FROM r GROUP BY b ORDER BY max(a), b LIMIT 2"),
+    (THREE, "SELECT b, bool_and(a > 1) AS e, bool_or(a > 2) AS s FROM r GROUP BY b"),
 ]
 
 

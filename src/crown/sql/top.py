@@ -44,10 +44,10 @@ def over_outputs(
         for column, output in zip(columns, outputs, strict=True):
             if output == expression:
                 return Column(column.name, column.type)
-        if isinstance(expression, Call) and limited:
+        if isinstance(expression, Call):
             arguments = [rewrite(a) for a in expression.arguments]
             return None if None in arguments else replace(expression, arguments=tuple(filter(None, arguments)))
-        return None if isinstance(expression, Column | Call) else expression
+        return None if isinstance(expression, Column) else expression
 
     def hide(expression: Expression) -> Expression:
         if distinct or not limited:
