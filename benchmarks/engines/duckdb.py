@@ -40,7 +40,7 @@ def run(job: Job) -> Outcome:
             )
             connection.unregister("changes")
         refreshes += 1
-        answer = connection.execute(query).to_arrow_table()
+        answer = connection.sql(query).to_arrow_table()
         outcome.updates = done
         if done == stream.mark:
             before = time.perf_counter()

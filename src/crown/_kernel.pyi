@@ -97,7 +97,10 @@ class PairwiseBaseline:
         """Lists of variables, in the order in which the atoms are joined."""
 
     def apply(self, atoms: Sequence[int], changes: Any) -> ArrowStream:
-        """Apply each row to all of `atoms` in turn: int64 columns, the weight last. The result's columns and `weight`."""
+        """Apply each row to all of `atoms` in turn: int64 columns, the weight last.
+
+        Gives the result's columns and `weight`.
+        """
 
     def state(self) -> tuple[int, int]:
         """Rows and bytes of all views."""
