@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -35,11 +34,7 @@ class Progress:
 
 
 def start_spark(cells: int, log: Path) -> SparkSession:
-    """A local Spark that writes what it has to say to `log`.
-
-    Its workers run in this very Python, whether or not its environment is activated.
-    """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    """A local Spark that writes what it has to say to `log`."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("crown demo").master(f"local[{cells}]")
     builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from crown.errors import SchemaError, StateError
 from crown.spark import sources
 from crown.spark.filesystem import read_file, write_at_once
-from crown.spark.settings import recommended
+from crown.spark.settings import configure
 from crown.spark.sinks import materialize
 from crown.spark.streaming import maintain
 
@@ -109,10 +109,10 @@ class Pipeline:
 
     def session(self) -> SparkSession:
         """A session with the recommended settings, then the file's own."""
-        builder = SparkSession.builder.appName("crown")
+        builder = configure(SparkSession.builder.appName("crown"), cells=self.cells)
         if self.master is not None:
             builder = builder.master(self.master)
-        for name, value in {**recommended(self.cells), **self.spark}.items():
+        for name, value in self.spark.items():
             builder = builder.config(name, str(value))
         return builder.getOrCreate()
 

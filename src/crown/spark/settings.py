@@ -33,7 +33,6 @@ def recommended(cells: int) -> dict[str, str]:
         # Stateful streams are never re-planned; the checks alone would cost time in each batch.
         "spark.sql.adaptive.enabled": "false",
         "spark.python.unix.domain.socket.enabled": "true",
-        "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),
         "spark.sql.session.timeZone": "UTC",
     }
 
@@ -43,6 +42,8 @@ def configure(builder: SparkSession.Builder, *, cells: int = 2) -> SparkSession.
 
     >>> spark = configure(SparkSession.builder.master("local[2]"), cells=2).getOrCreate()  # doctest: +SKIP
     """
+    # A driver that was not started by spark-submit reads only the variable, and would take any python3 of the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for name, value in recommended(cells).items():
         builder = builder.config(name, value)
     return builder
