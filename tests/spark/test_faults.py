@@ -61,10 +61,15 @@ def check(spark: SparkSession, judge: Judge, directory: Path) -> None:
 
 
 def strike(
-    rng: random.Random, find: Callable[[], list[int]], directory: Path, stop: threading.Event, struck: list[int]
+    rng: random.Random,
+    find: Callable[[], list[int]],
+    directory: Path,
+    stop: threading.Event,
+    struck: list[int],
+    kills: int,
 ) -> None:
-    """Kill one of what `find` finds in two random batches, at a random moment of each."""
-    for batch in sorted(rng.sample(range(BATCHES), 2)):
+    """Kill one of what `find` finds in some random batches, at a random moment of each."""
+    for batch in sorted(rng.sample(range(BATCHES), kills)):
         planned = directory / "checkpoint" / "offsets" / str(batch)
         wait_until(lambda: stop.is_set() or planned.exists())  # noqa: B023 (called before the loop goes on)
         if stop.wait(rng.uniform(0, 1.5)):
@@ -74,7 +79,7 @@ def strike(
             struck.append(batch)
 
 
-def in_session(spark: SparkSession, rng: random.Random, directory: Path, victim: str) -> None:
+def in_session(spark: SparkSession, rng: random.Random, directory: Path, victim: str, kills: int) -> None:
     """Kill workers or the host of the tests' own session; Spark retries the tasks."""
     judge = prepare(rng, directory)
     cells = 2
@@ -86,7 +91,7 @@ def in_session(spark: SparkSession, rng: random.Random, directory: Path, victim:
         deltas = maintain(spark, judge.sql, {"g": stream(spark, directory / "in" / "g")}, cells=cells)
         writer = deltas.writeStream.format("parquet").option("path", str(directory / "out"))
         query = writer.option("checkpointLocation", str(directory / "checkpoint")).trigger(availableNow=True).start()
-        striker = threading.Thread(target=strike, args=(rng, find, directory, stop, struck))
+        striker = threading.Thread(target=strike, args=(rng, find, directory, stop, struck, kills))
         striker.start()
         try:
             query.awaitTermination()
@@ -129,7 +134,7 @@ def wait_for_batch(process: subprocess.Popen, directory: Path, batch: int) -> No
     wait_until(lambda: process.poll() is not None or planned.exists())
 
 
-def killed_application(spark: SparkSession, rng: random.Random, directory: Path, victim: str) -> None:
+def killed_application(spark: SparkSession, rng: random.Random, directory: Path, victim: str, kills: int) -> None:
     """Kill the driver, or executors of a small cluster, of an application; start it again until it is done."""
     judge = prepare(rng, directory)
     master = "local[2]" if victim == "driver" else "local-cluster[2,1,512]"
@@ -139,7 +144,7 @@ def killed_application(spark: SparkSession, rng: random.Random, directory: Path,
         assert process.stdout is not None
         try:
             assert process.stdout.readline() == "started\n"
-            if struck < 2:
+            if struck < kills:
                 wait_for_batch(process, directory, rng.randrange(1, BATCHES))
                 time.sleep(rng.uniform(0, 1.5))
                 if victim == "driver":
@@ -170,7 +175,7 @@ VICTIMS = {"worker": in_session, "host": in_session, "driver": killed_applicatio
 def test_killing_loses_and_repeats_nothing(
     spark: SparkSession, cells: int, number: int, victim: str, tmp_path: Path
 ) -> None:
-    VICTIMS[victim](spark, random.Random(f"{SEED}:{number}"), tmp_path, victim)
+    VICTIMS[victim](spark, random.Random(f"{SEED}:{number}"), tmp_path, victim, kills=1)
 
 
 @pytest.mark.slow
@@ -178,7 +183,7 @@ def test_killing_loses_and_repeats_nothing(
 def test_killing_for_long(spark: SparkSession, cells: int, number: int, tmp_path: Path) -> None:
     rng = random.Random(f"{SEED}:long:{number}")
     victim = rng.choice(["worker", "worker", "host", "host", "driver", "executor"])
-    VICTIMS[victim](spark, rng, tmp_path, victim)
+    VICTIMS[victim](spark, rng, tmp_path, victim, kills=2)
 
 
 @pytest.mark.slow
