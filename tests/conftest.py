@@ -18,7 +18,7 @@ SEED = int(os.environ.get("CROWN_SEED") or random.SystemRandom().randrange(2**32
 # Timing is nobody's business in a test: machines are shared, and the first call of a kind may compile or start things.
 hypothesis.settings.register_profile(
     "default",
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     print_blob=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large],
