@@ -20,6 +20,8 @@ from crown.sql.query import Aggregate, Condition, Query, Select
 from tests.support.build import atoms, query, variable
 from tests.support.datalog_sql import to_sql
 from tests.support.interpreter import run, run_cells
+from tests.support.oracle import ask
+from tests.support.reference import evaluate
 from tests.support.render import render_plan
 
 TABLES = {"R": 2, "S": 2, "T": 3, "U": 1}
@@ -123,7 +125,7 @@ def answer(
         judge.execute(f'CREATE OR REPLACE TABLE "{table.name}" ({columns})')
         if rows:
             judge.execute(f'INSERT INTO "{table.name}" VALUES {rows}')
-    return Counter(judge.execute(to_sql(built)).fetchall())
+    return Counter(ask(judge, to_sql(built), lambda: evaluate(built, tables)))
 
 
 def rounded(rows: Counter[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:

@@ -23,6 +23,7 @@ from crown.sql.query import Query, Top
 from tests.sql.test_oracle import duckdb_answer
 from tests.support.interpreter import run, run_cells
 from tests.support.judge import differences
+from tests.support.oracle import Rows
 from tests.support.reference import evaluate
 from tests.support.render import render_plan
 
@@ -64,7 +65,7 @@ def random_tables(rng: random.Random, schema: str, sql: str) -> dict[str, list[d
     return tables
 
 
-def answer(query: Query, sql: str, schema: str, tables: dict[str, list[dict[str, Any]]]) -> list[tuple[Any, ...]]:
+def answer(query: Query, sql: str, schema: str, tables: dict[str, list[dict[str, Any]]]) -> Rows:
     try:
         return duckdb_answer(sql, schema, tables)
     except duckdb.BinderException:  # COUNT over several columns, which DuckDB doesn't have

@@ -26,6 +26,9 @@ import pyarrow as pa
 import sqlglot
 
 import crown
+from crown.sql import parse
+from tests.support.oracle import ask
+from tests.support.reference import evaluate
 
 Row = tuple[Any, ...]
 INSERT_WORDS = frozenset({"insert", "update_postimage"})
@@ -106,7 +109,14 @@ class Judge:
         for table in self._stale:
             self._load(table)
         self._stale.clear()
-        return multiset(self._connection.execute(self._question).fetchall())
+        return multiset(ask(self._connection, self._question, self._evaluate))
+
+    def _evaluate(self) -> list[Row]:
+        tables = {}
+        for name, rows in self.tables.items():
+            columns = [column for column, _ in self._columns[name]]
+            tables[name] = [dict(zip(columns, row, strict=True)) for row in rows.elements()]
+        return evaluate(parse(self.sql, self.schema), tables)
 
     def _load(self, table: str) -> None:
         columns = self._columns[table]

@@ -5,10 +5,14 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from decimal import Decimal
+from typing import cast
 
+import duckdb
 import pyarrow as pa
 import pytest
 
+from tests.sql import generate
+from tests.support import oracle
 from tests.support.judge import Change, Judge, differences, normal
 
 SCHEMA = "CREATE TABLE r (a INT, b STRING); CREATE TABLE s (k INT PRIMARY KEY, v DOUBLE)"
@@ -72,3 +76,44 @@ def test_normal_forms() -> None:
     assert str(normal(-0.0)) == "0.0"
     noon = datetime.datetime(2024, 1, 1, 13, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
     assert normal(noon) == datetime.datetime(2024, 1, 1, 12)
+
+
+BREAKS = """SELECT DISTINCT y.k AS o0, y.k AS o1 FROM s x FULL JOIN t y ON y.v = x.a AND y.v <> 1 AND y.v = x.b
+WHERE x.a NOT IN (SELECT i.a FROM r i) AND y.k = y.v"""
+
+
+def test_a_question_that_breaks_duckdb_is_answered_all_the_same() -> None:
+    judge = Judge(BREAKS, generate.SCHEMA)
+    judge.apply([Change("r", (9, 9, None, None)), Change("s", (2, 2, None))])
+    judge.apply([Change("t", (2, 2.0, None)), Change("t", (3, 3.0, None))])
+    judge.check_result([(2, 2)])
+    with pytest.raises(AssertionError, match="To replay"):
+        judge.check_result([(3, 3)])
+
+
+class Broken:
+    """A connection that fails as DuckDB does, on every question or only with its optimizer on."""
+
+    def __init__(self, *, always: bool) -> None:
+        self.always = always
+        self.optimizing = True
+
+    def execute(self, sql: str) -> Broken:
+        if sql.startswith("PRAGMA"):
+            self.optimizing = "enable" in sql
+        elif self.always or self.optimizing:
+            raise duckdb.InternalException("INTERNAL Error: Failed to bind column reference")
+        return self
+
+    def fetchall(self) -> list[tuple[str]]:
+        return [("DuckDB",)]
+
+
+@pytest.mark.parametrize("always, says", [(False, "DuckDB"), (True, "the reference")])
+def test_broken_questions_are_bounded(always: bool, says: str) -> None:
+    questions, connection = oracle.Questions(), cast(duckdb.DuckDBPyConnection, Broken(always=always))
+    for number in range(3):
+        for _ in range(2):  # asking again is not another question
+            assert questions.ask(connection, f"SELECT {number}", lambda: [("the reference",)]) == [(says,)]
+    with pytest.raises(AssertionError, match="too many questions"):
+        questions.ask(connection, "SELECT 3", lambda: [("the reference",)])
