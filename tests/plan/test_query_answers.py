@@ -18,9 +18,9 @@ import duckdb
 import pytest
 
 from crown.plan import distribute, plan
-from crown.sql import load_schema, parse
+from crown.sql import parse
 from crown.sql.query import Query, Top
-from tests.sql.test_oracle import duckdb_answer
+from tests.sql.test_oracle import duckdb_answer, loaded
 from tests.support.interpreter import run, run_cells
 from tests.support.judge import differences
 from tests.support.oracle import Rows
@@ -54,7 +54,7 @@ def random_value(rng: random.Random, type_: str, nullable: bool, sql: str) -> An
 
 def random_tables(rng: random.Random, schema: str, sql: str) -> dict[str, list[dict[str, Any]]]:
     tables = {}
-    for table in load_schema(schema).tables.values():
+    for table in loaded(schema).tables.values():
         rows = [
             {column.name: random_value(rng, column.type, column.nullable, sql) for column in table.columns}
             for _ in range(rng.choice([2, 4, 8]))
@@ -83,7 +83,7 @@ def test_answers(group: str, rng: random.Random) -> None:
     schema = (QUERIES / group / "schema.sql").read_text()
     for name in (name for name in NAMES if name.startswith(f"{group}/")):
         sql = (QUERIES / f"{name}.sql").read_text()
-        query = parse(sql, schema)
+        query = parse(sql, loaded(schema))
         planned = plan(query)
         spread = distribute(planned, rng.choice([2, 4, 6]))
         for _ in range(2):

@@ -11,7 +11,7 @@ from crown.plan import distribute, from_json, plan, to_json
 from crown.sql import parse
 from crown.sql.query import Top
 from tests.sql.generate import SCHEMA, random_query, random_tables
-from tests.sql.test_oracle import WRITTEN, Tables, duckdb_answer
+from tests.sql.test_oracle import WRITTEN, Tables, duckdb_answer, loaded
 from tests.support.interpreter import run, run_cells
 from tests.support.judge import differences, multiset
 from tests.support.reference import evaluate
@@ -19,7 +19,7 @@ from tests.support.render import render_plan
 
 
 def check(sql: str, tables: Tables, cells: int, schema: str = SCHEMA) -> None:
-    query = parse(sql, schema)
+    query = parse(sql, loaded(schema))
     planned = plan(query)
     assert from_json(to_json(planned)) == planned
     # Ties at a limit are cut differently by DuckDB.

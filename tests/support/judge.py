@@ -15,7 +15,10 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import functools
+import itertools
 import math
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -27,10 +30,11 @@ import sqlglot
 
 import crown
 from crown.sql import parse
-from tests.support.oracle import ask
+from tests.support.oracle import ask, in_duckdb
 from tests.support.reference import evaluate
 
 Row = tuple[Any, ...]
+_numbers = itertools.count()
 INSERT_WORDS = frozenset({"insert", "update_postimage"})
 
 
@@ -41,6 +45,23 @@ class Change:
     table: str
     row: Row
     weight: int = 1
+
+
+@functools.cache
+def database() -> duckdb.DuckDBPyConnection:
+    """One database for all judges of this process: to open one takes longer than most of them live."""
+    return duckdb.connect(config={"threads": 1})
+
+
+def own_schema(owner: object) -> duckdb.DuckDBPyConnection:
+    """A connection with a schema to itself, which goes with its owner."""
+    connection = database().cursor()
+    name = f"of_{next(_numbers)}"
+    connection.execute(f"CREATE SCHEMA {name}")
+    connection.execute(f"SET schema = '{name}'")
+    connection.execute("SET TimeZone = 'UTC'")
+    weakref.finalize(owner, connection.execute, f"DROP SCHEMA {name} CASCADE")
+    return connection
 
 
 class Judge:
@@ -55,15 +76,15 @@ class Judge:
         self.history: list[list[Change]] = []
         self.tables: dict[str, Counter[Row]] = {}
         self._keys: dict[str, tuple[int, ...]] = {}
-        self._columns: dict[str, list[tuple[str, str]]] = {}
-        self._connection = duckdb.connect()
-        self._connection.execute("SET TimeZone = 'UTC'")
-        self._question = sqlglot.transpile(sql, read="spark", write="duckdb")[0]
+        self._columns: dict[str, list[str]] = {}
+        self._arrow_schemas: dict[str, pa.Schema] = {}
+        self._connection = own_schema(self)
+        self._question = in_duckdb(sql)
         for statement in sqlglot.transpile(schema, read="spark", write="duckdb"):
             self._connection.execute(statement)
         for (table,) in self._connection.execute("SHOW TABLES").fetchall():
             described = self._connection.execute(f'DESCRIBE "{table}"').fetchall()
-            self._columns[table] = [(name, type_) for name, type_, *_ in described]
+            self._columns[table] = [column[0] for column in described]
             self._keys[table] = tuple(i for i, column in enumerate(described) if column[3] == "PRI")
             self.tables[table] = Counter()
         self._stale = set(self.tables)
@@ -86,12 +107,18 @@ class Judge:
         batch = list(changes)
         tables = {}
         for table in dict.fromkeys(change.table for change in batch):
-            schema = self._connection.sql(f'SELECT * FROM "{table}" LIMIT 0').to_arrow_table().schema
+            schema = self._arrow_schema(table)
             mine = [change for change in batch if change.table == table]
             arrays = [pa.array([c.row[i] for c in mine], field.type) for i, field in enumerate(schema)]
             words = pa.array(["insert" if c.weight > 0 else "delete" for c in mine])
             tables[table] = pa.table([*arrays, words], names=[*schema.names, "_change_type"])
         return tables
+
+    def _arrow_schema(self, table: str) -> pa.Schema:
+        if table not in self._arrow_schemas:
+            empty = self._connection.sql(f'SELECT * FROM "{table}" LIMIT 0').to_arrow_table()
+            self._arrow_schemas[table] = empty.schema
+        return self._arrow_schemas[table]
 
     def _apply(self, change: Change) -> None:
         rows = self.tables[change.table]
@@ -114,19 +141,16 @@ class Judge:
     def _evaluate(self) -> list[Row]:
         tables = {}
         for name, rows in self.tables.items():
-            columns = [column for column, _ in self._columns[name]]
-            tables[name] = [dict(zip(columns, row, strict=True)) for row in rows.elements()]
+            tables[name] = [dict(zip(self._columns[name], row, strict=True)) for row in rows.elements()]
         return evaluate(parse(self.sql, self.schema), tables)
 
     def _load(self, table: str) -> None:
-        columns = self._columns[table]
         rows = list(self.tables[table].elements())
-        # NULL-only columns have no Arrow type of their own; the cast below gives every column its declared one.
-        source = pa.table({f"c{i}": [row[i] for row in rows] for i in range(len(columns))})
-        casts = ", ".join(f'CAST(c{i} AS {type_}) AS "{name}"' for i, (name, type_) in enumerate(columns))
-        self._connection.register("source", source)
-        self._connection.execute(f'CREATE OR REPLACE TABLE "{table}" AS SELECT {casts} FROM source')
-        self._connection.unregister("source")
+        self._connection.execute(f'DELETE FROM "{table}"')
+        if rows:
+            values = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))
+            flat = [value for row in rows for value in row]
+            self._connection.execute(f'INSERT INTO "{table}" VALUES {values}', flat)
 
     def check_result(self, rows: pa.Table | Iterable[Row], *, where: str = "full result") -> None:
         """`rows`: the full result, duplicates repeated."""

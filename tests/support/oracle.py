@@ -7,10 +7,12 @@ So that a judge that always breaks can't pass for one that agrees, broken questi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import duckdb
+import sqlglot
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -41,3 +43,9 @@ class Questions:
 
 
 ask = Questions().ask
+
+
+@functools.lru_cache(maxsize=1024)
+def in_duckdb(sql: str) -> str:
+    """A query of Spark's dialect in DuckDB's."""
+    return sqlglot.transpile(sql, read="spark", write="duckdb")[0]
