@@ -9,9 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from crown.expression import Call, Column, Expression, Literal
 from crown.plan import explain, from_json
-from crown.plan.facts import expression_text
 from crown.plan.model import Plan
 from crown.plan.report import Report
 from tests.support import plans
@@ -199,27 +197,3 @@ def test_no_conjunction_at_all() -> None:
     assert "CELLS" in str(empty)
     ElementTree.fromstring(empty.svg())
     Page(empty.html())
-
-
-A, B, S = Column("a", "int64"), Column("b", "int64"), Column("s", "string")
-
-
-@pytest.mark.parametrize(
-    "expression, text",
-    [
-        (
-            Call("and", (Call("lt", (A, B), "boolean"), Call("is_null", (S,), "boolean")), "boolean"),
-            "(a < b) AND s IS NULL",
-        ),
-        (Call("not", (Call("is_null", (A,), "boolean"),), "boolean"), "a IS NOT NULL"),
-        (Call("in", (S, Literal("x'y", "string")), "boolean"), "s IN ('x''y')"),
-        (Call("cast", (A,), "float64"), "a"),
-        (Call("negate", (Call("add", (A, B), "int64"),), "int64"), "-(a + b)"),
-        (Call("coalesce", (A, Literal(None, "int64")), "int64"), "COALESCE(a, NULL)"),
-        (Literal(True, "boolean"), "TRUE"),
-        (Literal(9204, "date"), "DATE '1995-03-15'"),
-        (Literal(1_500_000, "timestamp"), "TIMESTAMP '1970-01-01 00:00:01.500000'"),
-    ],
-)
-def test_expressions_read_well(expression: Expression, text: str) -> None:
-    assert expression_text(expression) == text

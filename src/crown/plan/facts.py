@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from crown.expression import Call, Column, Expression, Literal
 from crown.plan.model import (
     AggregateStage,
     Atom,
@@ -22,6 +20,7 @@ from crown.plan.model import (
     TreeStage,
 )
 from crown.plan.report import AtomLoad, ConjunctionReport, Distribution
+from crown.render import to_text
 
 PROFILE_TEXT = {
     "static": "static tables",
@@ -30,21 +29,6 @@ PROFILE_TEXT = {
     "arbitrary": "arbitrary updates",
     "declared": "as declared",
 }
-
-_EPOCH = datetime.datetime(1970, 1, 1)
-_INFIX = dict(
-    [
-        *(("add", "+"), ("subtract", "-"), ("multiply", "*"), ("divide", "/"), ("modulo", "%")),
-        *(("eq", "="), ("ne", "<>"), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")),
-        *(
-            ("and", "AND"),
-            ("or", "OR"),
-            ("like", "LIKE"),
-            ("is_not_distinct", "IS NOT DISTINCT FROM"),
-            ("concat", "||"),
-        ),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -88,7 +72,7 @@ def node_facts(plan: Plan, stage: TreeStage) -> list[NodeFacts]:
                 edge=node.edge,
                 connex=node.connex,
                 parent=node.parent,
-                filter="" if atom is None or atom.filter is None else expression_text(atom.filter),
+                filter="" if atom is None or atom.filter is None else to_text(atom.filter),
                 views=_views(stage, position, atom),
             )
         )
@@ -155,10 +139,10 @@ def stage_text(stage: Stage) -> str:
             mode = {"set": "each row once", "bag": "rows with multiplicity", "ring": "aggregates in the tree"}[
                 stage.mode
             ]
-            kept = f", then keep {' AND '.join(map(expression_text, stage.residual))}" if stage.residual else ""
+            kept = f", then keep {' AND '.join(map(to_text, stage.residual))}" if stage.residual else ""
             return f"tree over {', '.join(atom.name for atom in stage.atoms)}: {mode}{kept}"
         case MapStage():
-            kept = f"keep {expression_text(stage.filter)}, " if stage.filter is not None else ""
+            kept = f"keep {to_text(stage.filter)}, " if stage.filter is not None else ""
             return f"{kept}compute {', '.join(column.name for column in stage.columns)}"
         case AggregateStage():
             by = f" by {', '.join(stage.group)}" if stage.group else ""
@@ -172,46 +156,3 @@ def stage_text(stage: Stage) -> str:
         case TopStage():
             skipped = f" after {stage.offset}" if stage.offset else ""
             return f"first {stage.limit} rows{skipped}"
-
-
-def expression_text(expression: Expression) -> str:
-    """An expression as a person writes it.
-
-    >>> expression_text(Call("lt", (Column("p1", "int64"), Literal(100, "int64")), "boolean"))
-    'p1 < 100'
-    """
-    match expression:
-        case Column(name, _):
-            return name
-        case Literal(None, _):
-            return "NULL"
-        case Literal(int(days), "date"):
-            return f"DATE '{_EPOCH.date() + datetime.timedelta(days)}'"
-        case Literal(int(microseconds), "timestamp" | "timestamp_ntz"):
-            return f"TIMESTAMP '{_EPOCH + datetime.timedelta(microseconds=microseconds)}'"
-        case Literal(value, "string"):
-            return "'" + str(value).replace("'", "''") + "'"
-        case Literal(value, _):
-            return str(value).upper() if isinstance(value, bool) else str(value)
-        case Call("cast", (argument,), _):
-            return expression_text(argument)
-        case Call("not", (Call("is_null", (argument,), _),), _):
-            return f"{_operand(argument)} IS NOT NULL"
-        case Call("not", (argument,), _):
-            return f"NOT {_operand(argument)}"
-        case Call("negate", (argument,), _):
-            return f"-{_operand(argument)}"
-        case Call("is_null", (argument,), _):
-            return f"{_operand(argument)} IS NULL"
-        case Call("in", (first, *others), _):
-            return f"{_operand(first)} IN ({', '.join(map(expression_text, others))})"
-        case Call(function, arguments, _) if function in _INFIX:
-            return f" {_INFIX[function]} ".join(map(_operand, arguments))
-        case Call(function, arguments, _):
-            return f"{function.upper()}({', '.join(map(expression_text, arguments))})"
-
-
-def _operand(expression: Expression) -> str:
-    text = expression_text(expression)
-    compound = isinstance(expression, Call) and expression.function in {*_INFIX, "not", "in"}
-    return f"({text})" if compound else text

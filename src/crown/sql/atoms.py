@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from crown.expression import Call, Column, Expression
 from crown.plan.model import Atom
+from crown.render import to_spark_sql
 from crown.sql.context import Context
 from crown.sql.fold import conjuncts, is_strict
 from crown.sql.query import Condition
 from crown.sql.refuse import refuse_host_function
 from crown.sql.relation import Source, source_column
-from crown.sql.render import to_spark_sql
 
 
 def needs_host(expression: Expression) -> bool:

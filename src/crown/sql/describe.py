@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from crown.expression import Column
 from crown.plan.model import Atom, Table
+from crown.render import to_text
 from crown.sql.query import Body, Condition, Conjunction, Order, Query, Select, SetOperation
-from crown.sql.render import to_spark_sql
 
 
 def describe(query: Query) -> str:
@@ -15,7 +15,7 @@ def describe(query: Query) -> str:
     >>> print(describe(parse("SELECT a FROM t WHERE b > 1", {"t": {"a": "int64", "b": "int64"}})))
     table t(a int64?, b int64?)
     select
-      t: t(t_a = a) where (b > 1)
+      t: t(t_a = a) where b > 1
       output a = t_a
     """
     lines = [_table(t) for t in query.tables]
@@ -56,27 +56,27 @@ def _select(select: Select) -> list[str]:
     if select.group_by is not None:
         shown.append(f"group by ({', '.join(g.name for g in select.group_by)})")
     for aggregate in select.aggregates:
-        argument = to_spark_sql(aggregate.argument, casts=False) if aggregate.argument is not None else "*"
+        argument = to_text(aggregate.argument) if aggregate.argument is not None else "*"
         distinct = "distinct " if aggregate.distinct else ""
         shown.append(f"aggregate {aggregate.name} = {aggregate.function}({distinct}{argument}) {aggregate.type}")
     if select.having is not None:
-        shown.append(f"having {to_spark_sql(select.having, casts=False)}")
+        shown.append(f"having {to_text(select.having)}")
     plain = len(select.branches) == 1 and not shown
     for number, branch in enumerate(select.branches, 1):
         if len(select.branches) > 1:
             lines.append(f"  branch {number}")
         lines += _indented(_conjunction(branch), 4 if len(select.branches) > 1 else 2)
         if not plain:
-            named = [f"column {c.name} = {to_spark_sql(c.expression, casts=False)}" for c in branch.columns]
+            named = [f"column {c.name} = {to_text(c.expression)}" for c in branch.columns]
             lines += _indented(named, 4 if len(select.branches) > 1 else 2)
     if plain:
         values = {c.name: c.expression for c in select.branches[0].columns}
         for output in select.outputs:
             name = output.expression.name if isinstance(output.expression, Column) else ""
-            text = to_spark_sql(values.get(name, output.expression), casts=False)
+            text = to_text(values.get(name, output.expression))
             shown.append(f"output {output.name} = {text}")
     else:
-        shown += [f"output {o.name} = {to_spark_sql(o.expression, casts=False)}" for o in select.outputs]
+        shown += [f"output {o.name} = {to_text(o.expression)}" for o in select.outputs]
     return lines + _indented(shown)
 
 
@@ -85,7 +85,7 @@ def _conjunction(conjunction: Conjunction) -> list[str]:
     lines = [_atom(a, nullable) for a in conjunction.atoms]
     for condition in conjunction.conditions:
         lines += _condition(condition, nullable)
-    return lines + [f"residual {to_spark_sql(r, casts=False)}" for r in conjunction.residual]
+    return lines + [f"residual {to_text(r)}" for r in conjunction.residual]
 
 
 def _condition(condition: Condition, nullable: set[str]) -> list[str]:
@@ -97,16 +97,16 @@ def _condition(condition: Condition, nullable: set[str]) -> list[str]:
 
 
 def _atom(atom: Atom, nullable: set[str]) -> str:
-    bindings = ", ".join(f"{b.variable} = {to_spark_sql(b.expression, casts=False)}" for b in atom.bindings)
+    bindings = ", ".join(f"{b.variable} = {to_text(b.expression)}" for b in atom.bindings)
     text = f"{atom.name}: {atom.source}({bindings})"
     if atom.filter is not None:
-        text += f" where {to_spark_sql(atom.filter, casts=False)}"
+        text += f" where {to_text(atom.filter)}"
     return text + (f" not null {', '.join(atom.not_null)}" if atom.not_null else "")
 
 
 def _order(order: Order) -> str:
     direction = "desc" if order.descending else "asc"
-    return f"{to_spark_sql(order.expression, casts=False)} {direction} nulls {'first' if order.nulls_first else 'last'}"
+    return f"{to_text(order.expression)} {direction} nulls {'first' if order.nulls_first else 'last'}"
 
 
 def _indented(lines: list[str], by: int = 2) -> list[str]:

@@ -10,6 +10,8 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
+from crown.render import spark_name as spark_name
+
 INTEGERS = ("int8", "int16", "int32", "int64")
 FLOATS = ("float32", "float64")
 TEMPORAL = ("date", "timestamp", "timestamp_ntz")
@@ -43,14 +45,6 @@ _BY_SQLGLOT = {
     Kind.TIMESTAMP: "timestamp_ntz",
     Kind.TIMESTAMPNTZ: "timestamp_ntz",
     Kind.DATETIME: "timestamp_ntz",
-}
-_SPARK_NAME = {
-    "int8": "TINYINT",
-    "int16": "SMALLINT",
-    "int32": "INT",
-    "int64": "BIGINT",
-    "float32": "FLOAT",
-    "float64": "DOUBLE",
 }
 
 
@@ -209,11 +203,6 @@ def castable(source: str, target: str) -> bool:
         other = target if is_numeric(source) else source
         return is_numeric(other) or other in ("boolean", "timestamp")
     return source in TEMPORAL and target in TEMPORAL
-
-
-def spark_name(type_: str) -> str:
-    """The type in Spark SQL's words."""
-    return _SPARK_NAME.get(type_, type_.upper())
 
 
 def from_sqlglot(data_type: exp.DataType) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from crown.plan.facts import tree_text
-from crown.plan.model import Node, Plan, Profile, TreeStage
+from crown.plan.model import Node, Plan, Profile, Table, TreeStage
 from crown.plan.report import Candidate, ConjunctionReport, Report
 from crown.workload.enclosureness import enclosureness, tree_enclosureness
 from crown.workload.lifespan import AFTER, BEFORE, Lifespans, concatenate, lifespans, row_codes
@@ -175,7 +175,7 @@ def _tree_profiles(
     logs: Mapping[str, TableLog], plan: Plan, report: Report
 ) -> tuple[tuple[TreeProfile, ...], tuple[str, ...]]:
     stages = {stage.id: stage for stage in plan.stages if isinstance(stage, TreeStage)}
-    names = {table.name for table in plan.tables}
+    tables = {table.name: table for table in plan.tables}
     trees: list[TreeProfile] = []
     notes: list[str] = []
     for table in plan.tables:
@@ -183,19 +183,23 @@ def _tree_profiles(
             notes.append(f"the log has no change of {table.name}: it counts as static and empty")
     for conjunction in report.conjunctions:
         stage = stages[conjunction.stage]
-        derived = [atom.name for atom in stage.atoms if atom.source not in names]
+        derived = [atom.name for atom in stage.atoms if atom.source not in tables]
         if derived:
             notes.append(f"{conjunction.stage} is not measured: rows of {derived[0]} are computed, not in the log")
             continue
-        trees += _stage_trees(logs, stage, conjunction)
+        trees += _stage_trees(logs, tables, stage, conjunction)
     return tuple(trees), tuple(notes)
 
 
-def _stage_trees(logs: Mapping[str, TableLog], stage: TreeStage, conjunction: ConjunctionReport) -> list[TreeProfile]:
+def _stage_trees(
+    logs: Mapping[str, TableLog], tables: Mapping[str, Table], stage: TreeStage, conjunction: ConjunctionReport
+) -> list[TreeProfile]:
     count = len(stage.atoms)
     nothing = concatenate([])
     atoms = {
-        number: atom_lifespans(logs[atom.source], atom).scaled(count, number) if atom.source in logs else nothing
+        number: atom_lifespans(logs[atom.source], tables[atom.source], atom).scaled(count, number)
+        if atom.source in logs
+        else nothing
         for number, atom in enumerate(stage.atoms)
     }
     return [
