@@ -110,6 +110,10 @@ SELECT a, b FROM r WHERE a > (SELECT avg(b) FROM s)
 SELECT a, (SELECT max(b) FROM s) m FROM r
 SELECT a FROM r WHERE a = (SELECT max(a) FROM s)
 SELECT a, count(*) FROM r GROUP BY a HAVING count(*) > (SELECT count(*) FROM t)
+SELECT a, sum(b) n FROM r GROUP BY a HAVING n * 2 >= (SELECT sum(b) FROM r) OR n IS NULL
+SELECT x.a FROM r x LEFT JOIN s y ON x.a = y.a GROUP BY x.a HAVING count(y.b) < (SELECT max(k) FROM t)
+SELECT q.n FROM (SELECT count(*) n FROM r) q, (SELECT count(*) m FROM s) p WHERE q.n > p.m
+SELECT q.a FROM (SELECT a, count(*) n FROM r GROUP BY a) q WHERE q.n IN (SELECT b FROM s)
 SELECT count(*), sum(a), avg(b), min(a), max(b), count(a), count(DISTINCT b), sum(DISTINCT b) FROM r
 SELECT a, count(*) FILTER (WHERE b > 1) n, sum(b) FILTER (WHERE a = 1) FROM r GROUP BY a
 SELECT a + 1 x, sum(b) FROM r GROUP BY x

@@ -185,12 +185,15 @@ class Binder:
         return self.call("in", unify(self.context, node, [self.bind(node.this), *values], "this IN"), "boolean", node)
 
     def _misplaced_subquery(self, node: exp.Expr) -> Expression:
+        above_groups = isinstance(node.find_ancestor(exp.Having, exp.Where, exp.Select), exp.Having)
         self.context.fail(
             node,
             "SUBQUERY-PLACE",
             "a subquery condition can't stand here",
             reason="EXISTS and IN (SELECT ...) are semi-joins and anti-joins: conditions of WHERE joined by AND",
-            hint="move it to an AND of WHERE; for OR write two queries with UNION",
+            hint="put the groups into a subquery of FROM, and this into the WHERE around it"
+            if above_groups
+            else "move it to an AND of WHERE; for OR write two queries with UNION",
         )
 
     def _case(self, node: exp.Expr) -> Expression:

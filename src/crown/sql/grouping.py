@@ -109,7 +109,7 @@ class Groups:
                     "SCALAR-SUBQUERY",
                     "a scalar subquery beside aggregates without GROUP BY is not maintained",
                     reason="the one row must exist even when no row joins with the subquery's",
-                    hint="add GROUP BY, or select the subquery in a query of its own",
+                    hint="add GROUP BY, or put each into a subquery of FROM and compare them in WHERE",
                 )
             self.context.fail(
                 node,
