@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from crown.workload.graph import power_law_graph, read_edges
 from crown.workload.social import read_social_network, social_network
 
 SEED = 20231
+EPINIONS_NODES = 75_888
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,21 @@ class Data:
         return round(500_000 * self.scale)
 
     def edges(self) -> pa.Table:
+        """Each pair once, in order of arrival: a graph is a set of edges."""
         if self.graph:
-            return read_edges(self.graph).select(["src", "dst"])
+            return _distinct(read_edges(self.graph).select(["src", "dst"]))
         return power_law_graph(max(100, round(0.15 * self._edges())), self._edges(), seed=SEED)
+
+    def threshold(self, workload: str) -> int:
+        """The workload's filter; on graphs it is made for Epinions' node numbers and keeps the same share of others."""
+        chosen = WORKLOADS[workload]
+        return chosen.filter * self._nodes() // EPINIONS_NODES if chosen.tables == ("G",) else chosen.filter
+
+    @functools.cache  # noqa: B019  one entry for each of the few objects of a run
+    def _nodes(self) -> int:
+        """One more than the largest node number."""
+        edges = self.edges()
+        return 1 + int(max(edges["src"].to_numpy().max(), edges["dst"].to_numpy().max()))
 
     def tables(self, workload: str) -> dict[str, pa.Table]:
         """The tables that the workload reads, rows in order of arrival."""
@@ -65,10 +80,25 @@ class Data:
 
     def fifo(self, workload: str, *, share: float = 0.2, drain: bool = True) -> Path:
         """A FIFO stream: a count window of `share` of the edges, or a time window of that share of the time."""
-        key = {"data": asdict(self), "workload": workload, "share": share, "drain": drain}
-        folder = Path(self.cache) / hashlib.sha1(json.dumps(key, sort_keys=True).encode()).hexdigest()[:12]
+        return self._saved(lambda: self._fifo(workload, share, drain), workload, "share", share, drain)
+
+    def window(self, workload: str, size: int) -> Path:
+        """A FIFO stream with a count window of `size` rows in each table."""
+        return self._saved(
+            lambda: of_changes(streams.count_window(self.tables(workload), size)), workload, "window", size
+        )
+
+    def insertions(self, workload: str, most: int) -> Path:
+        """The first `most` rows of each table come and stay."""
+        tables = {name: table.slice(0, most) for name, table in self.tables(workload).items()}
+        return self._saved(lambda: of_changes(streams.insertion_only(tables)), workload, "insertions", most)
+
+    def _saved(self, make: Callable[[], Stream], *key: object) -> Path:
+        """The folder of a stream, made when it is asked for the first time."""
+        name = hashlib.sha1(json.dumps([asdict(self), *key], sort_keys=True).encode()).hexdigest()[:12]
+        folder = Path(self.cache) / name
         if not (folder / "stream.json").exists():
-            self._fifo(workload, share, drain).save(folder)
+            make().save(folder)
         return folder.resolve()
 
     def _fifo(self, workload: str, share: float, drain: bool) -> Stream:
@@ -81,3 +111,10 @@ class Data:
         static = tuple(name for name, table in tables.items() if "created" not in table.column_names)
         interval = int(share * (created.max() - created.min()))
         return of_changes(streams.time_window(tables, interval, time="created", static=static, drain=drain))
+
+
+def _distinct(edges: pa.Table) -> pa.Table:
+    """The first row of each pair."""
+    pairs = np.stack([edges["src"].to_numpy(), edges["dst"].to_numpy()])
+    _, first = np.unique(pairs, axis=1, return_index=True)
+    return edges if len(first) == len(edges) else edges.take(pa.array(np.sort(first)))

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+
+from benchmarks.stream import Stream
+
+PER_UPDATE_SLICE = 50_000  # updates handed over at once when each has a delta of its own
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,14 @@ class Job:
     @staticmethod
     def from_json(text: str) -> Job:
         return Job(**json.loads(text))
+
+    def batches(self, stream: Stream) -> Iterator[tuple[int, dict[str, pa.Table], bool]]:
+        """(updates so far, batch, whether its time counts): all of the stream, or the samples that are asked for."""
+        if samples := self.options.get("samples"):
+            yield from stream.samples(self.batch, **samples)
+        else:
+            for done, changes in stream.batches(self.batch) if self.batch else stream.runs(PER_UPDATE_SLICE):
+                yield done, changes, True
 
     @property
     def folder(self) -> Path:
@@ -50,3 +67,19 @@ class Outcome:
     peak_bytes: int | None = None
     version: str = ""
     details: dict[str, Any] = field(default_factory=dict)
+
+
+PROGRESS_SECONDS = 0.5
+_last_note = 0.0
+
+
+def note_progress(outcome: Outcome) -> None:
+    """Leaves the outcome so far where the runner finds it if it has to end this process; at most twice a second."""
+    global _last_note
+    path = os.environ.get("CROWN_BENCH_PROGRESS")
+    if path is None or time.monotonic() - _last_note < PROGRESS_SECONDS:
+        return
+    _last_note = time.monotonic()
+    partial = Path(path + ".new")
+    partial.write_text(json.dumps(asdict(outcome)))
+    partial.replace(path)

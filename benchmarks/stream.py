@@ -56,6 +56,26 @@ class Stream:
             yield end, self.between(start, end)
             start = end
 
+    def samples(
+        self, size: int, *, start: int, places: int, repeat: int
+    ) -> Iterator[tuple[int, dict[str, pa.Table], bool]]:
+        """(updates so far, batch, whether it is one of the samples) from the beginning to the mark.
+
+        Between `start` and the mark there are `places` evenly spread, with `repeat` batches of `size` updates at each;
+        what lies before and between is one batch each time and no sample.
+        """
+        step = (self.mark - start) // places
+        cuts = [(start, False)]
+        for place in range(places):
+            first = start + place * step
+            cuts += [(first + size * number, True) for number in range(1, repeat + 1)]
+            cuts.append((first + step if place + 1 < places else self.mark, False))
+        before = 0
+        for end, sample in cuts:
+            if end > before:
+                yield end, self.between(before, end), sample
+                before = end
+
     def runs(self, most: int) -> Iterator[tuple[int, dict[str, pa.Table]]]:
         """As `batches`, but each batch is a run of updates to one table, so that the exact order is kept."""
         cuts = np.flatnonzero(np.diff(self.order)) + 1
@@ -73,6 +93,7 @@ class Stream:
         return Stream(self.names, self.order[:updates], tables, updates)
 
     def save(self, folder: Path) -> Path:
+        """`stream.json` is written last: a folder without it is not complete."""
         folder.mkdir(parents=True, exist_ok=True)
         np.save(folder / "order.npy", self.order)
         for name, table in zip(self.names, self.tables, strict=True):
@@ -101,6 +122,15 @@ class Stream:
                 sign, integers = columns[table]
                 file.write("\t".join([str(sign[row]), str(table), *(str(column[row]) for column in integers)]) + "\n")
         return path
+
+
+def head(folder: Path, updates: int) -> Path:
+    """The first `updates` of a saved stream, saved below it."""
+    below = folder / f"head-{updates}"
+    if not (below / "stream.json").exists():
+        stream = Stream.load(folder)
+        stream.head(min(updates, len(stream))).save(below)
+    return below
 
 
 def is_delete(rows: pa.Table | pa.RecordBatch) -> np.ndarray:

@@ -10,12 +10,11 @@ import pyarrow as pa
 
 import crown
 from benchmarks.checksum import checksum
-from benchmarks.job import Job, Outcome
+from benchmarks.job import Job, Outcome, note_progress
 from benchmarks.stream import Stream, is_delete
 from benchmarks.workloads import WORKLOADS
 
 STATE_EVERY = 20  # batches between two looks at the size of the state
-PER_UPDATE_SLICE = 50_000  # updates handed over at once when each has a delta of its own
 
 
 def view_of(job: Job, **options: Any) -> crown.View:
@@ -31,35 +30,36 @@ def signed_weights(delta: pa.RecordBatch | pa.Table) -> np.ndarray:
 
 
 def run(job: Job) -> Outcome:
+    """With `options={"samples": {...}}` (see `Stream.samples`) only the samples count, each a refresh."""
     view = view_of(job)
     stream = Stream.load(job.folder)
-    totals = Outcome(version=crown.__version__, inserted=0, deleted=0)
+    totals = Outcome(version=crown.__version__, seconds=0.0, inserted=0, deleted=0)
     width = len(view.schema)
-    consumed = 0.0
     mark_sum = 0
     peak = 0
-    started = time.perf_counter()
-    batches = stream.batches(job.batch) if job.batch else stream.runs(PER_UPDATE_SLICE)
-    for step, (done, changes) in enumerate(batches):
-        reader = view.apply(changes, stream=True, per_update=job.batch == 0)
-        for delta in reader:
+    for step, (done, changes, timed) in enumerate(job.batches(stream)):
+        judged = 0.0
+        started = time.perf_counter()
+        for delta in view.apply(changes, stream=True, per_update=job.batch == 0):
+            # Counting and hashing in numpy is the judge's work, not the engine's.
             before = time.perf_counter()
             weights = signed_weights(delta)
             totals.inserted += int(weights[weights > 0].sum())
             totals.deleted -= int(weights[weights < 0].sum())
             if done <= stream.mark:
                 mark_sum = (mark_sum + checksum(delta.columns[:width], weights)) % 2**64
-            consumed += time.perf_counter() - before
-        totals.updates = done
-        before = time.perf_counter()
-        if step % STATE_EVERY == 0 or done == stream.mark:
-            peak = max(peak, view.stats()["bytes"])
-        consumed += time.perf_counter() - before
-        if time.perf_counter() - started - consumed > job.seconds:
+            judged += time.perf_counter() - before
+        if timed:
+            totals.seconds += time.perf_counter() - started - judged
+            totals.updates += sum(map(len, changes.values()))
+        late = totals.seconds > job.seconds
+        if step % STATE_EVERY == 0 or late or done in (stream.mark, len(stream)):
+            held = view.stats()["bytes"]
+            peak = max(peak, held)
+            totals.details = {"state_bytes": held, "peak_state_bytes": peak}
+        note_progress(totals)
+        if late:
             totals.status = f"not done in {job.seconds:.0f} s"
             break
-    # Counting and hashing in numpy is the judge's work, not the engine's.
-    totals.seconds = time.perf_counter() - started - consumed
-    totals.checksum = mark_sum if totals.updates >= stream.mark else None
-    totals.details = {"state": {"bytes": peak}}
+    totals.checksum = mark_sum if done >= stream.mark else None
     return totals

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 import crown
 from benchmarks.checksum import checksum
-from benchmarks.job import Job, Outcome
+from benchmarks.job import Job, Outcome, note_progress
 from benchmarks.stream import Stream, is_delete
 from benchmarks.workloads import WORKLOADS
 from crown._kernel import PairwiseBaseline
@@ -46,7 +46,7 @@ def run(job: Job) -> Outcome:
     chain = PairwiseBaseline(atoms)
     stream = Stream.load(job.folder)
     outcome = Outcome(version=crown.__version__, inserted=0, deleted=0)
-    peak, mark_sum, judged = 0, 0, 0.0
+    running_sum, judged = 0, 0.0
     started = time.perf_counter()
     for done, changes in stream.batches(job.batch or 1):
         for name, table in changes.items():
@@ -63,17 +63,19 @@ def run(job: Job) -> Outcome:
                 weights = delta["weight"].to_numpy()
                 outcome.inserted += int(weights[weights > 0].sum())
                 outcome.deleted -= int(weights[weights < 0].sum())
-                if done <= stream.mark:
-                    mark_sum = (mark_sum + checksum([delta[column] for column in output], weights)) % 2**64
+                running_sum = (running_sum + checksum([delta[column] for column in output], weights)) % 2**64
                 judged += time.perf_counter() - before
-        peak = max(peak, chain.state()[1])
         outcome.updates = done
-        if time.perf_counter() - started - judged > job.seconds:
+        outcome.seconds = time.perf_counter() - started - judged
+        outcome.checksum = running_sum if done == stream.mark else outcome.checksum
+        rows, held = chain.state()
+        peak = max(held, outcome.details.get("peak_state_bytes", 0))
+        # Where it stands: an experiment may stop others at the same update and compare.
+        outcome.details = {"state_rows": rows, "state_bytes": held, "peak_state_bytes": peak, "checksum": running_sum}
+        note_progress(outcome)
+        if outcome.seconds > job.seconds:
             outcome.status = f"not done in {job.seconds:.0f} s"
             break
-    outcome.seconds = time.perf_counter() - started - judged
-    outcome.checksum = mark_sum if outcome.updates >= stream.mark else None
-    outcome.details = {"state": {"bytes": peak}}
     return outcome
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +17,7 @@ from benchmarks.job import Job, Outcome
 
 NAMES = (
     "runtime",
+    "insertions",
     "full",
     "enclosureness",
     "selectivity",
@@ -48,12 +49,16 @@ class Context:
     pythons: dict[str, str] = field(default_factory=dict)
 
     def run(self, engine: str, workload: str, stream: Path, **options: Any) -> Outcome:
+        self.progress(f"{options.pop('label', engine)} on {workload}")
+        options.setdefault("filter", self.data.threshold(workload))
         job = Job(
             engine, workload, str(stream), seconds=options.pop("seconds", self.seconds), memory=self.memory, **options
         )
-        variant = job.options.get("variant", "")
-        self.progress(f"{engine}{variant} on {workload}")
         return runner.run(job, python=self.python(engine))
+
+    def asked(self, able: Iterable[str]) -> tuple[str, ...]:
+        """Those of `able` that the user asked for."""
+        return tuple(peer for peer in able if peer in self.peers)
 
     def python(self, engine: str) -> str:
         """A peer with requirements of its own may live in its own environment: CROWN_BENCH_PYTHON_FLINK and so on."""
@@ -69,15 +74,20 @@ class Mismatch(Exception):
 
 
 def compare(rows: list[dict[str, Any]]) -> None:
-    """Fails when two engines that read their answers back differ on the same workload."""
-    seen: dict[tuple[Any, ...], tuple[str, int]] = {}
+    """Fails when two engines that read their answers back differ on the same workload; says in each row who agreed."""
+    seen: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
-        if row.get("checksum") is None:
-            continue
-        key = (row["workload"], row.get("parameter"))
-        engine, value = seen.setdefault(key, (row["engine"], row["checksum"]))
-        if value != row["checksum"]:
-            raise Mismatch(f"{row['engine']} and {engine} disagree on {key}: {row['checksum']} and {value}")
+        if row.get("checksum") is not None:
+            seen.setdefault((row["workload"], row.get("parameter")), []).append(row)
+    for key, same in seen.items():
+        for row in same:
+            if row["checksum"] != same[0]["checksum"]:
+                raise Mismatch(
+                    f"{row['engine']} and {same[0]['engine']} disagree on {key}: "
+                    f"{row['checksum']} and {same[0]['checksum']}"
+                )
+            if len(same) > 1:
+                row["answer"] = "same"
 
 
 def row_of(outcome: Outcome, engine: str, workload: str, **more: Any) -> dict[str, Any]:

@@ -1,43 +1,77 @@
-"""Recomputing against maintaining: how many updates must lie between two refreshes before DuckDB is cheaper?"""
+"""Recomputing against maintaining: how many updates must lie between two refreshes before DuckDB is cheaper?
+
+Each engine starts with a full window. Then come batches of the size in question, and after each the user has the
+answer: Crown gives the delta, or (linked deltas off) the whole result; DuckDB applies the changes to its table and
+recomputes.
+"""
 
 from __future__ import annotations
 
+import math
+import os
 from typing import Any
 
 from benchmarks.experiments import Context, compare, row_of
 from benchmarks.experiments.lines import draw
 from benchmarks.store import Result
+from benchmarks.stream import Stream
 
 TITLE = "The crossing: cost of one refresh, by the number of updates since the last one"
-INTERVALS = (1, 10, 100, 1_000, 10_000, 50_000, 200_000)
+COLUMNS = {"milliseconds": "ms per refresh"}
+INTERVALS = (1, 100, 1_000, 10_000, 50_000, 100_000, 200_000)
+PLACES = 8  # along the stream, since neither engine's cost is the same everywhere
 WORKLOAD = "three_hop"
 
 
 def run(context: Context) -> Result:
-    stream = context.data.fifo(WORKLOAD)
+    folder = context.data.fifo(WORKLOAD)
+    stream = Stream.load(folder)
+    window = len(stream) - stream.mark  # as many rows leave at the end as the window holds
     rows: list[dict[str, Any]] = []
+    engines = [("crown", "crown", 1), ("crown, linked deltas off", "crown_pulled", 1), ("duckdb", "duckdb", 1)]
+    if (cores := os.cpu_count() or 1) > 1:
+        engines.append((f"duckdb, {cores} threads", "duckdb", cores))
     for interval in INTERVALS:
-        for engine in ("crown", "duckdb"):
-            outcome = context.run(engine, WORKLOAD, stream, batch=interval)
-            per_update = outcome.seconds / outcome.updates if outcome.seconds and outcome.updates else None
-            refresh = per_update and per_update * interval
-            rows.append(row_of(outcome, engine, WORKLOAD, parameter=interval, seconds_per_refresh=refresh))
+        repeat = 3 if interval <= 1_000 else 1
+        places = min(PLACES, (stream.mark - window) // (interval * repeat))
+        if places == 0:
+            continue
+        samples = {"start": window, "places": places, "repeat": repeat}
+        for name, engine, threads in engines:
+            outcome = context.run(
+                engine, WORKLOAD, folder, batch=interval, threads=threads, options={"samples": samples}
+            )
+            per_refresh = outcome.seconds / outcome.updates * interval if outcome.seconds and outcome.updates else None
+            cost = {"seconds_per_refresh": per_refresh, "milliseconds": per_refresh and 1000 * per_refresh}
+            rows.append(row_of(outcome, name, WORKLOAD, parameter=interval, **cost))
     compare(rows)
-    return Result(
-        "crossing", context.command, context.data.describe(), context.limits, rows, {"crossing": crossing(rows)}
-    )
+    ratios = {f"updates at the crossing with {rival}": crossing(rows, rival) for rival, _, _ in engines[2:]}
+    facts = context.data.describe() | {"window": window}
+    return Result("crossing", context.command, facts, context.limits, rows, ratios)
 
 
-def crossing(rows: list[dict[str, Any]]) -> float:
-    """The largest interval measured at which maintaining is still the cheaper one."""
+def crossing(rows: list[dict[str, Any]], rival: str) -> float:
+    """Updates between refreshes above which the rival is cheaper than Crown's deltas.
+
+    Between two measured intervals both costs are taken as straight lines in logarithms. When the rival is cheaper
+    nowhere the largest interval measured is a lower bound, and is given; when everywhere, the smallest.
+    """
     cost = {(row["engine"], row["parameter"]): row["seconds_per_refresh"] for row in rows}
-    won = [
-        i
-        for i in INTERVALS
-        if cost.get(("crown", i)) and cost.get(("duckdb", i)) and cost["crown", i] < cost["duckdb", i]
-    ]
-    return float(max(won, default=0))
+    measured = [i for i in INTERVALS if cost.get(("crown", i)) and cost.get((rival, i))]
+    # How much dearer the rival is, as a logarithm: it falls through 0 at the crossing.
+    lead = {i: math.log(cost[rival, i] / cost["crown", i]) for i in measured}
+    for below, above in zip(measured[-2::-1], measured[:0:-1], strict=True):
+        if lead[above] > 0:
+            return float(above)
+        if lead[below] > 0:
+            share = lead[below] / (lead[below] - lead[above])
+            return below * (above / below) ** share
+    return float(measured[0]) if measured else 0.0
 
 
 def chart(result: Result, axes: Any) -> None:
-    draw(result, axes, value="seconds_per_refresh", x="updates between refreshes", y="seconds per refresh")
+    draw(result, axes, value="milliseconds", x="updates between refreshes", y="milliseconds per refresh")
+    for text, place in result.ratios.items():
+        axes.axvline(place, color="grey", linestyle=":", linewidth=1)
+        axes.annotate(f"{place:,.0f}", (place, axes.get_ylim()[0]), fontsize=7, rotation=90, ha="right", va="bottom")
+        del text

@@ -43,11 +43,11 @@ fn plan(query: &str, filter: u64, edges: &Rows<Edge>, first: &Rows<Edge>, second
         "four_hop_project" => by_target
             .join_index(&by_source, |b, _, c| Some((*c, *b)))
             .join_index(&by_source, |c, b, d| Some((*d, Tup2(*b, *c))))
-            .join(&last, |d, Tup2(b, c), _| Tup6(*b, *c, *d, 0, 0, 0))
+            .join(&by_source, |d, Tup2(b, c), _| Tup6(*b, *c, *d, 0, 0, 0))
             .distinct(),
         "four_hop_project_rewritten" => {
             let starts = edges.map(|Tup2(_, b)| *b).distinct().map_index(|b| (*b, ()));
-            let ends = last.map(|(d, _)| *d).distinct().map_index(|d| (*d, ()));
+            let ends = edges.map(|Tup2(d, _)| *d).distinct().map_index(|d| (*d, ()));
             let middle = by_source.join_index(&starts, |b, c, ()| Some((*c, *b)));
             let tail = by_target.join_index(&ends, |d, c, ()| Some((*c, *d)));
             middle.join(&tail, |c, b, d| Tup6(*b, *c, *d, 0, 0, 0))

@@ -34,18 +34,15 @@ fn plan<'scope>(query: &str, filter: u64, edges: Rows<'scope, Edge>, first: Rows
                 .join_core(by_source, |c, (a, b), d| Some((*d, (*a, *b, *c))))
                 .join_core(last, |d, (a, b, c), e| Some(vec![*a, *b, *c, *d, *e]))
         }
-        "four_hop_project" => {
-            let last = edges.filter(move |(_, e)| *e > filter).arrange_by_key();
-            by_target
-                .join_core(by_source.clone(), |b, _, c| Some((*c, *b)))
-                .join_core(by_source, |c, b, d| Some((*d, (*b, *c))))
-                .join_core(last, |d, (b, c), _| Some((*b, *c, *d)))
-                .distinct()
-                .map(|(b, c, d)| vec![b, c, d])
-        }
+        "four_hop_project" => by_target
+            .join_core(by_source.clone(), |b, _, c| Some((*c, *b)))
+            .join_core(by_source.clone(), |c, b, d| Some((*d, (*b, *c))))
+            .join_core(by_source, |d, (b, c), _| Some((*b, *c, *d)))
+            .distinct()
+            .map(|(b, c, d)| vec![b, c, d]),
         "four_hop_project_rewritten" => {
             let starts = edges.clone().map(|(_, b)| b).distinct();
-            let ends = edges.clone().filter(move |(_, e)| *e > filter).map(|(d, _)| d).distinct();
+            let ends = edges.clone().map(|(d, _)| d).distinct();
             let middle = edges.clone().semijoin(starts).map(|(b, c)| (c, b)).arrange_by_key();
             let last = edges.map(|(c, d)| (d, c)).semijoin(ends).map(|(d, c)| (c, d)).arrange_by_key();
             middle.join_core(last, |c, b, d| Some(vec![*b, *c, *d]))

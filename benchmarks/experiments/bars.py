@@ -1,0 +1,28 @@
+"""The chart of experiments that compare engines on several queries: a group of bars for each query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.store import Result
+
+
+def draw(result: Result, axes: Any, *, value: str, y: str, group: str = "workload", log: bool = True) -> None:
+    """An engine without a value has a gap; one that a limit stopped is hatched."""
+    groups = list(dict.fromkeys(row[group] for row in result.rows))
+    names = list(dict.fromkeys(row["engine"] for row in result.rows if row.get(value)))
+    width = 0.85 / max(1, len(names))
+    for position, name in enumerate(names):
+        rows = [row for row in result.rows if row["engine"] == name and row.get(value)]
+        places = [groups.index(row[group]) + position * width for row in rows]
+        bars = axes.bar(places, [row[value] for row in rows], width, label=name)
+        for bar, row in zip(bars, rows, strict=True):
+            if not row["status"].startswith("ok"):
+                bar.set(hatch="////", edgecolor="white")
+    if log:
+        axes.set_yscale("log")
+    axes.set_ylabel(y)
+    centres = [index + 0.425 - width / 2 for index in range(len(groups))]
+    axes.set_xticks(centres, groups, rotation=15 if len(groups) > 5 else 0)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.legend(fontsize=7, ncols=min(4, len(names)), loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
