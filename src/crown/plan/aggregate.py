@@ -27,6 +27,7 @@ from crown.plan.context import Context, Rows
 from crown.plan.draft import RingTerm
 from crown.plan.factors import count_term, sum_terms
 from crown.plan.model import AggregateColumn, AggregateStage, Variable
+from crown.plan.notes import note_branches, note_computed
 from crown.plan.regroup import separate, side_by_side
 from crown.plan.rows import own_columns, project, union_all, unique
 from crown.plan.scalar import INTEGERS, cast, decimal_scale, null_if, substitute, variables_of, zero
@@ -54,7 +55,10 @@ def plan_aggregate(select: Select, context: Context) -> Rows:
     outputs = [Named(output.name, substitute(output.expression, values)) for output in select.outputs]
     having = None if select.having is None else substitute(select.having, values)
     if having is not None:
-        context.note("HAVING", groups.stage, "checked once for each changed group")
+        context.note(
+            "HAVING", groups.stage, "checked once for each changed group", "constant delay: groups may be skipped"
+        )
+    note_computed(select.outputs, groups.stage, context)
     return project(groups, outputs, context, where=having)
 
 
@@ -121,6 +125,13 @@ def _by_ring(select: Select, rings: Sequence[_Ring], context: Context) -> tuple[
         )
         for branch, group, ring in zip(select.branches, groups, rings, strict=True)
     ]
+    context.note(
+        _labels(select.aggregates),
+        partial[0].stage,
+        "annotations in the tree: O(1) at each node that a change reaches, and no values are kept"
+        + ("; the one row is there from the start" if always else ""),
+    )
+    note_branches(select.branches, partial[0].stage, context)
     ring = rings[0]
     plain = [group.expression.name if isinstance(group.expression, Column) else None for group in groups[0]]
     shown = [column.name for column in partial[0].columns[: -len(ring.terms)]]
@@ -168,7 +179,10 @@ def _summed(
     )
     context.add(stage)
     context.note(
-        "partial sums", stage.id, "one addition for each changed row of the tree", "linear space: groups are kept"
+        "partial sums",
+        stage.id,
+        "one addition for each changed row of the tree; one number is kept for each group and aggregate",
+        "updates in O(λ): the changed rows of the tree are enumerated",
     )
     columns = group_columns + tuple(Variable(c.name, c.type, always) for c in summed_columns)
     by_name: dict[str, Expression] = {
@@ -239,13 +253,7 @@ def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expre
         context.new_id("aggregate"), rows.stage, tuple(c.name for c in group_columns), aggregates, not select.group_by
     )
     context.add(stage)
-    ordered = {a.function for a in select.aggregates} & {"min", "max"}
-    context.note(
-        ", ".join(sorted({_label(a) for a in select.aggregates})),
-        stage.id,
-        "O(log N) for each changed row (an ordered multiset per group)" if ordered else "O(1) for each changed row",
-        "linear space: the values of each group are kept",
-    )
+    _note_folding(select, stage, context)
     columns = group_columns + tuple(
         Variable(a.name, a.type, a.function not in ("count", "count_distinct")) for a in aggregates
     )
@@ -253,6 +261,25 @@ def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expre
     values |= {a.name: Column(c.name, c.type) for a, c in zip(select.aggregates, aggregates, strict=True)}
     names = tuple(c.name for c in columns)
     return Rows(stage.id, columns, names, distinct=True, lookup=True, key=stage.group), values
+
+
+def _note_folding(select: Select, stage: AggregateStage, context: Context) -> None:
+    functions = {aggregate.function for aggregate in stage.aggregates}
+    once = ", in which each value of a group is there once" if any(a.distinct for a in select.aggregates) else ""
+    loses = "updates in O(λ): the changed rows of the tree are enumerated"
+    if functions & {"min", "max"}:
+        cost = "O(log N) for each changed row of the tree, in an ordered multiset for each group"
+        loses += "; linear space: the values of each group are kept"
+    elif "count_distinct" in functions:
+        cost = "O(1) for each changed row of the tree, in a counted set for each group"
+        loses += "; linear space: the values of each group are kept"
+    else:
+        cost = f"O(1) for each changed row of the tree{once}; one number is kept for each group and aggregate"
+    context.note(_labels(select.aggregates), stage.id, cost, loses)
+
+
+def _labels(aggregates: Sequence[Aggregate]) -> str:
+    return ", ".join(sorted({_label(aggregate) for aggregate in aggregates})) or "GROUP BY"
 
 
 def _label(aggregate: Aggregate) -> str:

@@ -31,6 +31,7 @@ from crown.plan.model import (
     TreeStage,
     Variable,
 )
+from crown.plan.notes import note_constructs
 from crown.plan.nulls import drop_nulls
 from crown.plan.report import BagReport
 from crown.plan.scalar import cast, decimal_scale, variables_of
@@ -180,20 +181,9 @@ def _add_stage(draft: Draft, context: Context) -> Rows:
         always=draft.always and not draft.outputs,
     )
     context.add(stage)
-    context.conjunctions.append(conjunction_report(draft, stage, context))
-    if draft.residual:
-        context.note(
-            "residual predicate",
-            stage_id,
-            "checked for each row while it is enumerated",
-            "constant delay: rows may be skipped",
-        )
-    for node in stage.nodes:
-        if node.edge != "join" and node.parent is not None:
-            name = "NOT EXISTS" if node.edge == "anti" else "EXISTS"
-            context.note(
-                name, stage_id, f"{node.name} is a subtree below {stage.nodes[node.parent].name}, as any other atom"
-            )
+    report = conjunction_report(draft, stage, context)
+    context.conjunctions.append(report)
+    note_constructs(stage, report, context)
     never_null = {v for atom in draft.query_atoms for v in atom.not_null}
     of_name = {variable.name: variable for variable in draft.variables}
     columns = [

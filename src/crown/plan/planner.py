@@ -8,11 +8,12 @@ from typing import Literal as OneOf
 from crown.plan.aggregate import plan_aggregate
 from crown.plan.context import Context, Rows
 from crown.plan.distribute import describe
-from crown.plan.model import Atom, OrderBy, Plan, TableColumn, TopStage
+from crown.plan.model import Atom, OrderBy, Plan, TableColumn, TopStage, TreeStage
+from crown.plan.notes import note_computed, note_tables
 from crown.plan.report import Report
 from crown.plan.rows import own_columns, project, without_duplicates
 from crown.plan.scalar import substitute
-from crown.plan.select import plan_rows
+from crown.plan.select import branch_outputs, plan_rows
 from crown.plan.setops import combine
 from crown.sql.query import Body, Condition, Conjunction, Named, Order, Query, Select, SetOperation, Top
 
@@ -24,7 +25,16 @@ def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
         rows = plan_body(_resolve(body, context), "keep", context)
         named = [Named(n, value) for n, value in own_columns(rows).items()]
         context.nested[name] = project(rows, named, context, named=True)
+        context.note(
+            "subquery",
+            context.nested[name].stage,
+            "a view of its own, whose changes are changes of a table to the query around it",
+            "a table's guarantee: one change below may be many here",
+        )
     rows = plan_body(_resolve(query.body, context), "keep", context)
+    note_tables(query.tables, context)
+    if query.order:
+        context.note("ORDER BY", rows.stage, "sorted when the result is pulled; deltas have no order", "constant delay")
     plan = Plan(
         sql=query.sql,
         tables=query.tables,
@@ -48,6 +58,9 @@ def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context)
                 rows = plan_aggregate(body, context)
             else:
                 rows = plan_rows(body, "drop" if body.distinct else duplicates, context)
+                note_computed(branch_outputs(body.branches[0], body.outputs), rows.stage, context)
+                if body.distinct and isinstance(context.stages[-1], TreeStage):
+                    context.note("DISTINCT", rows.stage, "the tree shows each row once; nothing more is kept")
             return without_duplicates(rows, context) if body.distinct else rows
         case SetOperation():
             below: OneOf["keep", "ignore"] = "keep" if body.all else "ignore"

@@ -6,6 +6,7 @@ from typing import Literal as OneOf
 
 from crown.plan.conjunction import plan_conjunction
 from crown.plan.context import Context, Rows
+from crown.plan.notes import note_branches
 from crown.plan.rows import project, union_all, without_duplicates
 from crown.plan.scalar import substitute, variables_of
 from crown.sql.query import Conjunction, Named, Select
@@ -17,8 +18,7 @@ def plan_rows(select: Select, duplicates: OneOf["keep", "drop", "ignore"], conte
         _branch(branch, select.outputs, duplicates, len(select.branches) > 1, context) for branch in select.branches
     ]
     rows = union_all(branches, context) if len(branches) > 1 else branches[0]
-    if len(branches) > 1:
-        context.note("OUTER JOIN", rows.stage, f"{len(branches)} trees, whose rows are united")
+    note_branches(select.branches, rows.stage, context)
     return without_duplicates(rows, context) if duplicates == "drop" else rows
 
 
