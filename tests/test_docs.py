@@ -1,4 +1,4 @@
-"""Links between the project's pages lead somewhere."""
+"""Links between the project's pages lead somewhere, and what they show is what it prints."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+
+import crown
+from benchmarks.workloads import SOCIAL_SCHEMA
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -20,3 +23,10 @@ def test_links_lead_somewhere(page: Path) -> None:
     local = [target for target in targets if "://" not in target]
     missing = [target for target in local if not (page.parent / target).exists()]
     assert [m for m in missing if str((page.parent / m).resolve().relative_to(ROOT)) not in GENERATED] == []
+
+
+def test_the_explained_example_is_what_explain_says() -> None:
+    page = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
+    sql = re.search(r"```sql\n(.*?)```", page, flags=re.DOTALL)
+    assert sql is not None
+    assert f"```\n{crown.View(sql[1], SOCIAL_SCHEMA).explain()}\n```" in page
