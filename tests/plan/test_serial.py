@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from benchmarks.workloads import WORKLOADS
 from crown.errors import PlanError
 from crown.expression import Call, Column, Literal
-from crown.plan import from_json, to_json
+from crown.plan import from_json, plan_with_report, to_json
 from crown.plan.model import (
     AggregateColumn,
     AggregateStage,
@@ -35,6 +36,8 @@ from crown.plan.model import (
     Variable,
     Window,
 )
+from crown.plan.serial import report_from_json, report_to_json
+from crown.sql import parse
 
 A = Column("a", "int64")
 ATOM = Atom("r", "r", (Binding("a", A),), Call("gt", (A, Literal(1 << 62, "int64")), "boolean"), ("a",))
@@ -66,6 +69,12 @@ PLAN = Plan(
 def test_round_trip_of_every_stage() -> None:
     assert from_json(to_json(PLAN)) == PLAN
     assert repr(from_json(to_json(PLAN, indent=1))) == repr(PLAN)  # 1 and 1.0 are equal, but not the same
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_round_trip_of_reports(name: str) -> None:
+    _, report = plan_with_report(parse(WORKLOADS[name].text(), WORKLOADS[name].schema), cells=8)
+    assert repr(report_from_json(report_to_json(report))) == repr(report)
 
 
 def test_stages_are_tagged_as_the_kernel_reads_them() -> None:

@@ -278,3 +278,23 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
 
 def test_explain_names_the_guarantee() -> None:
     assert "GUARANTEE" in str(joined().explain())
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("sql", [JOIN, "SELECT r.b, COUNT(DISTINCT r.a) AS n FROM r GROUP BY r.b"])
+def test_a_loaded_view_explains_itself_as_before(sql: str, threads: int, tmp_path: Path) -> None:
+    view = crown.View(sql, SCHEMA, threads=threads)
+    view.save(tmp_path / "view")
+    loaded = crown.View.load(tmp_path / "view").explain()
+    assert loaded == view.explain()
+    assert str(loaded) == str(view.explain())
+    assert loaded.json() == view.explain().json()
+
+
+def test_a_view_of_a_bare_plan_can_not_explain_itself(tmp_path: Path) -> None:
+    view = crown.View.from_plan(joined().plan)
+    with pytest.raises(crown.PlanError, match="not made from SQL"):
+        view.explain()
+    view.save(tmp_path / "view")
+    with pytest.raises(crown.PlanError, match="not made from SQL"):
+        crown.View.load(tmp_path / "view").explain()

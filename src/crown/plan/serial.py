@@ -1,7 +1,7 @@
-"""Plan <-> JSON, exactly as `crates/crown-kernel/src/plan.rs` reads it.
+"""Plan and report <-> JSON; the plan exactly as `crates/crown-kernel/src/plan.rs` reads it.
 
 Every dataclass becomes an object with its fields by name; a stage also says its `kind`. The decoder follows
-the type hints of `model.py`, so a field added there needs no change here.
+the type hints of `model.py` and `report.py`, so a field added there needs no change here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from crown import expression as expressions
 from crown.errors import PlanError
 from crown.plan import model
+from crown.plan.report import Report
 
 STAGE_KINDS: dict[str, type] = {
     "tree": model.TreeStage,
@@ -54,6 +55,18 @@ def from_json(text: str) -> model.Plan:
     return plan
 
 
+def report_to_json(report: Report) -> str:
+    """What explains the plan, as JSON text."""
+    return json.dumps(_encode(report), allow_nan=False)
+
+
+def report_from_json(text: str) -> Report:
+    """The report that `report_to_json` wrote."""
+    report = _decode(Report, json.loads(text))
+    assert isinstance(report, Report)
+    return report
+
+
 def _encode(value: Any) -> Any:
     if isinstance(value, _EXPRESSIONS):
         return expressions.to_json(value)
@@ -87,6 +100,8 @@ def _decode(hint: Any, data: Any) -> Any:
         if type(None) in arguments:
             (inner,) = (argument for argument in arguments if argument is not type(None))
             return None if data is None else _decode(inner, data)
+        if all(get_origin(argument) is Literal for argument in arguments):
+            return _decode(Literal[tuple(word for argument in arguments for word in get_args(argument))], data)
         return _decode(STAGE_KINDS[data["kind"]], data)
     if origin is tuple:
         items = list(data)

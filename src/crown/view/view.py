@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from crown.errors import InvalidChange, PlanError
 from crown.plan.model import Plan, TableColumn, Window
-from crown.plan.serial import from_json, to_json
+from crown.plan.serial import from_json, report_from_json, report_to_json, to_json
 from crown.view import storage
 from crown.view.engines import Engines, ManyEngines, OneEngine, OnInvalid
 from crown.view.inputs import Changes, TableInput, Word
@@ -179,7 +179,12 @@ class View:
         return isinstance(row, tuple) and self.multiplicity(row) > 0
 
     def multiplicity(self, row: tuple[Any, ...]) -> int:
-        """How often the row is in the result."""
+        """How often the row is in the result.
+
+        A look-up in constant time where the plan keeps rows that can be found by their values; `row in view` asks the
+        same. The result is read through instead where COUNT, SUM or AVG are annotations of the tree, and where the
+        query leaves out a variable that the tree had to show (`explain` names both).
+        """
         return self._engines.multiplicity(row)
 
     def to_arrow(self, *, multiplicity: bool = False) -> pa.Table:
@@ -215,7 +220,8 @@ class View:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the view to one file; `View.load` opens it again."""
-        about = {**self._about, "plan": to_json(self.plan), "tables": self._tables}
+        report = None if self._report is None else report_to_json(self._report)
+        about = {**self._about, "plan": to_json(self.plan), "report": report, "tables": self._tables}
         storage.write(path, about, self._engines.save())
 
     @classmethod
@@ -225,7 +231,7 @@ class View:
         tables = {name: tuple(columns) for name, columns in about["tables"].items()}
         options = {key: about[key] for key in ("deltas", "threads", "on_invalid")}
         view._open(from_json(about["plan"]), tables, **options, state=state)
-        view._report = None
+        view._report = None if about["report"] is None else report_from_json(about["report"])
         return view
 
 
