@@ -42,7 +42,7 @@ def host_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     launch._started.clear()
 
 
-def changes(*rows: tuple[int, int]) -> bytes:
+def changes(*rows: tuple[int, int]) -> pa.Buffer:
     table = pa.table({"a": [a for a, _ in rows], "b": [b for _, b in rows]})
     return write_blob(table.to_batches(), table.schema)
 

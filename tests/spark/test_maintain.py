@@ -69,8 +69,9 @@ def test_static_tables_are_loaded_once(spark: SparkSession, cells: int, tmp_path
         [Change("g", (4, 2))],
     ]
     batches = {}
-    for changes in history:
-        feed.write(changes)
+    for run in (history[:2], history[2:]):
+        for changes in run:
+            feed.write(changes)
         tables = {**feed.tables(spark), "p": static}
         batches |= collect_batches(maintain(spark, sql, tables, cells=cells), tmp_path / "checkpoint")
     check_batches(judge, history, batches)

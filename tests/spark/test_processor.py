@@ -70,7 +70,7 @@ class Store:
         )
         table = judge.as_arrow(changes)["g"].combine_chunks()
         blob = write_blob(table.to_batches(), table.schema)
-        rows = [Row("table", "source", "sequence", "blob")("g", 0, 0, blob)]
+        rows = [Row("table", "deletes", "source", "sequence", "blob")("g", False, 0, 0, blob)]
         found = [row.blob for row in running.handleInputRows((self.stage.keys[0],), iter(rows), None)]
         if commit:
             self.committed = state

@@ -77,17 +77,18 @@ class CellRunner:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = self._results(batches)
-        return rows if self.packed_for is None else self.packed_for(rows)
+        return map(self._inserted, rows) if self.packed_for is None else self.packed_for(rows)
 
     def _results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        schema = to_arrow_schema(self.schema, timezone="UTC")
         for blobs in _blobs_by_cell(batches, self.stage.table_order):
             # Nobody asks for deltas of single changes, so the engine need not keep what they take.
             engine = engine_class()(self.stage.plan, deltas=False)
             engine.apply([(table, read_blob(blob)) for table, blob in blobs])
-            for batch in pa.RecordBatchReader.from_stream(engine.rows(multiplicity=self.bag)):
-                inserts = pa.repeat(pa.scalar("insert"), batch.num_rows)
-                yield conform(batch.append_column(CHANGE_TYPE, inserts), schema)
+            yield from pa.RecordBatchReader.from_stream(engine.rows(multiplicity=self.bag))
+
+    def _inserted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        inserts = pa.repeat(pa.scalar("insert"), batch.num_rows)
+        return conform(batch.append_column(CHANGE_TYPE, inserts), to_arrow_schema(self.schema, timezone="UTC"))
 
 
 def _blobs_by_cell(
@@ -95,13 +96,13 @@ def _blobs_by_cell(
 ) -> Iterator[list[tuple[str, memoryview]]]:
     """The (table, blob) pairs of each cell of a partition, in the order of application."""
     order = {table: position for position, table in enumerate(table_order)}
-    cells: dict[int, list[tuple[int, int, int, memoryview]]] = {}
+    cells: dict[int, list[tuple[tuple[Any, ...], str, memoryview]]] = {}
     for batch in batches:
-        keys, sources, sequences, tables, blobs = (batch.column(name) for name in PACKED.fieldNames())
+        *places, blobs = (batch.column(name) for name in PACKED.fieldNames())
         for row in range(batch.num_rows):
-            place = (order[tables[row].as_py()], sources[row].as_py(), sequences[row].as_py())
-            blob = memoryview(blobs[row].as_buffer())
-            cells.setdefault(keys[row].as_py(), []).append((*place, blob))
+            cell, deletes, source, sequence, table = (column[row].as_py() for column in places)
+            place = (order[table], deletes, source, sequence)
+            cells.setdefault(cell, []).append((place, table, memoryview(blobs[row].as_buffer())))
     for arrived in cells.values():
-        arrived.sort(key=lambda blob: blob[:3])
-        yield [(table_order[position], blob) for position, _, _, blob in arrived]
+        arrived.sort(key=lambda blob: blob[0])
+        yield [(table, blob) for _, table, blob in arrived]

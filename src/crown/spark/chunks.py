@@ -89,22 +89,22 @@ def _log_chunk(version: int, buffer: bytearray) -> Chunk:
     return Chunk(version, False, zlib.crc32(data), data)
 
 
-def write_blob(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> bytes:
+def write_blob(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Buffer:
     """Record batches as one Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
-    return bytes(sink.getvalue().to_pybytes())
+    return sink.getvalue()
 
 
-def read_blob(blob: bytes | memoryview) -> pa.RecordBatchReader:
+def read_blob(blob: bytes | memoryview | pa.Buffer) -> pa.RecordBatchReader:
     # A blob may begin at any byte of its chunk; the kernel reads values in place and so needs them aligned.
     options = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.DataTypeSpecific)
     return pa.ipc.open_stream(pa.py_buffer(blob), options=options)
 
 
-def pack(batches: Iterable[pa.RecordBatch], *, target: int = TARGET_BYTES) -> Iterator[tuple[int, bytes]]:
+def pack(batches: Iterable[pa.RecordBatch], *, target: int = TARGET_BYTES) -> Iterator[tuple[int, pa.Buffer]]:
     """Record batches of one schema as (rows, blob) pairs of about `target` bytes: small ones joined, large ones cut."""
     waiting: list[pa.RecordBatch] = []
     size = rows = 0

@@ -1,16 +1,19 @@
 """From rows of changes to packed blobs: each change to its cells, about 1 MB of Arrow IPC per blob.
 
 Everything is cheaper on few large rows than on many small ones: the shuffle, the stateful operator and the state store
-see only blobs.
+see only blobs. Insertions and deletions travel in blobs of their own, so that insertions need no word for what they are
+and a cell can apply them first: Spark promises no order of the rows of a batch, and then none is needed.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
@@ -19,19 +22,24 @@ from crown.errors import InvalidChange
 from crown.spark.chunks import TARGET_BYTES, write_blob
 from crown.spark.host.server import POSITION
 from crown.spark.rejects import PARTITION_SHIFT, Rejects
+from crown.spark.schema import CHANGE_TYPE
 
 # The text of a record that did not parse; null in all others.
 CORRUPT = "_corrupt_record"
+# What `_change_type` says: whether the row goes; null where it is none of the known words.
+DELETED = "_deleted"
 
 PACKED_ARROW = pa.schema(
     [
         pa.field("cell", pa.int32(), False),
+        pa.field("deletes", pa.bool_(), False),
         pa.field("source", pa.int64(), False),
         pa.field("sequence", pa.int64(), False),
         pa.field("table", pa.string(), False),
         pa.field("blob", pa.binary(), False),
     ]
 )
+_WORDS = pa.array(["insert", "delete"])
 
 
 @dataclass(frozen=True)
@@ -45,44 +53,70 @@ class Dispatcher:
     routed: str | None
     rejects: Rejects | None = None  # where records that don't parse go; without it they are an error
     cell_column: str | None = None  # the column that holds each row's cell, where Spark has computed it
+    ordered: bool = False  # a table with a key or a window: changes count in the order in which they come
+    wakes: pa.Schema | None = None  # of the table, where its stage has a row over nothing and so must always be called
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         source = context.partitionId() if context is not None else 0
-        waiting = [_Waiting() for _ in self.keys]
+        waiting = {(cell, deletes): _Waiting(deletes) for deletes in (False, True) for cell in range(len(self.keys))}
         sequence = row = 0
-        corrupt: list[dict[str, Any]] = []
+        faults: list[dict[str, Any]] = []
         for batch in batches:
             rows = batch.num_rows
             if self.rejects is not None:
                 batch = _with_positions(batch, source, row)
-            if CORRUPT in batch.schema.names:
-                batch = self._well_formed(batch, source, row, corrupt)
+            batch = self._well_formed(batch, source, row, faults)
             row += rows
-            for cell, piece in self._route(batch):
-                waiting[cell].add(piece)
-                if waiting[cell].size >= TARGET_BYTES:
-                    yield self._packed(cell, source, sequence, waiting[cell].take())
-                    sequence += 1
-        for cell, rest in enumerate(waiting):
+            for deletes, part in self._by_kind(batch):
+                for cell, piece in self._route(part):
+                    found = waiting[cell, deletes]
+                    found.add(piece)
+                    if found.size >= TARGET_BYTES:
+                        yield self._packed(cell, source, sequence, found)
+                        sequence += 1
+        if self.wakes is not None and row == 0:
+            waiting[0, False].add(pa.RecordBatch.from_pylist([], self.wakes))
+        for (cell, _), rest in waiting.items():
             if rest.batches:
-                yield self._packed(cell, source, sequence, rest.take())
+                yield self._packed(cell, source, sequence, rest)
                 sequence += 1
 
-        if corrupt and self.rejects is not None:
+        if faults and self.rejects is not None:
             number = int(context.getLocalProperty("streaming.sql.batchId") or 0) if context is not None else 0
-            self.rejects.write(number, f"{self.table}-{source}", pa.Table.from_pylist(corrupt))
+            self.rejects.write(number, f"{self.table}-{source}", pa.Table.from_pylist(faults))
 
     def _well_formed(
-        self, batch: pa.RecordBatch, source: int, row: int, corrupt: list[dict[str, Any]]
+        self, batch: pa.RecordBatch, source: int, row: int, faults: list[dict[str, Any]]
     ) -> pa.RecordBatch:
-        """The batch without the records that did not parse; those are noted in `corrupt`, or are an error."""
-        texts = batch.column(CORRUPT)
-        batch = batch.drop_columns([CORRUPT])
-        if texts.null_count == len(texts):
-            return batch
-        wrong = pc.indices_nonzero(texts.is_valid()).to_pylist()
-        reason = "the record does not fit the table's schema"
+        """The batch without the records that did not parse; those are noted in `faults`, or are an error."""
+        if CORRUPT in batch.schema.names:
+            texts = batch.column(CORRUPT)
+            batch = batch.drop_columns([CORRUPT])
+            if texts.null_count < len(texts):
+                self._fault(
+                    batch, texts.is_valid(), texts, "the record does not fit the table's schema", source, row, faults
+                )
+                batch = batch.filter(texts.is_null())
+        if DELETED in batch.schema.names and (kinds := batch.column(DELETED)).null_count:
+            unknown = kinds.is_null()
+            texts = pa.array([str(found) for found in batch.drop_columns([DELETED]).to_pylist()], pa.string())
+            words = "insert, delete, update_preimage or update_postimage"
+            self._fault(batch, unknown, texts, f"{CHANGE_TYPE} is not {words}", source, row, faults)
+            batch = batch.filter(kinds.is_valid())
+        return batch
+
+    def _fault(
+        self,
+        batch: pa.RecordBatch,
+        mask: pa.BooleanArray,
+        texts: pa.StringArray,
+        reason: str,
+        source: int,
+        row: int,
+        faults: list[dict[str, Any]],
+    ) -> None:
+        wrong = pc.indices_nonzero(mask).to_pylist()
         if self.rejects is None:
             raise InvalidChange(
                 f"table {self.table}: record {row + wrong[0]} of partition {source} is malformed: {texts[wrong[0]]}",
@@ -91,11 +125,27 @@ class Dispatcher:
                 hint='correct the source, or use on_invalid="quarantine"',
             )
         positions = batch.column(POSITION)
-        corrupt += [
+        faults += [
             {"table": self.table, "position": positions[i].as_py(), "reason": reason, "row": texts[i].as_py()}
             for i in wrong
         ]
-        return batch.filter(texts.is_null())
+
+    def _by_kind(self, batch: pa.RecordBatch) -> Iterator[tuple[bool, pa.RecordBatch]]:
+        """The rows that come and the rows that go; all in one, with the word for each, where their order counts."""
+        if DELETED not in batch.schema.names:
+            yield False, batch
+            return
+        deleted = batch.column(DELETED)
+        batch = batch.drop_columns([DELETED])
+        if self.ordered:
+            words = pa.DictionaryArray.from_arrays(deleted.cast(pa.int8()), _WORDS)
+            yield False, batch.append_column(CHANGE_TYPE, words)
+            return
+        count = deleted.true_count
+        if count < batch.num_rows:
+            yield False, batch.filter(pc.invert(deleted)) if count else batch
+        if count:
+            yield True, batch.filter(deleted) if count < batch.num_rows else batch
 
     def _route(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         if batch.num_rows == 0:
@@ -113,9 +163,12 @@ class Dispatcher:
             for piece in pa.RecordBatchReader.from_stream(stream):
                 yield cell, piece
 
-    def _packed(self, cell: int, source: int, sequence: int, blob: bytes) -> pa.RecordBatch:
-        columns: list[list[Any]] = [[self.keys[cell]], [source], [sequence], [self.table], [blob]]
-        arrays = [pa.array(column, kind.type) for column, kind in zip(columns, PACKED_ARROW, strict=True)]
+    def _packed(self, cell: int, source: int, sequence: int, waiting: _Waiting) -> pa.RecordBatch:
+        columns = [[self.keys[cell]], [waiting.deletes], [source], [sequence], [self.table]]
+        arrays = [pa.array(column, kind.type) for column, kind in zip(columns, PACKED_ARROW, strict=False)]
+        blob = waiting.take()
+        ends = pa.py_buffer(struct.pack("<2i", 0, blob.size))
+        arrays.append(pa.Array.from_buffers(pa.binary(), 1, [None, ends, blob]))
         return pa.RecordBatch.from_arrays(arrays, schema=PACKED_ARROW)
 
 
@@ -123,6 +176,7 @@ class Dispatcher:
 class _Waiting:
     """Rows of one cell that don't fill a blob yet."""
 
+    deletes: bool
     batches: list[pa.RecordBatch] = field(default_factory=list)
     size: int = 0
 
@@ -130,17 +184,19 @@ class _Waiting:
         self.batches.append(batch)
         self.size += batch.nbytes
 
-    def take(self) -> bytes:
-        schema = self.batches[0].schema
+    def take(self) -> pa.Buffer:
         # One batch per blob: a blob of many small batches costs its reader more than this copy.
-        table = pa.Table.from_batches(self.batches, schema).combine_chunks()
+        batch = pa.concat_batches(self.batches)
         self.batches, self.size = [], 0
-        return write_blob(table.to_batches(), schema)
+        if self.deletes:
+            words = pa.DictionaryArray.from_arrays(pa.array(np.ones(batch.num_rows, np.int8)), _WORDS)
+            batch = batch.append_column(CHANGE_TYPE, words)
+        return write_blob([batch], batch.schema)
 
 
 def _with_positions(batch: pa.RecordBatch, source: int, row: int) -> pa.RecordBatch:
     start = (source << PARTITION_SHIFT) + row
-    return batch.append_column(POSITION, pa.array(range(start, start + batch.num_rows), pa.int64()))
+    return batch.append_column(POSITION, pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64)))
 
 
 @cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 from pyspark import TaskContext
@@ -32,10 +32,12 @@ from crown.spark.chunks import Chunk, log_chunks, snapshot_chunks
 from crown.spark.client import CellEngine
 from crown.spark.rejects import Rejects
 
-# One row per blob on the way into a stage. Blobs of one cell are applied in the order of (table, source, sequence).
+# One row per blob on the way into a stage. Blobs of one cell are applied in the order of (table, deletes, source,
+# sequence).
 PACKED = StructType(
     [
         StructField("cell", IntegerType(), False),
+        StructField("deletes", BooleanType(), False),
         StructField("source", LongType(), False),
         StructField("sequence", LongType(), False),
         StructField("table", StringType(), False),
@@ -68,9 +70,11 @@ META = StructType(
         StructField("first_log_chunk", LongType()),
         StructField("rows", LongType()),
         StructField("fingerprint", StringType()),
+        # What a snapshot is made with, the query being unknown to it.
+        StructField("stage", StringType()),
+        StructField("plan", StringType()),
     ]
 )
-PLAN = StructType([StructField("stage", StringType()), StructField("plan", StringType())])
 CHUNK_KEY = StructType([StructField("index", LongType())])
 CHUNK = StructType(
     [
@@ -134,7 +138,6 @@ class CellProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._meta = handle.getValueState("meta", META)
-        self._plan = handle.getValueState("plan", PLAN)
         self._chunks = handle.getMapState("chunks", CHUNK_KEY, CHUNK)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
@@ -142,11 +145,8 @@ class CellProcessor(StatefulProcessor):
         cell = stage.keys.index(key[0])
         meta = self._read_meta(cell)
         order = {table: position for position, table in enumerate(stage.table_order)}
-        arrived = sorted(
-            ((row.table, row.source, row.sequence, bytes(row.blob)) for row in rows),
-            key=lambda blob: (order[blob[0]], blob[1], blob[2]),
-        )
-        blobs = [(table, blob) for table, _, _, blob in arrived]
+        arrived = sorted(rows, key=lambda row: (order[row.table], row.deletes, row.source, row.sequence))
+        blobs = [(row.table, bytes(row.blob)) for row in arrived]
         context = TaskContext.get()
         assert context is not None
         query = context.getLocalProperty("sql.streaming.queryId") or ""
@@ -164,9 +164,7 @@ class CellProcessor(StatefulProcessor):
         live = live_rows(result["stats"])
         if committed.wasteful(live):
             committed = self._rewrite(committed, engine.save(committed.mark), live)
-        self._meta.update(tuple(getattr(committed, field.name) for field in META.fields))
-        if meta.version == 0:
-            self._plan.update((stage.name, stage.plan))
+        self._meta.update((*astuple(committed), stage.name, stage.plan))
         yield _delta_row(
             cell,
             sequence,
@@ -187,7 +185,7 @@ class CellProcessor(StatefulProcessor):
         found = self._meta.get()
         if found is None:
             return Meta(fingerprint=stage.fingerprint)
-        meta = Meta(*found)
+        meta = Meta(*found[: len(fields(Meta))])
         if meta.fingerprint != stage.fingerprint:
             raise StateError(
                 f"cell {cell} ({stage.name}): the checkpoint belongs to another query or another plan of it",

@@ -92,7 +92,7 @@ class _State:
             batch = max((int(name) for name in names_in(f"{checkpoint}/commits")), default=-1)
         for row in metadata.select("operatorId").distinct().collect() if batch >= 0 else ():
             state = _State(spark, checkpoint, row.operatorId, batch, "")
-            stored = state.read("plan").select("value.stage", "value.plan").first()
+            stored = state.read("meta").select("value.stage", "value.plan").first()
             if stored is not None:
                 found[stored.stage] = _State(spark, checkpoint, state.operator, state.batch, stored.plan)
         result = found.get("merge") or found.get("cells")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any, Literal
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -14,7 +15,7 @@ from crown.plan import to_json
 from crown.plan.model import Plan
 from crown.spark import settings
 from crown.spark.cells import cell_keys
-from crown.spark.dispatch import CORRUPT, Dispatcher
+from crown.spark.dispatch import CORRUPT, DELETED, Dispatcher
 from crown.spark.once import load_once
 from crown.spark.processor import DELTAS, PACKED, CellProcessor, Stage
 from crown.spark.rejects import Rejects
@@ -22,6 +23,7 @@ from crown.spark.schema import CHANGE_TYPE, MULTIPLICITY, output_schema, table_s
 from crown.spark.selection import quoted, selection
 from crown.spark.topology import Topology, lay_out
 from crown.spark.unpack import Repacker, Unpacker
+from crown.view.types import arrow_type
 
 # More cells than this are chosen by the user, never by a default.
 _MOST_DEFAULT_CELLS = 64
@@ -102,11 +104,16 @@ def prepared(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
     table = next(table for table in plan.tables if table.name == name)
     columns = [F.col(quoted(column.name)).alias(column.name) for column in table.columns]
     columns += [F.expr(column.sql).alias(column.name) for column in table.computed]
-    columns += [F.col(column) for column in (CHANGE_TYPE, MULTIPLICITY) if column in frame.columns]
+    # A table of which only the number of rows matters must still have a column for Arrow to count.
+    columns = columns or [F.lit(True).alias("_row")]
+    if CHANGE_TYPE in frame.columns:
+        word = F.col(CHANGE_TYPE)
+        goes = F.when(word.isin("insert", "update_postimage"), False)
+        columns.append(goes.when(word.isin("delete", "update_preimage"), True).alias(DELETED))
+    columns += [F.col(MULTIPLICITY)] if MULTIPLICITY in frame.columns else []
     checked = CORRUPT in frame.columns
     columns += [F.col(CORRUPT)] if checked else []
-    # A table of which only the number of rows matters must still have a column for Arrow to count.
-    chosen = frame.select(*(columns or [F.lit(True).alias("_row")]))
+    chosen = frame.select(*columns)
     wanted = None if table.primary_key or table.window else selection(plan, name)
     if wanted is None:
         return chosen
@@ -118,13 +125,14 @@ def dispatched(
 ) -> DataFrame:
     """A table's changes as packed blobs: routed by the plan, or with `keyed` by the table's primary key."""
     rows = prepared(changes, plan, name)
-    if cells == 1:
-        return rows.mapInArrow(Dispatcher(name, cell_keys(1), None, rejects), PACKED)
-    if not keyed:
-        return rows.mapInArrow(Dispatcher(name, cell_keys(cells), to_json(plan), rejects), PACKED)
-    key = (F.col(quoted(column)) for column in plan.tables[0].primary_key)
-    rows = rows.withColumn(_CELL_COLUMN, F.pmod(F.hash(*key), F.lit(cells)).cast("int"))
-    return rows.mapInArrow(Dispatcher(name, cell_keys(cells), None, rejects, _CELL_COLUMN), PACKED)
+    table = next(table for table in plan.tables if table.name == name)
+    ordered = bool(table.primary_key or table.window)
+    routed = None if keyed or cells == 1 else to_json(plan)
+    column = _CELL_COLUMN if keyed and cells > 1 else None
+    if column is not None:
+        key = (F.col(quoted(name)) for name in table.primary_key)
+        rows = rows.withColumn(column, F.pmod(F.hash(*key), F.lit(cells)).cast("int"))
+    return rows.mapInArrow(Dispatcher(name, cell_keys(cells), routed, rejects, column, ordered), PACKED)
 
 
 def merge_dispatcher(topology: Topology) -> tuple[Dispatcher, int]:
@@ -132,7 +140,12 @@ def merge_dispatcher(topology: Topology) -> tuple[Dispatcher, int]:
     merge = topology.merge
     assert merge is not None
     cells = merge.routing.cells if merge.routing is not None else 1
-    return Dispatcher(merge.tables[0].name, cell_keys(cells), to_json(merge) if cells > 1 else None), cells
+    (table,) = merge.tables
+    wakes = None
+    if any(getattr(stage, "always", False) for stage in merge.stages):
+        wakes = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.columns])
+    routed = to_json(merge) if cells > 1 else None
+    return Dispatcher(table.name, cell_keys(cells), routed, wakes=wakes), cells
 
 
 def _changes(

@@ -11,18 +11,20 @@ The merge stage exists when cells' outputs are not disjoint: it sums their parti
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from crown.expression import Column
+from crown.expression import Call, Column, Expression, Literal
 from crown.plan import distribute, plan, to_json
-from crown.plan.model import AggregateStage, DistinctStage, MapStage, Plan, Route, Routing, Table
+from crown.plan.model import AggregateStage, DistinctStage, MapStage, Plan, Route, Routing, Table, TableColumn
 from crown.spark.cells import cell_keys
 from crown.spark.processor import Stage
 from crown.spark.rejects import Rejects
 from crown.spark.selection import quoted
 from crown.sql import parse
+
+_EXACT = frozenset({"boolean", "int8", "int16", "int32", "int64", "string", "date"})
 
 
 @dataclass(frozen=True)
@@ -77,18 +79,36 @@ def lay_out(sql: str, schema: Mapping[str, Mapping[str, Any]], cells: int) -> To
 def _spread_merge(merge: Plan, cells: int) -> Plan:
     """Merge in several places where each result needs the rows of one group only."""
     together, *stages = merge.stages
-    columns = merge.tables[0].columns
+    columns = {column.name: column for column in merge.tables[0].columns}
     match stages:
-        case [AggregateStage(group=(first, *_), always=False), *rest]:
-            found = next(column for column in columns if column.name == first)
+        case [AggregateStage(group=(_, *_) as group, always=False), *rest]:
+            place = _place([columns[name] for name in group])
         case [DistinctStage(), *rest]:
-            found = columns[0]
+            place = _place(list(columns.values()))
         case rest:
-            found = columns[0]
+            place = _place(list(columns.values()))
     if not all(isinstance(stage, MapStage) for stage in rest):
         return merge
-    route = Route(together.id, 0, (Column(found.name, found.type),))
-    return replace(merge, routing=Routing(cells, (found.name,), (cells,), (route,)))
+    route = Route(together.id, 0, (place,))
+    return replace(merge, routing=Routing(cells, ("group",), (cells,), (route,)))
+
+
+def _place(columns: Sequence[TableColumn]) -> Expression:
+    """What a row's cell is chosen by: all columns, so that few values in one of them don't leave cells idle.
+
+    Several are written as one text; those where equal values may read differently (0.0 and -0.0) are left out.
+    """
+    exact = [column for column in columns if column.type in _EXACT]
+    if len(exact) < 2:
+        first = (exact or columns)[0]
+        return Column(first.name, first.type)
+    parts: list[Expression] = []
+    for column in exact:
+        text: Expression = Column(column.name, column.type)
+        if column.type != "string":
+            text = Call("cast", (text,), "string")
+        parts += [Call("coalesce", (text, Literal("", "string")), "string"), Literal(",", "string")]
+    return Call("concat", tuple(parts[:-1]), "string")
 
 
 def _resolve(table: Table, schema: Mapping[str, Mapping[str, Any]], cells: int) -> tuple[Plan, int]:

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from crown.spark.chunks import read_blob
-from crown.spark.dispatch import Dispatcher
+from crown.spark.dispatch import DELETED, Dispatcher
+from crown.spark.schema import CHANGE_TYPE
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Without dictionaries, so that batches of several engines have one schema."""
+    """As a dispatcher takes it: without dictionaries, so that batches of several engines have one schema."""
+    deleted = pc.equal(batch.column(CHANGE_TYPE), "delete")
+    batch = batch.drop_columns([CHANGE_TYPE])
     arrays = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+    return pa.RecordBatch.from_arrays([*arrays, deleted], names=[*batch.schema.names, DELETED])

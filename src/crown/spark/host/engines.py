@@ -8,6 +8,7 @@ then simply rebuilt. So a killed worker, a second attempt or a stale host can ne
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import threading
 import time
@@ -66,13 +67,18 @@ class Engines:
 def rebuild(plan: str, chunks: Iterable[Chunk], on_invalid: str, *, deltas: bool = True) -> Any:
     """The engine that the chunks stand for, in time linear in their rows.
 
-    Log batches are replayed without deltas (nothing is enumerated), each as the batch that it was, so windows and
-    upserts come out the same. The engine that keeps what deltas need is then loaded from that one's rows.
+    The log is replayed without deltas (nothing is enumerated), and the engine that keeps what deltas need is then
+    loaded from that one's rows. Where order can't matter, the whole log is one batch, so that rows which came and went
+    cost next to nothing. Upserts, windows and changes that were set aside depend on the batches: those are replayed one
+    by one.
     """
     kernel = engine_class()
     parts: list[bytes] = []
     silent = None
-    for blobs in _batches(chunks, parts):
+    batches = _batches(chunks, parts)
+    if on_invalid == "raise" and not _depends_on_order(plan):
+        batches = _joined(batches)
+    for blobs in batches:
         if silent is None:
             silent = kernel.load(plan, parts, deltas=False) if parts else kernel(plan, deltas=False)
         silent.apply([(table, read_blob(blob)) for table, blob in blobs], on_invalid=on_invalid)
@@ -82,6 +88,16 @@ def rebuild(plan: str, chunks: Iterable[Chunk], on_invalid: str, *, deltas: bool
         parts = silent.save()
         del silent
     return kernel.load(plan, parts, deltas=deltas) if parts else kernel(plan, deltas=deltas)
+
+
+def _joined(batches: Iterable[list[tuple[str, memoryview]]]) -> Iterator[list[tuple[str, memoryview]]]:
+    joined = [blob for batch in batches for blob in batch]
+    if joined:
+        yield joined
+
+
+def _depends_on_order(plan: str) -> bool:
+    return any(table.get("primary_key") or table.get("window") for table in json.loads(plan)["tables"])
 
 
 def _batches(chunks: Iterable[Chunk], parts: list[bytes]) -> Iterator[list[tuple[str, memoryview]]]:
