@@ -53,15 +53,12 @@ def stream_of(workload: Workload, kind: str, seed: int) -> streams.Stream:
     return streams.time_window(tables, interval, time="created", static=("tag",))
 
 
-@pytest.mark.parametrize("kind", ["fifo", "arbitrary"])
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_right_after_every_batch(name: str, kind: str, rng: random.Random) -> None:
-    workload = WORKLOADS[name]
-    sql = workload.text(FILTERS.get(name))
+def largest_result(workload: Workload, stream: streams.Stream) -> int:
+    """The size of the largest result, all of them judged."""
+    sql = workload.text(FILTERS.get(workload.name))
     views = [crown.View(sql, workload.schema, threads=threads) for threads in (1, 3)]
     judge = Judge(sql, workload.schema)
     columns = {t.name: [c.name for c in t.columns] for t in load_schema(workload.schema).tables.values()}
-    stream = stream_of(workload, kind, rng.randrange(1000))
     total = sum(changes.num_rows for changes in stream.values())
     largest = 0
     for batch in streams.batches(stream, total // 8 + 1):
@@ -76,4 +73,13 @@ def test_right_after_every_batch(name: str, kind: str, rng: random.Random) -> No
             judge.check_result(view.to_arrow())
             assert len(view) == judge.result.total()
         largest = max(largest, judge.result.total())
-    assert largest > 0, "only empty answers tell nothing"
+    return largest
+
+
+@pytest.mark.parametrize("kind", ["fifo", "arbitrary"])
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_right_after_every_batch(name: str, kind: str, rng: random.Random) -> None:
+    workload = WORKLOADS[name]
+    # A stream in some hundreds has no result at all, which tells nothing: then another one must.
+    seeds = [rng.randrange(10**6) for _ in range(5)]
+    assert any(largest_result(workload, stream_of(workload, kind, seed)) for seed in seeds)
