@@ -26,6 +26,7 @@ _INFIX = {
     "like": "LIKE",
     "concat": "||",
 }
+_OTHER_TYPE_IN_DUCKDB = frozenset({"floor", "ceil", "sign", "date_add", "date_trunc"})
 _COMPOUND = frozenset({*_INFIX, "and", "or", "not", "is_null", "negate", "in"})
 _SPARK_NAME = {
     "int8": "TINYINT",
@@ -71,6 +72,15 @@ def spark_name(type_: str) -> str:
 
 
 def _write(expression: Expression, *, host: bool) -> str:
+    text = _plain(expression, host=host)
+    if host and isinstance(expression, Call):
+        by_decimals = expression.function == "divide" and expression.type.startswith("decimal")
+        if by_decimals or expression.function in _OTHER_TYPE_IN_DUCKDB:
+            return f"CAST({text} AS {spark_name(expression.type)})"
+    return text
+
+
+def _plain(expression: Expression, *, host: bool) -> str:
     def write(part: Expression) -> str:
         return _write(part, host=host)
 

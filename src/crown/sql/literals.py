@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import struct
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 from crown.expression import Literal, LiteralValue
@@ -60,7 +61,9 @@ def _convert(value: LiteralValue, source: str, target: str) -> LiteralValue:
         whole = int(str(value)) if source == "string" else int(value if isinstance(value, bool) else _as_decimal(value))
         return whole if -_LIMITS[target] <= whole < _LIMITS[target] else None
     if target in types.FLOATS:
-        return float(value) if isinstance(value, bool) else _SPECIAL_FLOATS.get(str(value)) or float(str(value))
+        wide = float(value) if isinstance(value, bool) else _SPECIAL_FLOATS.get(str(value)) or float(str(value))
+        # The kernel widens a FLOAT column's values; a literal must be the same number to be equal to one of them.
+        return wide if target == "float64" else struct.unpack("f", struct.pack("f", wide))[0]
     if types.is_decimal(target):
         precision, scale = types.decimal_parts(target) or (38, 0)
         exact = _as_decimal(value).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)

@@ -12,7 +12,6 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 
 from crown import _kernel
 from crown.errors import InvalidChange
@@ -20,6 +19,7 @@ from crown.expression import Column
 from crown.plan.model import Atom, Binding, Node, Plan, Table, TableColumn, TreeStage, Variable
 from crown.plan.serial import to_json
 from crown.render import quoted, spark_name
+from crown.view.computed import in_duckdb
 from crown.view.types import arrow_type
 from crown.workload.lifespan import BEFORE, Lifespans, Moments, lifespans, row_codes
 from crown.workload.log import TableLog
@@ -89,7 +89,7 @@ def _run(sql: str, log: pa.Table) -> pa.Table:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("log", log)
         try:
-            return connection.sql(sqlglot.transpile(sql, read="spark", write="duckdb")[0]).to_arrow_table()
+            return connection.sql(in_duckdb(sql)).to_arrow_table()
         except duckdb.Error as error:
             raise InvalidChange(
                 "the log's rows don't fit the query", code="CROWN-LOG", reason=str(error).splitlines()[0]
