@@ -1,14 +1,21 @@
 """What Spark costs: Crown's streaming and bounded runs against the same pipelines with nothing in them.
 
-    python -m benchmarks.spark_overhead [--rows 400000] [--graph epinions.tsv] [--output result.json]
+    python -m benchmarks.spark_overhead [--edges 500000] [--graph epinions.tsv] [--output result.json]
 
-All ratios come from one run on one machine, each measure the median of a few repetitions. Needs an otherwise idle
-machine to mean anything.
+The stream is that of the other benchmarks: a FIFO window of a fifth of the edges slides over the graph, each edge an
+insertion and later a deletion, in `BATCHES` files of which each is one micro-batch.
+
+Streaming is set against two engines in Crown's place. One does nothing and gives nothing, so the pipeline is also
+spared every delta. The other does nothing but hand out as many ready-made rows as Crown gives deltas: what is left of
+the ratio is what the kernel itself costs. All ratios come from one run on one machine, each measure the median of a few
+repetitions after one that warms up. Needs an otherwise idle machine to mean anything; the CPU seconds by process, also
+noted, suffer less from a busy one.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -17,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,44 +38,59 @@ from benchmarks.workloads import WORKLOADS
 from crown.spark import configure, maintain, run_batch
 from crown.spark.chunks import log_chunks, write_blob
 from crown.spark.host.engines import rebuild
+from crown.workload import streams
 
 CELLS = 2
+BATCHES = 5
 QUERIES = ("three_hop", "four_hop_project")
+COLUMNS = "src BIGINT, dst BIGINT, _change_type STRING"
+_GIVEN = "CROWN_OVERHEAD_DELTAS"  # deltas per change that the engine `Given` hands out
 
 
 class Nothing:
     """An engine that takes changes and gives nothing: what is left is Spark, dispatch, host and state store."""
 
     def __init__(self, plan: str, *, deltas: bool = True) -> None:
-        columns = json.loads(plan)["columns"]
-        self._empty = _empty(columns)
+        described = json.loads(plan)
+        self._block = _block(described["columns"], described["bag"])
 
     def apply(self, changes: Any, **options: Any) -> pa.Table:
         for _, data in changes:
             pa.table(data)
-        return self._empty
+        return self._block.slice(0, 0)
 
     stream = apply
 
     def rows(self, **options: Any) -> pa.Table:
-        return self._empty
+        return self._block.slice(0, 0)
 
     def save(self) -> list[bytes]:
         return [b"nothing"]
 
-    @staticmethod
-    def load(plan: str, chunks: list[bytes], *, deltas: bool = True) -> Nothing:
-        return Nothing(plan)
+    @classmethod
+    def load(cls, plan: str, chunks: list[bytes], *, deltas: bool = True) -> Nothing:
+        return cls(plan)
 
     def stats(self) -> dict[str, Any]:
         # As many rows alive as were ever seen, so that no state is rewritten.
         return {"stages": [{"rows": 1 << 60}], "tables": [], "bytes": 0, "lambda": 0.0}
 
 
-def _empty(columns: list[dict[str, Any]]) -> pa.Table:
-    types = {"string": pa.string(), "float64": pa.float64()}
-    fields = {column["name"]: pa.array([], types.get(column["type"], pa.int64())) for column in columns}
-    return pa.table({**fields, "_change_type": pa.array([], pa.string()), "_multiplicity": pa.array([], pa.int64())})
+class Given(Nothing):
+    """An engine that hands out ready-made deltas, as many for each change as it is told."""
+
+    def stream(self, changes: Any, **options: Any) -> pa.Table:
+        wanted = round(sum(pa.table(data).num_rows for _, data in changes) * float(os.environ[_GIVEN]))
+        whole, rest = divmod(wanted, self._block.num_rows)
+        return pa.concat_tables([self._block] * whole + [self._block.slice(0, rest)])
+
+
+def _block(columns: list[dict[str, Any]], bag: bool) -> pa.Table:
+    """Rows in the form of the kernel's deltas."""
+    numbers = pa.array(range(65_536), pa.int64())
+    words = pa.DictionaryArray.from_arrays(pa.array([0] * 65_536, pa.int8()), pa.array(["insert"]))
+    table = pa.table({column["name"]: numbers for column in columns}).append_column("_change_type", words)
+    return table.append_column("_multiplicity", numbers) if bag else table
 
 
 def session() -> SparkSession:
@@ -81,14 +104,58 @@ def session() -> SparkSession:
     return spark
 
 
-def drained(frame: DataFrame, directory: Path) -> float:
-    """Rows per second of the batches after the first, which also starts workers and compiles."""
+@dataclass(frozen=True)
+class Drained:
+    """One run of a stream: the batches after the first, which also starts workers and compiles."""
+
+    rows_per_second: float
+    updates: int  # changes as the cells see them: replicated ones count in each
+    deltas: int
+    cpu_seconds: dict[str, float]  # of the whole run, by kind of process
+
+
+def drained(frame: DataFrame, directory: Path) -> Drained:
     checkpoint = tempfile.mkdtemp(dir=directory)
+    before = cpu_seconds()
     query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
-    batches = [p for p in query.recentProgress if p.numInputRows][1:]
+    used = {kind: seconds - before.get(kind, 0.0) for kind, seconds in cpu_seconds().items()}
+    progress = [p for p in query.recentProgress if p.numInputRows]
     shutil.rmtree(checkpoint, ignore_errors=True)
-    return sum(p.numInputRows for p in batches) / (sum(p.durationMs["triggerExecution"] for p in batches) / 1000)
+    seconds = sum(p.durationMs["triggerExecution"] for p in progress[1:]) / 1000
+    reports = [p.observedMetrics["crown"] for p in progress if "crown" in (p.observedMetrics or {})]
+    return Drained(
+        sum(p.numInputRows for p in progress[1:]) / seconds,
+        sum(report.updates for report in reports),
+        sum(report.deltas for report in reports),
+        {kind: round(seconds, 2) for kind, seconds in used.items()},
+    )
+
+
+def median_drained(frame: DataFrame, directory: Path, repeat: int) -> Drained:
+    """The run of median speed, after one that only warms up."""
+    runs = [drained(frame, directory) for _ in range(repeat + 1)][1:]
+    return sorted(runs, key=lambda run: run.rows_per_second)[len(runs) // 2]
+
+
+def cpu_seconds() -> dict[str, float]:
+    """What the driver's JVM, Python workers and engine hosts below this process have used; nothing without /proc."""
+    found: dict[str, float] = {}
+    ours = {str(os.getpid())}
+    entries = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            command = (entry / "cmdline").read_bytes().decode(errors="replace")
+            entries.append((entry.name, fields[1], sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK"), command))
+    for pid, parent, seconds, command in sorted(entries, key=lambda entry: int(entry[0])):
+        # The host has left the process tree; it names the JVM that it serves.
+        host = "crown.spark.host" in command and any(f"\0{jvm}-" in command for jvm in ours)
+        if parent in ours or host:
+            ours.add(pid)
+            kind = "host" if host else "jvm" if "java" in command.split("\0")[0] else "workers"
+            found[kind] = found.get(kind, 0.0) + seconds
+    return found
 
 
 def fixed_cost(frame: DataFrame, directory: Path) -> float:
@@ -113,38 +180,41 @@ def identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--rows", type=int, default=400_000)
+    arguments.add_argument("--edges", type=int, default=500_000, help="of the generated graph")
     arguments.add_argument("--graph", help="an edge list, e.g. SNAP's Epinions; generated when not given")
     arguments.add_argument("--repeat", type=int, default=3)
     arguments.add_argument("--output", type=Path)
     options = arguments.parse_args()
-    result = measure(options.rows, options.graph, options.repeat)
+    result = measure(options.edges, options.graph, options.repeat)
     text = json.dumps(result, indent=1)
     print(text)
     if options.output:
         options.output.write_text(text + "\n")
 
 
-def measure(rows: int, graph: str | None, repeat: int) -> dict[str, Any]:
+def measure(edges: int, graph: str | None, repeat: int) -> dict[str, Any]:
     directory = Path(tempfile.mkdtemp(prefix="crown-overhead-"))
-    edges = Data(graph=graph, scale=rows / 500_000).edges().slice(0, rows)
-    write_files(edges, directory / "large", files=5)
-    write_files(edges.slice(0, 400), directory / "small", files=20)
+    data = Data(graph=graph, scale=edges / 500_000)
+    rows = data.edges()
+    window = round(0.2 * rows.num_rows + 0.5)
+    changes = streams.count_window({"G": rows}, window, drain=False)["G"].drop_columns(["_sequence"])
+    write_files(changes, directory / "large", files=BATCHES)
+    write_files(changes.slice(0, 400), directory / "small", files=20)
     measures: dict[str, Any] = {}
     try:
-        for engine in ("crown", "nothing"):
-            if engine == "nothing":
-                os.environ["CROWN_SPARK_ENGINE"] = "benchmarks.spark_overhead:Nothing"
-            spark = session()
-            measures[engine] = _with_engine(spark, directory, engine, repeat)
-            if engine == "crown":
-                measures["plain"] = _plain(spark, directory, repeat)
-            spark.stop()
-            os.environ.pop("CROWN_SPARK_ENGINE", None)
-        measures["recovery"] = {name: recovery(name, edges) for name in QUERIES}
+        measures["crown"] = _in_session("crown._kernel:Engine", repeat, directory, {})
+        measures["plain"] = measures["crown"].pop("plain")
+        for name, engine in (("nothing", "Nothing"), ("given", "Given")):
+            given = {
+                query: found["streaming"]["deltas"] / found["streaming"]["updates"]
+                for query, found in measures["crown"].items()
+            }
+            measures[name] = _in_session(f"benchmarks.spark_overhead:{engine}", repeat, directory, given)
+        measures["recovery"] = {name: recovery(name, changes) for name in QUERIES}
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    return {"machine": machine(), "rows": rows, "measures": measures, "ratios": _ratios(measures)}
+    described = {**data.describe(), "window": window, "changes": changes.num_rows}
+    return {"machine": machine(), "data": described, "measures": measures, "ratios": _ratios(measures)}
 
 
 def write_files(edges: pa.Table, path: Path, files: int) -> None:
@@ -156,47 +226,61 @@ def write_files(edges: pa.Table, path: Path, files: int) -> None:
 
 
 def _source(spark: SparkSession, path: Path) -> DataFrame:
-    return spark.readStream.schema("src BIGINT, dst BIGINT").option("maxFilesPerTrigger", 1).parquet(str(path))
+    return spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(path))
 
 
-def _with_engine(spark: SparkSession, directory: Path, engine: str, repeat: int) -> dict[str, Any]:
+def _in_session(engine: str, repeat: int, directory: Path, given: dict[str, float]) -> dict[str, Any]:
+    """All that is measured with one engine; with Crown's own also what is measured without any."""
+    crown = not given
     found: dict[str, Any] = {}
-    bounded = spark.read.parquet(str(directory / "large"))
-    for name in QUERIES:
-        sql = WORKLOADS[name].text()
-        streaming = lambda path, sql=sql: maintain(spark, sql, {"G": _source(spark, path)}, cells=CELLS)  # noqa: E731
-        found[name] = {
-            "streaming_rows_per_second": statistics.median(
-                drained(streaming(directory / "large"), directory) for _ in range(repeat)
-            ),
-            "bounded_seconds": statistics.median(
-                timed(lambda sql=sql: run_batch(spark, sql, {"G": bounded}, cells=CELLS)) for _ in range(repeat + 1)
-            ),
-        }
-        if engine == "crown":
-            found[name]["micro_batch_ms"] = fixed_cost(streaming(directory / "small"), directory)
+    for query in QUERIES:
+        os.environ |= {} if crown else {"CROWN_SPARK_ENGINE": engine, _GIVEN: str(given[query])}
+        spark = session()
+        try:
+            found[query] = _with_engine(spark, directory, query, repeat, crown=crown)
+            if crown and "plain" not in found:
+                found["plain"] = _plain(spark, directory, repeat)
+        finally:
+            spark.stop()
+            os.environ.pop("CROWN_SPARK_ENGINE", None)
     return found
 
 
-def _plain(spark: SparkSession, directory: Path, repeat: int) -> dict[str, float]:
+def _with_engine(spark: SparkSession, directory: Path, name: str, repeat: int, *, crown: bool) -> dict[str, Any]:
+    sql = WORKLOADS[name].text()
+    streaming = maintain(spark, sql, {"G": _source(spark, directory / "large")}, cells=CELLS)
+    found: dict[str, Any] = {"streaming": asdict(median_drained(streaming, directory, repeat))}
+    if crown:
+        bounded = spark.read.parquet(str(directory / "large"))
+        seconds = [timed(lambda: run_batch(spark, sql, {"G": bounded}, cells=CELLS)) for _ in range(repeat + 1)]
+        found["bounded_seconds"] = statistics.median(seconds[1:])
+        small = maintain(spark, sql, {"G": _source(spark, directory / "small")}, cells=CELLS)
+        found["micro_batch_ms"] = fixed_cost(small, directory)
+    return found
+
+
+def _plain(spark: SparkSession, directory: Path, repeat: int) -> dict[str, Any]:
     bounded = spark.read.parquet(str(directory / "large"))
-    shuffled = lambda: bounded.repartition(CELLS, "src").mapInArrow(identity, "src BIGINT, dst BIGINT")  # noqa: E731
-    scan = [drained(_source(spark, directory / "large"), directory) for _ in range(repeat)]
+    shuffled = lambda: bounded.repartition(CELLS, "src").mapInArrow(identity, COLUMNS)  # noqa: E731
+    fixed_cost(_source(spark, directory / "small"), directory)
     return {
-        "scan_rows_per_second": statistics.median(scan),
-        "repartition_identity_seconds": statistics.median(timed(shuffled) for _ in range(repeat + 1)),
+        "scan": asdict(median_drained(_source(spark, directory / "large"), directory, repeat)),
+        "repartition_identity_seconds": statistics.median([timed(shuffled) for _ in range(repeat + 1)][1:]),
         "pass_through_micro_batch_ms": fixed_cost(_source(spark, directory / "small"), directory),
     }
 
 
-def recovery(name: str, edges: pa.Table) -> float:
+def recovery(name: str, changes: pa.Table) -> float:
     """Rows rebuilt per second and cell from the log that the state holds, as the host does it."""
     plan = _plan(name)
-    blobs = [("G", write_blob([batch], edges.schema)) for batch in edges.to_batches(max_chunksize=32_768)]
-    chunks = list(log_chunks(1, blobs))
+    step = -(-changes.num_rows // BATCHES)
+    chunks = []
+    for version in range(BATCHES):
+        batches = changes.slice(version * step, step).combine_chunks().to_batches(max_chunksize=32_768)
+        chunks += log_chunks(version + 1, [("G", write_blob([batch], changes.schema)) for batch in batches])
     started = time.monotonic()
     rebuild(plan, chunks, "raise")
-    return edges.num_rows / (time.monotonic() - started)
+    return changes.num_rows / (time.monotonic() - started)
 
 
 def _plan(name: str) -> str:
@@ -207,12 +291,19 @@ def _plan(name: str) -> str:
 
 
 def _ratios(measures: dict[str, Any]) -> dict[str, dict[str, float]]:
-    plain, crown, nothing = measures["plain"], measures["crown"], measures["nothing"]
+    plain, crown = measures["plain"], measures["crown"]
+
+    def speed(found: dict[str, Any]) -> float:
+        return float(found["rows_per_second"])
+
     return {
         name: {
-            "streaming against a do-nothing engine": crown[name]["streaming_rows_per_second"]
-            / nothing[name]["streaming_rows_per_second"],
-            "streaming against a bare scan": crown[name]["streaming_rows_per_second"] / plain["scan_rows_per_second"],
+            "deltas per change": crown[name]["streaming"]["deltas"] / crown[name]["streaming"]["updates"],
+            "streaming against an engine that does nothing": speed(crown[name]["streaming"])
+            / speed(measures["nothing"][name]["streaming"]),
+            "streaming against ready-made deltas": speed(crown[name]["streaming"])
+            / speed(measures["given"][name]["streaming"]),
+            "streaming against a bare scan": speed(crown[name]["streaming"]) / speed(plain["scan"]),
             "bounded against repartition and identity": plain["repartition_identity_seconds"]
             / crown[name]["bounded_seconds"],
             "micro-batch against a pass-through": crown[name]["micro_batch_ms"] / plain["pass_through_micro_batch_ms"],

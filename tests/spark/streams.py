@@ -7,7 +7,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +83,15 @@ def stream(spark: SparkSession, path: Path) -> DataFrame:
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(path))
 
 
-def collect_batches(deltas: DataFrame, checkpoint: Path) -> dict[int, pa.Table]:
-    """Run what is available and return the deltas by batch."""
+def collect_batches(
+    deltas: DataFrame, checkpoint: Path, *, during: Callable[[int], None] = lambda batch: None
+) -> dict[int, pa.Table]:
+    """Run what is available and return the deltas by batch. `during` is called in each batch, before its commit."""
     batches: dict[int, pa.Table] = {}
 
     def keep(frame: DataFrame, batch: int) -> None:
         batches[batch] = frame.toArrow()
+        during(batch)
 
     writer = deltas.writeStream.foreachBatch(keep).option("checkpointLocation", str(checkpoint))
     run_to_end(writer.trigger(availableNow=True))
@@ -108,12 +111,20 @@ def run_to_end(writer: DataStreamWriter) -> StreamingQuery:
     raise AssertionError("Python workers don't start")
 
 
-def check_batches(judge: Judge, history: Sequence[list[Change]], batches: dict[int, pa.Table]) -> None:
-    """Every batch's delta must be exactly what DuckDB says."""
+def check_batches(
+    judge: Judge,
+    history: Sequence[list[Change]],
+    batches: dict[int, pa.Table],
+    *,
+    snapshots: Mapping[int, pa.Table] | None = None,
+) -> None:
+    """Every batch's delta must be exactly what DuckDB says, and the view after it where there is a snapshot."""
     assert sorted(batches) == list(range(len(history)))
     for number, changes in enumerate(history):
         judge.apply(changes)
         judge.check_delta(batches[number], where=f"batch {number}")
+        if snapshots is not None and number in snapshots:
+            judge.check_result(snapshots[number], where=f"snapshot of batch {number}")
 
 
 def total(deltas: Iterable[pa.Table]) -> Counter[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -49,8 +50,16 @@ def test_every_delta_is_exact_across_restarts(
     batches = collect_batches(maintain(spark, sql, feed.tables(spark), cells=cells), tmp_path / "checkpoint")
     for changes in history[2:]:
         feed.write(changes)
-    batches |= collect_batches(maintain(spark, sql, feed.tables(spark), cells=cells), tmp_path / "checkpoint")
-    check_batches(judge, history, batches)
+    running: dict[int, pa.Table] = {}
+
+    def during(batch: int) -> None:
+        """The view while the stream runs is that of the batch before this one."""
+        running[batch - 1] = snapshot(spark, str(tmp_path / "checkpoint")).toArrow()
+
+    deltas = maintain(spark, sql, feed.tables(spark), cells=cells)
+    batches |= collect_batches(deltas, tmp_path / "checkpoint", during=during)
+    assert sorted(running) == [1, 2]
+    check_batches(judge, history, batches, snapshots=running)
     judge.check_result(snapshot(spark, str(tmp_path / "checkpoint")).toArrow(), where="snapshot")
 
 
