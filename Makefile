@@ -57,13 +57,13 @@ test-slow: java setup ## The long tests: more examples, more seeds, more faults
 	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -m slow $(ARGS)
 
 .PHONY: bench
-bench: java setup ## A ten-minute selection of the benchmarks; writes docs/benchmarks.md from that very run
-	$(BIN)/crown bench run selection
+bench: java setup ## Ten minutes of benchmarks, then docs/benchmarks.md from that very run; GRAPH=edges.tsv.zst for a real graph
+	$(BIN)/crown bench run selection $(if $(GRAPH),--graph $(GRAPH)) $(BENCH)
 	$(BIN)/crown bench report
 
 .PHONY: bench-check
-bench-check: java setup ## Compare the ratios of a new run with the stored ones; more than 20% worse fails
-	$(BIN)/crown bench check
+bench-check: java setup ## Repeat the stored run times, compare ratios; more than 20% worse fails (GRAPH= as it was stored)
+	$(BIN)/crown bench check $(if $(GRAPH),--graph $(GRAPH)) $(BENCH)
 
 .PHONY: wheel
 wheel: setup ## Build the wheel (one for all Pythons from 3.11) into dist/

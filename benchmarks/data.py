@@ -80,20 +80,20 @@ class Data:
 
     def fifo(self, workload: str, *, share: float = 0.2, drain: bool = True) -> Path:
         """A FIFO stream: a count window of `share` of the edges, or a time window of that share of the time."""
-        return self._saved(lambda: self._fifo(workload, share, drain), workload, "share", share, drain)
+        return self.saved(lambda: self._fifo(workload, share, drain), workload, "share", share, drain)
 
     def window(self, workload: str, size: int) -> Path:
         """A FIFO stream with a count window of `size` rows in each table."""
-        return self._saved(
+        return self.saved(
             lambda: of_changes(streams.count_window(self.tables(workload), size)), workload, "window", size
         )
 
     def insertions(self, workload: str, most: int) -> Path:
         """The first `most` rows of each table come and stay."""
         tables = {name: table.slice(0, most) for name, table in self.tables(workload).items()}
-        return self._saved(lambda: of_changes(streams.insertion_only(tables)), workload, "insertions", most)
+        return self.saved(lambda: of_changes(streams.insertion_only(tables)), workload, "insertions", most)
 
-    def _saved(self, make: Callable[[], Stream], *key: object) -> Path:
+    def saved(self, make: Callable[[], Stream], *key: object) -> Path:
         """The folder of a stream, made when it is asked for the first time."""
         name = hashlib.sha1(json.dumps([asdict(self), *key], sort_keys=True).encode()).hexdigest()[:12]
         folder = Path(self.cache) / name

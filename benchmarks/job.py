@@ -36,13 +36,25 @@ class Job:
     def from_json(text: str) -> Job:
         return Job(**json.loads(text))
 
-    def batches(self, stream: Stream) -> Iterator[tuple[int, dict[str, pa.Table], bool]]:
-        """(updates so far, batch, whether its time counts): all of the stream, or the samples that are asked for."""
+    def batches(self, stream: Stream) -> Iterator[tuple[int, list[tuple[str, pa.Table]], bool]]:
+        """(updates so far, batch, whether its time counts): all of the stream, or the samples that are asked for.
+
+        When each update has a delta of its own a batch is what is handed over at once, in the exact order.
+        """
         if samples := self.options.get("samples"):
-            yield from stream.samples(self.batch, **samples)
+            for done, changes, timed in stream.samples(self.batch, **samples):
+                yield done, list(changes.items()), timed
+        elif self.batch:
+            for done, changes in stream.batches(self.batch):
+                yield done, list(changes.items()), True
         else:
-            for done, changes in stream.batches(self.batch) if self.batch else stream.runs(PER_UPDATE_SLICE):
-                yield done, changes, True
+            collected: list[tuple[str, pa.Table]] = []
+            start = 0
+            for done, changes in stream.runs(PER_UPDATE_SLICE):
+                collected += changes.items()
+                if done - start >= PER_UPDATE_SLICE or done in (stream.mark, len(stream)):
+                    yield done, collected, True
+                    collected, start = [], done
 
     @property
     def folder(self) -> Path:

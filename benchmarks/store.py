@@ -15,7 +15,10 @@ RESULTS = Path("benchmarks/results")
 
 @dataclass
 class Result:
-    """`rows` are what was measured; `ratios` (higher is better for Crown) are what is compared over time."""
+    """`rows` are what was measured; `ratios` (higher is better for Crown) are what is compared over time.
+
+    `settings` are the options of the run that a repetition needs beside the data and the limits.
+    """
 
     experiment: str
     command: str
@@ -23,6 +26,8 @@ class Result:
     limits: dict[str, Any]
     rows: list[dict[str, Any]]
     ratios: dict[str, float] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    elapsed_seconds: float | None = None  # of the whole experiment, streams and start-up included
     machine: dict[str, Any] = field(default_factory=dict)
     date: str = ""
 

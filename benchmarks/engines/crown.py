@@ -40,7 +40,8 @@ def run(job: Job) -> Outcome:
     for step, (done, changes, timed) in enumerate(job.batches(stream)):
         judged = 0.0
         started = time.perf_counter()
-        for delta in view.apply(changes, stream=True, per_update=job.batch == 0):
+        deltas = view.apply(changes, stream=len(changes) <= len(stream.names), per_update=job.batch == 0)
+        for delta in deltas.to_batches() if isinstance(deltas, pa.Table) else deltas:
             # Counting and hashing in numpy is the judge's work, not the engine's.
             before = time.perf_counter()
             weights = signed_weights(delta)
@@ -51,7 +52,7 @@ def run(job: Job) -> Outcome:
             judged += time.perf_counter() - before
         if timed:
             totals.seconds += time.perf_counter() - started - judged
-            totals.updates += sum(map(len, changes.values()))
+            totals.updates += sum(len(table) for _, table in changes)
         late = totals.seconds > job.seconds
         if step % STATE_EVERY == 0 or late or done in (stream.mark, len(stream)):
             held = view.stats()["bytes"]

@@ -28,7 +28,7 @@ def run(job: Job) -> Outcome:
             answer = view.to_arrow(multiplicity=True)
             ended = time.perf_counter()
         if timed:
-            outcome.updates += sum(map(len, changes.values()))
+            outcome.updates += sum(len(table) for _, table in changes)
             outcome.seconds += ended - started
             pulling += ended - before
             pulled += answer.num_rows

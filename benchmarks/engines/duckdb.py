@@ -35,7 +35,7 @@ def run(job: Job) -> Outcome:
             ended = time.perf_counter()
         if timed:
             refreshes += 1
-            outcome.updates += sum(map(len, changes.values()))
+            outcome.updates += sum(len(table) for _, table in changes)
             outcome.seconds += ended - started
             querying += ended - before
             outcome.details = {"refreshes": refreshes, "query_seconds": querying}
@@ -48,9 +48,9 @@ def run(job: Job) -> Outcome:
     return outcome
 
 
-def _change(connection: duckdb.DuckDBPyConnection, changes: dict[str, pa.Table]) -> None:
+def _change(connection: duckdb.DuckDBPyConnection, changes: list[tuple[str, pa.Table]]) -> None:
     """The streams hold no duplicates, so what leaves and comes in one batch is left out on both sides."""
-    for name, table in changes.items():
+    for name, table in changes:
         connection.register("changes", table)
         names = ", ".join(column for column in table.column_names if column != "_change_type")
         connection.execute(

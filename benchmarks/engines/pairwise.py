@@ -22,6 +22,7 @@ from crown._kernel import PairwiseBaseline
 # in `filtered` takes only edges whose target is above the workload's threshold.
 PLANS: dict[str, tuple[list[list[str]], dict[str, list[int]], list[str], set[int]]] = {
     "three_hop": ([["a", "b"], ["b", "c"], ["c", "d"]], {"G": [0, 1, 2]}, list("abcd"), {2}),
+    "three_hop_tables": ([["a", "b"], ["b", "c"], ["c", "d"]], {"g1": [0], "g2": [1], "g3": [2]}, list("abcd"), set()),
     "four_hop": ([["a", "b"], ["b", "c"], ["c", "d"], ["d", "e"]], {"G": [0, 1, 2, 3]}, list("abcde"), {3}),
     "two_comb": (
         [["a"], ["a", "b"], ["b", "c"], ["c", "d"], ["d"]],
@@ -48,8 +49,8 @@ def run(job: Job) -> Outcome:
     outcome = Outcome(version=crown.__version__, inserted=0, deleted=0)
     running_sum, judged = 0, 0.0
     started = time.perf_counter()
-    for done, changes in stream.batches(job.batch or 1):
-        for name, table in changes.items():
+    for done, changes, _ in job.batches(stream):
+        for name, table in changes:
             signed = _signed(table)
             plain = [atom for atom in by_table[name] if atom not in filtered]
             for some, rows in (

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.experiments import Context, Mismatch
 from benchmarks.stream import Stream, head
 
-BLIND = ("flink", "pathway", "spark_join")
+BLIND = ("flink", "pathway", "spark_join", "crown_spark")
 UPDATES = 5_000
 # Star without pre-aggregation pays the fourth power of a node's edges: its part ends before this many joined rows.
 STAR_ROWS = 3_000_000

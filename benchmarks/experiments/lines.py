@@ -7,14 +7,28 @@ from typing import Any
 from benchmarks.store import Result
 
 
-def draw(result: Result, axes: Any, *, value: str, x: str, y: str, log_x: bool = True) -> None:
+def draw(result: Result, axes: Any, *, value: str, x: str, y: str, log_x: bool = True, log_y: bool = True) -> None:
+    """A point that a limit cut short is hollow: it stands for the part that was done."""
     for name in dict.fromkeys(row["engine"] for row in result.rows):
-        points = [(row["parameter"], row[value]) for row in result.rows if row["engine"] == name and row.get(value)]
-        if points:
-            axes.plot([point[0] for point in points], [point[1] for point in points], marker="o", label=name)
+        rows = [row for row in result.rows if row["engine"] == name and row.get(value)]
+        if not rows:
+            continue
+        (line,) = axes.plot([row["parameter"] for row in rows], [row[value] for row in rows], marker="o", label=name)
+        cut = [row for row in rows if not row["status"].startswith("ok")]
+        axes.plot(
+            [row["parameter"] for row in cut],
+            [row[value] for row in cut],
+            linestyle="",
+            marker="o",
+            markerfacecolor="white",
+            color=line.get_color(),
+        )
     if log_x:
         axes.set_xscale("log")
-    axes.set_yscale("log")
+    if log_y:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.legend(fontsize=8)

@@ -1,34 +1,46 @@
-"""The same stream with one thread and with as many as the machine has cores."""
+"""The same stream with one thread, or cell, and with as many as the machine has cores."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from benchmarks.experiments import Context, compare, row_of
-from benchmarks.experiments.lines import draw
+from benchmarks.experiments import Context, compare, judge, row_of
+from benchmarks.experiments.bars import draw
 from benchmarks.store import Result
 
-TITLE = "Parallelism: HyperCube cells inside one view"
+TITLE = "Parallelism: threads in one view, cells on Spark"
 WORKLOADS = ("three_hop", "four_hop_project", "star")
+PEERS = ("differential", "dbsp")
+BATCH = 20_000
 
 
 def run(context: Context) -> Result:
     cores = os.cpu_count() or 1
     counts = [threads for threads in (1, 2, 4, 8, 16, 32) if threads <= cores]
     rows: list[dict[str, Any]] = []
-    for workload in WORKLOADS:
+    ratios: dict[str, float] = {}
+    for workload in context.workloads or WORKLOADS:
         stream = context.data.fifo(workload)
-        for threads in counts:
-            outcome = context.run("crown", workload, stream, batch=20_000, threads=threads)
-            rows.append(row_of(outcome, f"crown, {workload}", workload, parameter=threads))
-        for engine in (peer for peer in context.peers if peer in ("dbsp", "differential")):
-            for threads in counts:
-                outcome = context.run(engine, workload, stream, batch=20_000, threads=threads)
-                rows.append(row_of(outcome, f"{engine}, {workload}", workload, parameter=threads))
-    compare([{**row, "parameter": None} for row in rows])
-    return Result("parallelism", context.command, context.data.describe(), context.limits, rows)
+        rates: dict[tuple[str, int], float] = {}
+        answer = judge.agreement(context, "crown on Spark", "crown_spark", workload, stream, threads=counts[-1])
+        for engine, name, unit in (
+            ("crown", "crown", "threads"),
+            ("crown_spark", "crown on Spark", "cells"),
+            *((peer, peer, "threads") for peer in context.asked(PEERS)),
+        ):
+            for count in counts:
+                label = f"{name}, {count} {unit if count > 1 else unit[:-1]}"
+                outcome = context.run(engine, workload, stream, batch=BATCH, threads=count, label=label)
+                row = row_of(outcome, label, workload, answer=answer if engine == "crown_spark" else None)
+                rates[name, count] = row["updates_per_second"]
+                rows.append(row)
+        for name in ("crown", "crown on Spark"):
+            if rates[name, 1] and rates[name, counts[-1]]:
+                ratios[f"{workload}: {name}, {counts[-1]} to 1"] = rates[name, counts[-1]] / rates[name, 1]
+    compare(rows)
+    return Result("parallelism", context.command, context.data.describe(), context.limits, rows, ratios)
 
 
 def chart(result: Result, axes: Any) -> None:
-    draw(result, axes, value="updates_per_second", x="threads", y="updates per second", log_x=False)
+    draw(result, axes, value="updates_per_second", y="updates per second")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,36 +12,68 @@ import typer
 
 from crown.errors import CrownError
 
-bench = typer.Typer(help="Crown and its rivals on the paper's experiments.", no_args_is_help=True)
+bench = typer.Typer(
+    help="Crown and its rivals on the paper's experiments. Run it in the top folder of a checkout of Crown.",
+    no_args_is_help=True,
+)
 
 # About ten minutes on two cores with the built-in engines alone.
-SELECTION = ("runtime", "crossing", "selectivity", "latency", "memory", "recovery", "dumbbell")
+SELECTION = ("runtime", "full", "selectivity", "latency", "memory", "recovery", "crossing", "dumbbell")
+
+Peers = Annotated[str, typer.Option(help="Peers to compare with, by commas (see `crown bench list`); default none.")]
+Graph = Annotated[
+    Path | None, typer.Option(help="A SNAP edge list (plain, .gz or .zst) as the graph, instead of a generated one.")
+]
+Social = Annotated[
+    Path | None, typer.Option(help="A folder of LDBC SNB CSV files as the social network, instead of a generated one.")
+]
+Scale = Annotated[float, typer.Option(help="Size of generated data; 1 is 500 thousand edges.")]
+Workloads = Annotated[str, typer.Option(help="Only these queries, by commas, where the experiment has several.")]
+Seconds = Annotated[float, typer.Option(help="Time limit of one engine on one stream.")]
+Memory = Annotated[int, typer.Option(help="Memory limit of one engine with all its processes, in GiB.")]
 
 
 @bench.command("list")
 def list_experiments() -> None:
-    """The experiments, what each varies, and the engines that can be asked for."""
-    experiments, engines = _suite("experiments"), _suite("engines")
-    for name in experiments.NAMES:
-        typer.echo(f"{name:14} {experiments.experiment(name).TITLE}")
-    typer.echo(f"\nbuilt in: {', '.join(engines.BUILT_IN)}\npeers:    {', '.join(engines.PEERS)}")
+    """The experiments, the queries, and the engines that can be asked for."""
+    from rich.console import Console
+    from rich.table import Table
+
+    experiments, engines, workloads = _suite("experiments"), _suite("engines"), _suite("workloads")
+    console = Console()
+    for title, rows in (
+        ("experiments", [(name, experiments.experiment(name).TITLE) for name in experiments.NAMES]),
+        ("queries", [(name, workload.title) for name, workload in workloads.WORKLOADS.items()]),
+        ("engines", list(engines.TITLES.items())),
+    ):
+        table = Table(title=title, title_justify="left", box=None, show_header=False)
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+        console.print()
+    console.print(f"selection: {', '.join(SELECTION)}")
+    console.print(f"peers (optional, see benchmarks/README.md): {', '.join(engines.PEERS)}")
 
 
 @bench.command()
 def run(
     name: Annotated[str, typer.Argument(help="An experiment of `crown bench list`, `selection`, or `all`.")],
-    peers: Annotated[str, typer.Option(help="Peers to compare with, by commas; they must be installed.")] = "",
-    graph: Annotated[
-        Path | None, typer.Option(help="A SNAP edge list (plain, .gz or .zst) to use as the graph.")
+    peers: Peers = "",
+    graph: Graph = None,
+    social: Social = None,
+    scale: Scale = 0.2,
+    workloads: Workloads = "",
+    seconds: Seconds = 30.0,
+    memory: Memory = 8,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for the result files; default benchmarks/results.")
     ] = None,
-    social: Annotated[Path | None, typer.Option(help="A folder of LDBC SNB CSV files.")] = None,
-    scale: Annotated[float, typer.Option(help="Size of generated data; 1 is 500 thousand edges.")] = 0.2,
-    workloads: Annotated[str, typer.Option(help="Only these queries, by commas.")] = "",
-    seconds: Annotated[float, typer.Option(help="Time limit of one engine on one stream.")] = 30.0,
-    memory: Annotated[int, typer.Option(help="Memory limit of one engine, in GiB.")] = 8,
-    output: Annotated[Path | None, typer.Option(help="Folder for the result files.")] = None,
 ) -> None:
-    """Run one experiment (or several) and store what was measured under `benchmarks/results`."""
+    """Run one experiment (or several), print a table, and store what was measured.
+
+    Every engine sees the same stream, in a process of its own, under the same limits. Answers are compared: when two
+    engines differ the run fails.
+    """
     for result in measure(name, _names(peers), graph, social, scale, _names(workloads), seconds, memory):
         path = result.save(output) if output else result.save()
         _show(result)
@@ -57,23 +90,52 @@ def report() -> None:
 def check(
     tolerance: Annotated[float, typer.Option(help="How much worse a ratio may be.")] = 0.2,
     names: Annotated[str, typer.Option(help="Experiments to repeat, by commas.")] = "runtime",
+    graph: Graph = None,
+    social: Social = None,
 ) -> None:
-    """Repeat experiments and compare the ratios to rivals with the stored ones; worse than the tolerance fails."""
+    """Repeat experiments as they were stored and compare the ratios to rivals; worse than the tolerance fails.
+
+    Scale, queries and limits are those of the stored result. When it was taken on a graph of yours, name that again.
+    Peers other than the built-in engines are not repeated.
+    """
     store = _suite("store")
-    worse = 0
+    worse = compared = 0
     for name in _names(names):
         stored = store.load(name)
         if stored is None:
             raise CrownError(f"no stored result for {name}", code="CROWN-BENCH", hint=f"crown bench run {name}")
-        for result in measure(name, (), None, None, 0.2, (), 30.0, 8):
+        for result in _repeat(name, stored, graph, social):
             for key, before in stored.ratios.items():
                 now = result.ratios.get(key)
+                compared += now is not None
                 if now is not None and now < before * (1 - tolerance):
                     worse += 1
                     typer.echo(f"{name}: {key}: {before:.2f} before, {now:.2f} now")
-    typer.echo(f"{worse} ratios are more than {tolerance:.0%} worse than the stored ones")
+    typer.echo(f"{worse} of {compared} ratios are more than {tolerance:.0%} worse than the stored ones")
     if worse:
         raise typer.Exit(1)
+
+
+def _repeat(name: str, stored: Any, graph: Path | None, social: Path | None) -> Any:
+    source = _suite("data").Data(
+        graph=str(graph) if graph else None, social=str(social) if social else None, scale=stored.settings["scale"]
+    )
+    if {key: stored.data[key] for key in source.describe()} != source.describe():
+        raise CrownError(
+            f"the stored result of {name} was taken on other data: {stored.data}",
+            code="CROWN-BENCH",
+            hint="name the same with --graph and --social",
+        )
+    return measure(
+        name,
+        (),
+        graph,
+        social,
+        stored.settings["scale"],
+        tuple(stored.settings["workloads"]),
+        stored.limits["seconds"],
+        stored.limits["memory_gib"],
+    )
 
 
 def measure(
@@ -88,22 +150,37 @@ def measure(
 ) -> Any:
     """Runs the experiments that `name` stands for, one result after the other."""
     from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    experiments, data = _suite("experiments"), _suite("data")
+    experiments, engines, data = _suite("experiments"), _suite("engines"), _suite("data")
     names = {"selection": SELECTION, "all": experiments.NAMES}.get(name, (name,))
     if unknown := set(names) - set(experiments.NAMES):
         raise CrownError(f"no experiment {', '.join(unknown)}", code="CROWN-BENCH", hint="see `crown bench list`")
-    console = Console(stderr=True)
+    if unknown := set(peers) - set(engines.PEERS):
+        raise CrownError(f"no peer {', '.join(unknown)}", code="CROWN-BENCH", hint=f"peers: {', '.join(engines.PEERS)}")
     source = data.Data(graph=str(graph) if graph else None, social=str(social) if social else None, scale=scale)
-    for number, one in enumerate(names, start=1):
-        with console.status(one) as status:
-            title = f"[{number}/{len(names)}] {one}"
+    columns = (
+        SpinnerColumn(),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=len(names))
+        for one in names:
 
-            def progress(step: str, title: str = title) -> None:
-                status.update(f"{title}: {step}")
+            def progress(step: str, one: str = one) -> None:
+                bar.update(task, description=f"{one}: {step}")
 
+            progress("its stream")
+            started = time.monotonic()
             context = experiments.Context(source, peers, seconds, memory << 30, workloads, _command(one), progress)
-            yield experiments.experiment(one).run(context)
+            result = experiments.experiment(one).run(context)
+            result.elapsed_seconds = round(time.monotonic() - started, 1)
+            result.settings = {"scale": scale, "workloads": list(workloads), "peers": list(peers)}
+            bar.advance(task)
+            yield result
 
 
 def _command(name: str) -> str:
@@ -118,10 +195,12 @@ def _show(result: Any) -> None:
     from rich.table import Table
 
     table = Table(title=result.experiment)
-    shown = ("workload", "parameter", "engine", "updates_per_second", "seconds", "peak_mb", "status")
+    usual = ("workload", "parameter", "engine", "updates_per_second", "seconds", "peak_mb", "status", "answer")
+    shown = [column for column in usual if any(row.get(column) is not None for row in result.rows)]
     for column in shown:
         table.add_column(
-            column.replace("_", " "), justify="left" if column in ("workload", "engine", "status") else "right"
+            column.replace("_", " "),
+            justify="left" if column in ("workload", "engine", "status", "answer") else "right",
         )
     for row in result.rows:
         table.add_row(*(_cell(row.get(column)) for column in shown))
