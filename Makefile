@@ -58,7 +58,13 @@ test-slow: java setup ## The long tests: more examples, more seeds, more faults
 
 .PHONY: bench
 bench: java setup ## Ten minutes of benchmarks, then docs/benchmarks.md from that very run; GRAPH=edges.tsv.zst for a real graph
-	$(BIN)/crown bench run selection $(if $(GRAPH),--graph $(GRAPH)) $(BENCH)
+	$(BIN)/crown bench run selection --seconds 10 $(if $(GRAPH),--graph $(GRAPH)) $(BENCH)
+	$(BIN)/crown bench report
+
+.PHONY: bench-all
+bench-all: java setup ## Hours: every experiment (GRAPH=, PEERS=differential,dbsp,...), Dumbbell on DUMBBELL_GRAPH=, then the page
+	$(BIN)/crown bench run all --seconds 200 $(if $(GRAPH),--graph $(GRAPH)) $(if $(PEERS),--peers $(PEERS)) $(BENCH)
+	$(if $(DUMBBELL_GRAPH),$(BIN)/crown bench run dumbbell --seconds 120 --graph $(DUMBBELL_GRAPH) $(if $(PEERS),--peers $(PEERS)))
 	$(BIN)/crown bench report
 
 .PHONY: bench-check

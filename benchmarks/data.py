@@ -20,6 +20,7 @@ from crown.workload.social import read_social_network, social_network
 
 SEED = 20231
 EPINIONS_NODES = 75_888
+STREAMS = 2  # to be raised when the same key shall stand for another stream
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Data:
 
     def saved(self, make: Callable[[], Stream], *key: object) -> Path:
         """The folder of a stream, made when it is asked for the first time."""
-        name = hashlib.sha1(json.dumps([asdict(self), *key], sort_keys=True).encode()).hexdigest()[:12]
+        name = hashlib.sha1(json.dumps([STREAMS, asdict(self), *key], sort_keys=True).encode()).hexdigest()[:12]
         folder = Path(self.cache) / name
         if not (folder / "stream.json").exists():
             make().save(folder)
@@ -108,7 +109,10 @@ class Data:
         created = np.concatenate(
             [table["created"].to_numpy() for table in tables.values() if "created" in table.column_names]
         )
-        static = tuple(name for name, table in tables.items() if "created" not in table.column_names)
+        # Tags have no time, and people do not leave because they came long ago.
+        static = tuple(
+            name for name, table in tables.items() if name == "person" or "created" not in table.column_names
+        )
         interval = int(share * (created.max() - created.min()))
         return of_changes(streams.time_window(tables, interval, time="created", static=static, drain=drain))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -42,11 +43,17 @@ def run(job: Job, *, python: str = sys.executable) -> Outcome:
         elif stopped and progress.exists():
             outcome = Outcome(**{**json.loads(progress.read_text()), "status": stopped})
         else:
-            lines = [line for line in errors.read_text().splitlines() if line.strip()]
-            outcome = Outcome(status=stopped or f"failed: {lines[-1] if lines else f'exit code {child.returncode}'}")
+            outcome = Outcome(status=stopped or f"failed: {_reason(errors.read_text(), child.returncode)}")
         outcome.peak_bytes = peak
         outcome.cpu_seconds = processor
         return outcome
+
+
+def _reason(errors: str, code: int) -> str:
+    """The last line that names an error, else the last line."""
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Refused|Invalid\w*)\b.*: ", line)]
+    return ([*lines, *named] or [f"exit code {code}"])[-1][:200]
 
 
 def _watch(child: subprocess.Popen[bytes], job: Job) -> tuple[str | None, int, float]:

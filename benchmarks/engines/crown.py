@@ -53,7 +53,7 @@ def run(job: Job) -> Outcome:
         if timed:
             totals.seconds += time.perf_counter() - started - judged
             totals.updates += sum(len(table) for _, table in changes)
-        late = totals.seconds > job.seconds
+        late = totals.seconds > job.seconds and done < len(stream)
         if step % STATE_EVERY == 0 or late or done in (stream.mark, len(stream)):
             held = view.stats()["bytes"]
             peak = max(peak, held)

@@ -34,6 +34,11 @@ def run(job: Job) -> Outcome:
         produced[position] = delta.num_rows
     seconds = time.perf_counter() - started
     quantiles = {f"p{q}": float(np.quantile(taken, q / 100)) for q in (50, 90, 99)} | {"max": float(taken.max())}
-    over_time = [float(np.median(part)) for part in np.array_split(taken, WINDOWS)]
-    details = {"quantiles": quantiles, "median_over_time": over_time, "rows_per_update": float(produced.mean())}
+    parts = np.array_split(taken, WINDOWS)
+    details = {
+        "quantiles": quantiles,
+        "median_over_time": [float(np.median(part)) for part in parts],
+        "p99_over_time": [float(np.quantile(part, 0.99)) for part in parts],
+        "rows_per_update": float(produced.mean()),
+    }
     return Outcome(seconds=seconds, updates=len(rows), version=crown.__version__, details=details)

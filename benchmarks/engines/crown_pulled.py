@@ -38,7 +38,7 @@ def run(job: Job) -> Outcome:
             weights = answer["_multiplicity"].to_numpy() if counted else np.ones(len(answer), np.int64)
             outcome.checksum = checksum(answer.columns[: len(view.schema)], weights)
         note_progress(outcome)
-        if outcome.seconds > job.seconds:
+        if outcome.seconds > job.seconds and done < len(stream):
             outcome.status = f"not done in {job.seconds:.0f} s"
             break
     return outcome

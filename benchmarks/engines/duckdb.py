@@ -42,7 +42,7 @@ def run(job: Job) -> Outcome:
         if done == stream.mark:
             outcome.checksum = checksum(answer.columns, np.ones(len(answer), dtype=np.int64))
         note_progress(outcome)
-        if outcome.seconds > job.seconds:
+        if outcome.seconds > job.seconds and done < len(stream):
             outcome.status = f"not done in {job.seconds:.0f} s"
             break
     return outcome
@@ -52,12 +52,14 @@ def _change(connection: duckdb.DuckDBPyConnection, changes: list[tuple[str, pa.T
     """The streams hold no duplicates, so what leaves and comes in one batch is left out on both sides."""
     for name, table in changes:
         connection.register("changes", table)
-        names = ", ".join(column for column in table.column_names if column != "_change_type")
+        columns = [column for column in table.column_names if column != "_change_type"]
+        names = ", ".join(columns)
+        # Not IN: rows hold NULLs.
+        same = " AND ".join(f"kept.{column} IS NOT DISTINCT FROM gone.{column}" for column in columns)
+        gone = f"(SELECT {names} FROM changes WHERE _change_type = 'delete') AS gone"
+        connection.execute(f"DELETE FROM {name} AS kept USING {gone} WHERE {same}")
         connection.execute(
-            f"DELETE FROM {name} WHERE ({names}) IN (SELECT {names} FROM changes WHERE _change_type = 'delete')"
-        )
-        connection.execute(
-            f"INSERT INTO {name} SELECT {names} FROM changes WHERE _change_type = 'insert' "
-            f"AND ({names}) NOT IN (SELECT {names} FROM changes WHERE _change_type = 'delete')"
+            f"INSERT INTO {name} ({names}) SELECT {names} FROM changes AS kept WHERE _change_type = 'insert' "
+            f"AND NOT EXISTS (SELECT 1 FROM {gone} WHERE {same})"
         )
         connection.unregister("changes")

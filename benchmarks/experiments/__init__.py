@@ -87,7 +87,7 @@ def compare(rows: list[dict[str, Any]]) -> None:
                     f"{row['checksum']} and {same[0]['checksum']}"
                 )
             if len(same) > 1:
-                row["answer"] = "same"
+                row["answer"] = "same" if row["checksum"] else "same, empty"
 
 
 def row_of(outcome: Outcome, engine: str, workload: str, **more: Any) -> dict[str, Any]:

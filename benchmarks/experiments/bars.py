@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from benchmarks.store import Result
@@ -21,6 +22,11 @@ def draw(result: Result, axes: Any, *, value: str, y: str, group: str = "workloa
                 bar.set(hatch="////", edgecolor="white")
     if log:
         axes.set_yscale("log")
+        # From a power of ten below the least bar, so that even that one has a length.
+        least = min((row[value] for row in result.rows if row.get(value)), default=1)
+        axes.set_ylim(bottom=10 ** math.floor(math.log10(least) - 0.3))
+        axes.yaxis.set_major_formatter("{x:,g}")
+        axes.yaxis.set_minor_formatter("")
     axes.set_ylabel(y)
     centres = [index + 0.425 - width / 2 for index in range(len(groups))]
     axes.set_xticks(centres, groups, rotation=15 if len(groups) > 5 else 0)

@@ -71,7 +71,7 @@ def crossing(rows: list[dict[str, Any]], rival: str) -> float:
 
 def chart(result: Result, axes: Any) -> None:
     draw(result, axes, value="milliseconds", x="updates between refreshes", y="milliseconds per refresh")
-    for text, place in result.ratios.items():
-        axes.axvline(place, color="grey", linestyle=":", linewidth=1)
-        axes.annotate(f"{place:,.0f}", (place, axes.get_ylim()[0]), fontsize=7, rotation=90, ha="right", va="bottom")
-        del text
+    for (text, place), style in zip(result.ratios.items(), (":", "--"), strict=False):
+        rival = text.removeprefix("updates at the crossing with ")
+        axes.axvline(place, color="grey", linestyle=style, linewidth=1, label=f"crossing with {rival}: {place:,.0f}")
+    axes.legend(fontsize=8)

@@ -8,6 +8,12 @@ from benchmarks.experiments import Context, row_of
 from benchmarks.store import Result
 
 TITLE = "Recovery: rows rebuilt per second from a snapshot"
+COLUMNS = {
+    "save_seconds": "seconds to save",
+    "load_seconds": "seconds to load",
+    "file_mib": "file MiB",
+    "rows_per_second": "rows rebuilt/s",
+}
 WORKLOADS = ("three_hop", "four_hop_project", "star")
 
 
@@ -17,6 +23,7 @@ def run(context: Context) -> Result:
         outcome = context.run("crown_recovery", workload, context.data.fifo(workload, share=1.0))
         more = dict(outcome.details)
         if more.get("load_seconds"):
+            more["file_mib"] = more["file_bytes"] / 2**20
             more["rows_per_second"] = more["state_rows"] / more["load_seconds"]
         rows.append(row_of(outcome, "crown", workload, **more))
     return Result("recovery", context.command, context.data.describe(), context.limits, rows)

@@ -19,6 +19,7 @@ REWRITTEN = {
 }
 GRAPH_ONLY = ("dbsp", "differential", "pathway")
 BATCH = 1000
+SHORT_SECONDS, REPEAT = 1.0, 3
 
 
 def run(context: Context) -> Result:
@@ -26,7 +27,7 @@ def run(context: Context) -> Result:
     for workload in context.workloads or DEFAULT:
         stream = context.data.fifo(workload)
         if len(WORKLOADS[workload].tables) == 1:
-            rows.append(row_of(context.run("crown", workload, stream, batch=0), "crown, each update", workload))
+            rows.append(row_of(_best(context, "crown", workload, stream, batch=0), "crown, each update", workload))
         for engine in ("crown", "pairwise", "duckdb", *context.peers):
             if engine != "spark_join" and not (engine in GRAPH_ONLY and workload.startswith("snb")):
                 rows += _rows(context, engine, workload, stream)
@@ -54,8 +55,21 @@ def _row(context: Context, name: str, engine: str, workload: str, stream: Path, 
         answer = judge.agreement(context, name, engine, workload, stream, **options)
         if answer.startswith("wrong"):
             return row_of(Outcome(status="not timed"), name, workload, answer=answer)
-    outcome = context.run(engine, workload, stream, batch=BATCH, label=name, **options)
-    return row_of(outcome, name, workload, answer=answer)
+    return row_of(
+        _best(context, engine, workload, stream, batch=BATCH, label=name, **options), name, workload, answer=answer
+    )
+
+
+def _best(context: Context, engine: str, workload: str, stream: Path, **options: Any) -> Outcome:
+    """The fastest of a few runs when they are so short that whatever else the machine does would count."""
+    best = context.run(engine, workload, stream, **options)
+    for _ in range(REPEAT - 1):
+        if best.status != "ok" or best.seconds is None or best.seconds >= SHORT_SECONDS:
+            break
+        again = context.run(engine, workload, stream, **options)
+        if again.seconds is not None and again.seconds < best.seconds:
+            best = again
+    return best
 
 
 def ratios(rows: list[dict[str, Any]]) -> dict[str, float]:
