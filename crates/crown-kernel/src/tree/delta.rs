@@ -59,12 +59,12 @@ impl Tree {
             let shape = &self.shape.nodes[node];
             let (guard, parent) = (shape.guard, shape.parent);
             for row in &levels[height - 1] {
-                let entry = self.rows[node].link(*row, LINK);
-                let state = &mut self.edges[node].entries[entry as usize];
+                let rows = &mut self.rows[node];
+                let entry = rows.link(*row, LINK);
+                let state = self.edges[node].entry_mut(entry);
                 let first = state.children.len == 0;
-                self.rows[node].set_link(*row, LINK + 1, state.children.len);
-                let fresh = &self.shape.nodes[node].fresh;
-                let words = fresh.iter().map(|column| self.rows[node].word(*row, *column));
+                rows.set_link(*row, LINK + 1, state.children.len);
+                let words = self.shape.nodes[node].fresh.iter().map(|column| rows.word(*row, *column));
                 self.children[node].push(&mut state.children, *row, words);
                 let Some(parent) = parent.filter(|_| first) else { continue };
                 if guard && state.parents.len == 0 {
@@ -76,9 +76,10 @@ impl Tree {
                 }
                 let parents = self.parents.slice(&state.parents);
                 self.counter_changes += parents.len() as u64;
+                let rows = &mut self.rows[parent];
                 for above in parents {
-                    let missing = self.rows[parent].missing(*above) - 1;
-                    self.rows[parent].set_missing(*above, missing);
+                    let missing = rows.missing(*above) - 1;
+                    rows.set_missing(*above, missing);
                     if missing == 0 {
                         next.push(*above);
                     }
@@ -105,29 +106,32 @@ impl Tree {
             let shape = &self.shape.nodes[node];
             let (guard, parent) = (shape.guard, shape.parent);
             for row in &levels[height - 1] {
-                let entry = self.rows[node].link(*row, LINK);
-                let state = &mut self.edges[node].entries[entry as usize];
-                let (position, border) = (self.rows[node].link(*row, LINK + 1), state.count() - 1);
+                let rows = &mut self.rows[node];
+                let entry = rows.link(*row, LINK);
+                let state = self.edges[node].entry_mut(entry);
+                let (position, border) = (rows.link(*row, LINK + 1), state.count() - 1);
                 state.departed += 1;
                 if position != border {
-                    let other = self.children[node].get(&state.children, border);
-                    self.children[node].swap(&state.children, position, border);
-                    self.rows[node].set_link(other, LINK + 1, position);
-                    self.rows[node].set_link(*row, LINK + 1, border);
+                    let lists = &mut self.children[node];
+                    let other = lists.get(&state.children, border);
+                    lists.swap(&state.children, position, border);
+                    rows.set_link(other, LINK + 1, position);
+                    rows.set_link(*row, LINK + 1, border);
                 }
                 let Some(parent) = parent.filter(|_| border == 0) else { continue };
                 let parents = self.parents.slice(&state.parents);
                 self.counter_changes += parents.len() as u64;
+                let rows = &mut self.rows[parent];
                 for above in parents {
-                    let missing = self.rows[parent].missing(*above) + 1;
-                    self.rows[parent].set_missing(*above, missing);
+                    let missing = rows.missing(*above) + 1;
+                    rows.set_missing(*above, missing);
                     if missing == 1 {
                         next.push(*above);
                     }
                 }
                 if guard {
                     // The key was there, so the generalised parent has exactly one row with it.
-                    let above = self.parents.get(&self.edges[node].entries[entry as usize].parents, 0);
+                    let above = self.parents.get(&self.edges[node].entry(entry).parents, 0);
                     if self.lacks_guards(parent, above) {
                         scratch.dead.push((parent, above));
                     }
@@ -201,8 +205,11 @@ impl Tree {
 
     /// Emits the results that contain one of the witnesses, which have come or gone.
     fn emit_moved(&mut self, node: usize, witnesses: &[u32], sign: i64, interner: &mut Interner, sink: &mut impl Sink) {
-        if witnesses.is_empty() {
+        if witnesses.is_empty() || self.failure.is_some() || self.quiet {
             return;
+        }
+        if self.shape.direct {
+            return self.emit_moved_directly(node, witnesses, sign, interner, sink);
         }
         if !self.shape.always {
             let plain = match self.shape.mode {
@@ -233,8 +240,11 @@ impl Tree {
 
     /// Emits the live results of the rows that stay and have another annotation.
     fn emit_valued(&mut self, node: usize, scratch: &mut Scratch, interner: &mut Interner, sink: &mut impl Sink) {
-        if !self.deltas {
+        if !self.deltas || self.failure.is_some() || self.quiet {
             return;
+        }
+        if self.shape.direct {
+            return self.emit_valued_directly(node, scratch, interner, sink);
         }
         let width = self.shape.components.len();
         let pairs = self.shape.mode == Mode::Ring;
@@ -259,9 +269,6 @@ impl Tree {
     }
 
     fn emit(&mut self, node: usize, first: &[u32], emission: &Emission, interner: &mut Interner, sink: &mut impl Sink) {
-        if self.failure.is_some() || self.quiet {
-            return;
-        }
         let mut walk = self.walk.take().unwrap_or_default();
         walk.restart();
         let program = self.programs[node].as_ref().expect("connex nodes have programs");
@@ -284,7 +291,7 @@ impl Tree {
     fn cut(&mut self, mut node: usize, levels: &[Vec<u32>]) {
         for level in levels {
             for row in level {
-                let state = &mut self.edges[node].entries[self.rows[node].link(*row, LINK) as usize];
+                let state = self.edges[node].entry_mut(self.rows[node].link(*row, LINK));
                 if state.departed > 0 {
                     let count = state.count();
                     self.children[node].truncate(&mut state.children, count);

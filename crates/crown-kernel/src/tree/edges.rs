@@ -7,6 +7,7 @@ use super::hash::{hash_words, prefetch};
 use super::index::Index;
 use super::lists::{reserve_slowly, List};
 use super::rows::same;
+use super::slab::{at, at_mut};
 use crate::chunk::Word;
 
 const NONE: u32 = u32::MAX;
@@ -71,6 +72,16 @@ impl Edge {
     }
 
     #[inline(always)]
+    pub fn entry(&self, entry: u32) -> &Entry {
+        at(&self.entries, entry as usize)
+    }
+
+    #[inline(always)]
+    pub fn entry_mut(&mut self, entry: u32) -> &mut Entry {
+        at_mut(&mut self.entries, entry as usize)
+    }
+
+    #[inline(always)]
     pub fn key(&self, entry: u32) -> &[Word] {
         if self.width == 1 {
             return std::slice::from_ref(&self.entries[entry as usize].key);
@@ -107,6 +118,15 @@ impl Edge {
         self.find(hash, key).unwrap_or_else(|| self.insert(hash, key))
     }
 
+    /// As `find_or_insert` for keys of one word, which are most.
+    #[inline(always)]
+    pub fn find_or_insert_word(&mut self, word: Word) -> u32 {
+        let hash = hash_words(&[word]);
+        let found = self.index.find(hash, |entry| self.entry(entry).key == word);
+        found.unwrap_or_else(|| self.insert(hash, &[word]))
+    }
+
+    #[inline(never)]
     fn insert(&mut self, hash: u64, key: &[Word]) -> u32 {
         let kept = if self.width == 1 { 0 } else { self.width };
         let fresh = Entry { key: if self.width == 1 { key[0] } else { 0 }, ..Entry::default() };
@@ -135,21 +155,27 @@ impl Edge {
     /// Frees the entry if no row of either side has its key.
     #[inline]
     pub fn remove_if_unused(&mut self, entry: u32) {
-        let state = &self.entries[entry as usize];
+        let state = self.entry(entry);
         if state.references > 0 || state.parents.len > 0 {
             return;
         }
         debug_assert_eq!(state.children.len, 0);
+        self.release(entry);
+    }
+
+    fn release(&mut self, entry: u32) {
         self.index.remove(hash_words(self.key(entry)), entry);
         self.entries[entry as usize].references = self.free;
         self.free = entry;
     }
 
+    #[inline(always)]
     pub fn values(&self, entry: u32) -> &[i128] {
         let start = entry as usize * self.components;
         &self.values[start..start + self.components]
     }
 
+    #[inline(always)]
     pub fn values_mut(&mut self, entry: u32) -> &mut [i128] {
         let start = entry as usize * self.components;
         &mut self.values[start..start + self.components]

@@ -27,22 +27,26 @@ pub(super) struct Emission<'a> {
 }
 
 /// How many rows ahead of an outer step memory is asked for.
-const AHEAD: u32 = 4;
+pub(super) const AHEAD: u32 = 4;
 
 #[derive(Clone, Copy, Default)]
-struct Place {
-    list: List,
+pub(super) struct Place {
+    pub list: List,
     /// How many rows of the list count: the live ones, on the way up.
-    limit: u32,
-    index: u32,
-    row: u32,
+    pub limit: u32,
+    pub index: u32,
+    pub row: u32,
+    /// Up to which row of the output the step's columns are written, while they are.
+    pub filled: usize,
 }
 
 /// The state of a walk.
 #[derive(Default)]
 pub(super) struct Walk {
-    places: Vec<Place>,
+    pub(super) places: Vec<Place>,
     started: bool,
+    /// Rows that the last `expand` wrote.
+    pub(super) expanded: usize,
     /// Sum of the weights of all rows emitted (in mode ring: of their signs).
     pub emitted: i128,
     /// Places opened, for the tests of constant delay.
@@ -104,49 +108,77 @@ impl Walk {
             self.started = true;
             self.places.clear();
             self.places.resize(last + 1, Place::default());
-            self.places[0] = Place { list: List::default(), limit: first.len() as u32, index: 0, row: first[0] };
-            self.look_ahead(tree, program, 0, first, AHEAD);
+            let list = List::default();
+            self.places[0] = Place { list, limit: first.len() as u32, index: 0, row: first[0], filled: 0 };
+            for row in first.iter().take(AHEAD as usize) {
+                tree.rows[program.steps[0].node].prefetch(*row);
+            }
             self.open(tree, program, 1);
         } else if self.places[0].index as usize >= first.len() {
             return Ok(true);
         }
         let start = out.len();
-        let end = start + budget;
-        let mut total = start;
+        let finished = if emission.plain && !program.nullable {
+            let finished = self.expand(tree, program, first, out, budget);
+            out.weights.resize(start + self.expanded, emission.sign);
+            finished
+        } else {
+            self.annotate(tree, program, first, emission, interner, out, budget)?
+        };
+        let total = out.weights.len();
+        if !out.nulls.is_empty() {
+            out.nulls.resize(total, 0);
+        }
+        self.leave_out(tree, emission, interner, start, out)?;
+        let weights = &out.weights[start..];
+        self.emitted += if emission.plain {
+            i128::from(emission.sign) * weights.len() as i128
+        } else {
+            weights.iter().map(|weight| i128::from(*weight)).sum()
+        };
+        Ok(finished)
+    }
+
+    /// As `expand`, with NULL masks, weights and ring components where there are some.
+    #[allow(clippy::too_many_arguments)]
+    fn annotate(
+        &mut self,
+        tree: &Tree,
+        program: &Program,
+        first: &[u32],
+        emission: &Emission,
+        interner: &mut Interner,
+        out: &mut Chunk,
+        budget: usize,
+    ) -> Result<bool> {
+        let end = out.len() + budget;
+        let mut total = out.len();
+        let last = program.steps.len() - 1;
+        let step = &program.steps[last];
         let finished = loop {
             let place = self.places[last];
             let available = (place.limit - place.index) as usize;
             let count = available.min(end - total);
-            let step = &program.steps[last];
-            if last > 0 && !step.up {
-                for (column, index) in &step.listed {
-                    let lists = &tree.children[step.node];
-                    lists.copy_words(&place.list, place.index, count, *index, &mut out.columns[*column]);
-                }
+            let range = place.index..place.index + count as u32;
+            let mut block = std::mem::take(&mut self.block);
+            block.clear();
+            block.extend(range.map(|position| match last {
+                0 => first[position as usize],
+                _ => step.row(tree, &place.list, position),
+            }));
+            let rows = &tree.rows[step.node];
+            for (column, position) in &step.columns {
+                out.columns[*column].extend(block.iter().map(|row| rows.word(*row, *position)));
+            }
+            if program.nullable {
+                self.push_nulls(tree, program, &block, total, out);
+            }
+            if emission.plain {
+                out.weights.resize(total + count, emission.sign);
             } else {
-                let rows = &tree.rows[step.node];
-                let range = place.index as usize..place.index as usize + count;
-                let block = if last == 0 { &first[range] } else { &tree.parents.slice(&place.list)[range] };
-                for (column, position) in &step.columns {
-                    out.columns[*column].extend(block.iter().map(|row| rows.word(*row, *position)));
-                }
+                self.push_annotations(tree, program, &block, place.index as usize, emission, interner, out)?;
             }
-            if program.nullable || !emission.plain {
-                let mut block = std::mem::take(&mut self.block);
-                block.clear();
-                let range = place.index..place.index + count as u32;
-                block.extend(range.map(|position| match last {
-                    0 => first[position as usize],
-                    _ => step.row(tree, &place.list, position),
-                }));
-                if program.nullable {
-                    self.push_nulls(tree, program, &block, total, out);
-                }
-                if !emission.plain {
-                    self.push_annotations(tree, program, &block, place.index as usize, emission, interner, out)?;
-                }
-                self.block = block;
-            }
+            self.block = block;
             total += count;
             if count < available {
                 self.places[last].index += count as u32;
@@ -164,19 +196,6 @@ impl Walk {
                 fill(tree, program, index, place, total, out);
             }
         }
-        if emission.plain {
-            out.weights.resize(total, emission.sign);
-        }
-        if !out.nulls.is_empty() {
-            out.nulls.resize(total, 0);
-        }
-        self.leave_out(tree, emission, interner, start, out)?;
-        let weights = &out.weights[start..];
-        self.emitted += if emission.plain {
-            i128::from(emission.sign) * weights.len() as i128
-        } else {
-            weights.iter().map(|weight| i128::from(*weight)).sum()
-        };
         Ok(finished)
     }
 
@@ -187,11 +206,18 @@ impl Walk {
             let step = &program.steps[index];
             let source = self.places[step.source].row;
             let entry = tree.rows[program.steps[step.source].node].link(source, step.link);
-            let state = &tree.edges[step.edge].entries[entry as usize];
+            let state = tree.edges[step.edge].entry(entry);
             let (list, limit) =
                 if step.up { (state.parents, state.live) } else { (state.children, state.children.len) };
-            self.places[index] = Place { list, limit, index: 0, row: step.row(tree, &list, 0) };
-            self.look_ahead(tree, program, index, &[], AHEAD);
+            let place = &mut self.places[index];
+            (place.list, place.limit, place.index) = (list, limit, 0);
+            // The rows of the innermost step are not visited one by one.
+            if index + 1 < program.steps.len() {
+                place.row = step.row(tree, &list, 0);
+                for position in 1..limit.min(AHEAD) {
+                    tree.rows[step.node].prefetch(step.row(tree, &list, position));
+                }
+            }
             #[cfg(test)]
             {
                 self.operations += 1;
@@ -199,10 +225,10 @@ impl Walk {
         }
     }
 
-    /// Asks the memory for what the next step will read when this one moves on: rows `AHEAD` places later, entries half
-    /// as far, lists next. `rows` is how many rows to ask for.
+    /// Asks the memory for what the next step will read when this one moves on: the row `AHEAD` places later, the entry half
+    /// as far, the list next.
     #[inline(always)]
-    fn look_ahead(&self, tree: &Tree, program: &Program, index: usize, first: &[u32], rows: u32) {
+    fn look_ahead(&self, tree: &Tree, program: &Program, index: usize, first: &[u32]) {
         let step = &program.steps[index];
         let Some(next) = step.feeds.map(|next| &program.steps[next]) else { return };
         let place = &self.places[index];
@@ -210,18 +236,16 @@ impl Walk {
             0 => first[position as usize],
             _ => step.row(tree, &place.list, position),
         };
-        let from = place.index + AHEAD + 1 - rows;
-        for position in from..place.limit.min(from + rows) {
-            tree.rows[step.node].prefetch(row(position));
+        if place.index + AHEAD < place.limit {
+            tree.rows[step.node].prefetch(row(place.index + AHEAD));
         }
-        let position = place.index + AHEAD / 2;
-        if position < place.limit {
-            tree.edges[next.edge].prefetch(tree.rows[step.node].link(row(position), next.link));
+        if place.index + AHEAD / 2 < place.limit {
+            let entry = tree.rows[step.node].link(row(place.index + AHEAD / 2), next.link);
+            tree.edges[next.edge].prefetch(entry);
         }
-        let position = place.index + 1;
-        if position < place.limit {
-            let entry = tree.rows[step.node].link(row(position), next.link);
-            let state = &tree.edges[next.edge].entries[entry as usize];
+        if place.index + 1 < place.limit {
+            let entry = tree.rows[step.node].link(row(place.index + 1), next.link);
+            let state = tree.edges[next.edge].entry(entry);
             if next.up {
                 tree.parents.prefetch(&state.parents, 0);
             } else {
@@ -240,31 +264,43 @@ impl Walk {
                 return false;
             }
             index -= 1;
-            let step = &program.steps[index];
-            let place = &mut self.places[index];
-            fill(tree, program, index, place, total, out);
-            place.index += 1;
-            #[cfg(test)]
-            {
-                self.operations += 1;
-            }
-            if place.index < place.limit {
-                let position = place.index;
-                place.row = if index == 0 { first[position as usize] } else { step.row(tree, &place.list, position) };
-                self.look_ahead(tree, program, index, first, 1);
-                self.open(tree, program, index + 1);
+            fill(tree, program, index, &self.places[index], total, out);
+            if self.step(tree, program, first, index) {
                 return true;
             }
         }
+    }
+
+    /// Takes the next row of a step, and opens those after it; false when there is none.
+    #[inline(always)]
+    pub(super) fn step(&mut self, tree: &Tree, program: &Program, first: &[u32], index: usize) -> bool {
+        let place = &mut self.places[index];
+        place.index += 1;
+        #[cfg(test)]
+        {
+            self.operations += 1;
+        }
+        if place.index == place.limit {
+            return false;
+        }
+        let position = place.index as usize;
+        place.row = if index == 0 {
+            first[position]
+        } else {
+            program.steps[index].row(tree, &place.list, position as u32)
+        };
+        self.look_ahead(tree, program, index, first);
+        self.open(tree, program, index + 1);
+        true
     }
 
     /// The NULL masks of a block, `total` rows being there before it.
     #[cold]
     fn push_nulls(&mut self, tree: &Tree, program: &Program, block: &[u32], total: usize, out: &mut Chunk) {
         let (innermost, outer) = program.steps.split_last().expect("a program has steps");
-        let prefix = outer.iter().zip(&self.places).fold(0, |mask, (step, place)| mask | nulls(tree, step, place.row));
+        let prefix = outer.iter().zip(&self.places).fold(0, |mask, (step, place)| mask | step.nulls(tree, place.row));
         for (offset, row) in block.iter().enumerate() {
-            let mask = prefix | nulls(tree, innermost, *row);
+            let mask = prefix | innermost.nulls(tree, *row);
             if mask != 0 {
                 out.nulls.resize(total + offset, 0);
                 out.nulls.push(mask);
@@ -408,37 +444,31 @@ impl Walk {
 impl Step {
     /// The row at a position of the step's list.
     #[inline(always)]
-    fn row(&self, tree: &Tree, list: &List, position: u32) -> u32 {
+    pub(super) fn row(&self, tree: &Tree, list: &List, position: u32) -> u32 {
         if self.up {
             tree.parents.get(list, position)
         } else {
             tree.children[self.node].get(list, position)
         }
     }
+
+    /// The NULL bits of the output columns that a row determines.
+    #[inline]
+    pub(super) fn nulls(&self, tree: &Tree, row: u32) -> Nulls {
+        if !self.nullable {
+            return 0;
+        }
+        let mask = *tree.rows[self.node].words(row).last().expect("a nullable node has a mask");
+        self.columns.iter().map(|(column, position)| (mask >> position & 1) << column).sum()
+    }
 }
 
 /// Fills the columns of an outer step with its row's values up to `total` rows.
-#[inline(always)]
 fn fill(tree: &Tree, program: &Program, index: usize, place: &Place, total: usize, out: &mut Chunk) {
     let step = &program.steps[index];
-    if index > 0 && !step.up {
-        for (column, word) in &step.listed {
-            out.columns[*column].resize(total, tree.children[step.node].word(&place.list, place.index, *word));
-        }
-    } else {
-        for (column, position) in &step.columns {
-            out.columns[*column].resize(total, tree.rows[step.node].word(place.row, *position));
-        }
+    for (column, position) in &step.columns {
+        out.columns[*column].resize(total, tree.rows[step.node].word(place.row, *position));
     }
-}
-
-/// The NULL bits of the output columns that a step's row determines.
-fn nulls(tree: &Tree, step: &Step, row: u32) -> Nulls {
-    if !step.nullable {
-        return 0;
-    }
-    let mask = *tree.rows[step.node].words(row).last().expect("a nullable node has a mask");
-    step.columns.iter().map(|(column, position)| (mask >> position & 1) << column).sum()
 }
 
 fn retain<T: Copy>(items: &mut Vec<T>, start: usize, keep: &[bool]) {

@@ -4,6 +4,8 @@
 //! a row only when all 32 bits agree, and growing or deleting never looks at a row at all. The home of a hash is its share
 //! of the table (multiply and shift), so the table can grow by half and stays at least half full.
 
+use super::slab::{at, at_mut};
+
 pub(super) struct Index {
     /// 0, or the hash above and the id plus 1 below.
     slots: Vec<u64>,
@@ -61,7 +63,7 @@ impl Index {
         let short = short(hash);
         let mut place = self.home(short);
         loop {
-            let slot = self.slots[place];
+            let slot = *at(&self.slots, place);
             if slot == 0 {
                 return None;
             }
@@ -85,10 +87,10 @@ impl Index {
     #[inline(always)]
     fn place(&mut self, slot: u64) {
         let mut place = self.home(slot >> 32);
-        while self.slots[place] != 0 {
+        while *at(&self.slots, place) != 0 {
             place = self.after(place);
         }
-        self.slots[place] = slot;
+        *at_mut(&mut self.slots, place) = slot;
     }
 
     /// Removes an id that is there, moving later slots of its run up so that no run is broken.
@@ -96,13 +98,13 @@ impl Index {
     pub fn remove(&mut self, hash: u64, id: u32) {
         let wanted = short(hash) << 32 | (u64::from(id) + 1);
         let mut gap = self.home(short(hash));
-        while self.slots[gap] != wanted {
+        while *at(&self.slots, gap) != wanted {
             gap = self.after(gap);
         }
         let mut place = gap;
         loop {
             place = self.after(place);
-            let slot = self.slots[place];
+            let slot = *at(&self.slots, place);
             if slot == 0 {
                 break;
             }

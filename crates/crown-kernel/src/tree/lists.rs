@@ -6,6 +6,7 @@
 //! is stored in its own header; others take a block of 1, 2, 4, 8, ... items. A block grows when it is full and shrinks when
 //! it is three quarters empty, so each push and removal costs amortised constant time.
 
+use super::slab::{at, at_mut};
 use crate::chunk::Word;
 
 const NONE: u32 = u32::MAX;
@@ -61,7 +62,7 @@ impl Lists {
         if self.is_inline(list) {
             list.start
         } else {
-            self.pool[self.place(list, position)]
+            *at(&self.pool, self.place(list, position))
         }
     }
 
@@ -69,20 +70,22 @@ impl Lists {
     #[inline(always)]
     pub fn word(&self, list: &List, position: u32, index: usize) -> Word {
         let place = self.place(list, position) + 1 + 2 * index;
-        Word::from(self.pool[place]) | Word::from(self.pool[place + 1]) << 32
+        debug_assert!(place + 2 <= self.pool.len());
+        // SAFETY: the list has the item; a word is two parts of it.
+        unsafe { self.pool.as_ptr().add(place).cast::<Word>().read_unaligned() }
     }
 
-    /// Appends the `index`th words of `count` items from `position` on.
+    /// Writes the `index`th words of `count` items from `position` on to `out`, which has room for them.
     #[inline(always)]
-    pub fn copy_words(&self, list: &List, position: u32, count: usize, index: usize, out: &mut Vec<Word>) {
-        let start = self.place(list, position);
-        let items = &self.pool[start..start + count * self.stride];
-        if self.stride == 3 {
-            out.extend(items.chunks_exact(3).map(|item| Word::from(item[1]) | Word::from(item[2]) << 32));
-        } else {
-            let first = 1 + 2 * index;
-            let read = |item: &[u32]| Word::from(item[first]) | Word::from(item[first + 1]) << 32;
-            out.extend(items.chunks_exact(self.stride).map(read));
+    pub fn write_words(&self, list: &List, position: u32, count: usize, index: usize, out: *mut Word) {
+        let start = self.place(list, position) + 1 + 2 * index;
+        debug_assert!(count == 0 || start + (count - 1) * self.stride + 2 <= self.pool.len());
+        for item in 0..count {
+            // SAFETY: the list has the items, and `out` the room.
+            unsafe {
+                let word = self.pool.as_ptr().add(start + item * self.stride).cast::<Word>();
+                out.add(item).write(word.read_unaligned());
+            }
         }
     }
 
@@ -99,7 +102,7 @@ impl Lists {
             list.start = row;
         } else {
             let place = self.place(list, position);
-            self.pool[place] = row;
+            *at_mut(&mut self.pool, place) = row;
         }
     }
 
@@ -129,8 +132,9 @@ impl Lists {
         if self.stride > 1 {
             let mut place = self.place(list, position) + 1;
             for word in words {
-                self.pool[place] = word as u32;
-                self.pool[place + 1] = (word >> 32) as u32;
+                debug_assert!(place + 2 <= self.pool.len());
+                // SAFETY: the block has room for the item; a word is two parts of it.
+                unsafe { self.pool.as_mut_ptr().add(place).cast::<Word>().write_unaligned(word) };
                 place += 2;
             }
         }

@@ -4,7 +4,8 @@
 //! So liveness is not stored in the row: an entry keeps its live parent rows first and their number, and its children are all live or
 //! all not. Marking and clearing go top-down and touch only rows that appear in the delta being made.
 
-use super::shape::LINK;
+use super::lists::List;
+use super::shape::{Below, LINK};
 use super::Tree;
 
 impl Tree {
@@ -12,55 +13,61 @@ impl Tree {
     #[inline(always)]
     pub(super) fn has_live_parent(&self, node: usize, row: u32) -> bool {
         let entry = self.rows[node].link(row, LINK);
-        self.edges[node].entries[entry as usize].live > 0
+        self.edges[node].entry(entry).live > 0
     }
 
     /// Makes a row live that was not, and all below it that become live by it.
     pub(super) fn mark_live(&mut self, node: usize, row: u32) {
-        for index in 0..self.shape.nodes[node].connex_children.len() {
-            let child = self.shape.nodes[node].connex_children[index];
-            let link = self.shape.nodes[child].link_in_parent;
-            let entry = self.rows[node].link(row, link) as usize;
-            let border = self.edges[child].entries[entry].live;
-            self.swap_parents(node, child, entry, self.rows[node].link(row, link + 1), border);
-            self.edges[child].entries[entry].live = border + 1;
+        for index in 0..self.shape.nodes[node].below.len() {
+            let Below { child, link, connex, .. } = self.shape.nodes[node].below[index];
+            if !connex {
+                continue;
+            }
+            let entry = self.rows[node].link(row, link);
+            let state = self.edges[child].entry_mut(entry);
+            let (border, parents) = (state.live, state.parents);
+            state.live += 1;
+            self.swap_parents(node, link, &parents, self.rows[node].link(row, link + 1), border);
             if border == 0 && !self.shape.nodes[child].connex_children.is_empty() {
-                for position in 0..self.edges[child].entries[entry].children.len {
-                    let below = self.children[child].get(&self.edges[child].entries[entry].children, position);
-                    self.mark_live(child, below);
-                }
+                self.each_child(child, entry, Tree::mark_live);
             }
         }
     }
 
     /// Ends the life of a live row, and of all below it that no other live row supports.
     pub(super) fn kill(&mut self, node: usize, row: u32) {
-        for index in 0..self.shape.nodes[node].connex_children.len() {
-            let child = self.shape.nodes[node].connex_children[index];
-            let link = self.shape.nodes[child].link_in_parent;
-            let entry = self.rows[node].link(row, link) as usize;
-            let border = self.edges[child].entries[entry].live - 1;
-            self.swap_parents(node, child, entry, self.rows[node].link(row, link + 1), border);
-            self.edges[child].entries[entry].live = border;
+        for index in 0..self.shape.nodes[node].below.len() {
+            let Below { child, link, connex, .. } = self.shape.nodes[node].below[index];
+            if !connex {
+                continue;
+            }
+            let entry = self.rows[node].link(row, link);
+            let state = self.edges[child].entry_mut(entry);
+            state.live -= 1;
+            let (border, parents) = (state.live, state.parents);
+            self.swap_parents(node, link, &parents, self.rows[node].link(row, link + 1), border);
             if border == 0 && !self.shape.nodes[child].connex_children.is_empty() {
-                for position in 0..self.edges[child].entries[entry].children.len {
-                    let below = self.children[child].get(&self.edges[child].entries[entry].children, position);
-                    self.kill(child, below);
-                }
+                self.each_child(child, entry, Tree::kill);
             }
         }
     }
 
+    fn each_child(&mut self, child: usize, entry: u32, act: fn(&mut Tree, usize, u32)) {
+        for position in 0..self.edges[child].entry(entry).children.len {
+            let below = self.children[child].get(&self.edges[child].entry(entry).children, position);
+            act(self, child, below);
+        }
+    }
+
+    /// Exchanges two places of a list of parent rows, which know their places.
     #[inline(always)]
-    fn swap_parents(&mut self, node: usize, child: usize, entry: usize, left: u32, right: u32) {
+    fn swap_parents(&mut self, node: usize, link: usize, list: &List, left: u32, right: u32) {
         if left == right {
             return;
         }
-        let place = self.shape.nodes[child].link_in_parent + 1;
-        let list = &self.edges[child].entries[entry].parents;
         let (first, second) = (self.parents.get(list, left), self.parents.get(list, right));
         self.parents.swap(list, left, right);
-        self.rows[node].set_link(first, place, right);
-        self.rows[node].set_link(second, place, left);
+        self.rows[node].set_link(first, link + 1, right);
+        self.rows[node].set_link(second, link + 1, left);
     }
 }

@@ -8,8 +8,8 @@
 //! | `shape` | the plan's tree, checked, names resolved to positions |
 //! | `rows`, `edges`, `lists`, `index`, `hash` | the state: rows of a node, entries of an edge, pooled lists |
 //! | `propagate` | changes below the connex part: counters and sums climb |
-//! | `delta`, `live` | changes of the connex part: witnesses, live views |
-//! | `program`, `enumerate`, `cursor` | walks from witnesses, or from the root, by column |
+//! | `delta`, `live`, `direct` | changes of the connex part: witnesses, live views |
+//! | `program`, `enumerate`, `expand`, `cursor` | walks from witnesses, or from the root, by column |
 //! | `ring`, `weight` | annotations |
 //! | `prefetch` | memory for coming changes |
 //! | `sample`, `stats`, `compact` | random results, figures, giving memory back |
@@ -17,8 +17,10 @@
 mod compact;
 mod cursor;
 mod delta;
+mod direct;
 mod edges;
 mod enumerate;
+mod expand;
 mod hash;
 mod index;
 mod lists;
@@ -30,12 +32,14 @@ mod ring;
 mod rows;
 mod sample;
 mod shape;
+mod slab;
 mod stats;
 #[cfg(test)]
 mod tests;
 mod weight;
 
 pub use cursor::Cursor;
+pub use prefetch::AtomChange;
 pub use sample::Sampler;
 pub use stats::{NodeStats, TreeStats};
 
@@ -45,7 +49,7 @@ use crate::interner::Interner;
 use crate::plan::{self, Mode};
 use edges::Edge;
 use enumerate::Walk;
-use hash::hash_words;
+use hash::{hash_all, hash_words};
 use lists::Lists;
 use program::Program;
 use propagate::Scratch;
@@ -163,6 +167,13 @@ impl Tree {
         found.map_or(0, |row| self.rows[node].multiplicity(row))
     }
 
+    /// The hash of a row of a node, whose NULL mask belongs to it where a variable may be NULL.
+    #[inline]
+    fn hash_row(&self, node: usize, words: &[Word], nulls: Nulls) -> u64 {
+        let nulls = (self.shape.nodes[node].nullable != 0).then_some(nulls);
+        hash_all(words.iter().copied().chain(nulls))
+    }
+
     /// One change of one atom: `weight` (not 0) more copies of a row, or fewer, but never fewer than none: the
     /// caller has checked. Appends the delta of the result to the sink.
     ///
@@ -179,12 +190,25 @@ impl Tree {
         interner: &mut Interner,
         sink: &mut impl Sink,
     ) -> Result<()> {
+        let hash = self.hash_row(self.shape.atom_nodes[atom], words, nulls);
+        self.apply_hashed(&AtomChange { atom, words, nulls, weight }, hash, interner, sink)
+    }
+
+    #[inline]
+    fn apply_hashed(
+        &mut self,
+        change: &AtomChange,
+        hash: u64,
+        interner: &mut Interner,
+        sink: &mut impl Sink,
+    ) -> Result<()> {
         let mut scratch = self.scratch.take().unwrap_or_default();
         let total = self.total;
-        let result = self.change(atom, words, nulls, weight, &mut scratch, interner, sink);
+        let result = self.change(change, hash, &mut scratch, interner, sink);
         if let Some(error) = self.failure.take() {
             self.quiet = true;
-            let undone = self.change(atom, words, nulls, -weight, &mut scratch, interner, sink);
+            let undo = AtomChange { weight: -change.weight, ..*change };
+            let undone = self.change(&undo, hash, &mut scratch, interner, sink);
             debug_assert!(undone.is_ok());
             self.quiet = false;
             self.failure = None;
@@ -205,9 +229,11 @@ impl Tree {
         weight: i64,
         interner: &mut Interner,
     ) -> Result<()> {
+        let hash = self.hash_row(self.shape.atom_nodes[atom], words, nulls);
         let mut scratch = self.scratch.take().unwrap_or_default();
         self.quiet = true;
-        let result = self.change(atom, words, nulls, weight, &mut scratch, interner, &mut Chunk::default());
+        let change = AtomChange { atom, words, nulls, weight };
+        let result = self.change(&change, hash, &mut scratch, interner, &mut Chunk::default());
         self.quiet = false;
         self.scratch = Some(scratch);
         self.failure.take().map_or(result, Err)
@@ -235,30 +261,29 @@ impl Tree {
     }
 
     /// Makes the change. An error here leaves the tree untouched; an error in `failure` means that the change was made.
-    #[allow(clippy::too_many_arguments)]
     #[inline]
     fn change(
         &mut self,
-        atom: usize,
-        words: &[Word],
-        nulls: Nulls,
-        weight: i64,
+        change: &AtomChange,
+        hash: u64,
         scratch: &mut Scratch,
         interner: &mut Interner,
         sink: &mut impl Sink,
     ) -> Result<()> {
+        let AtomChange { atom, words, nulls, weight } = *change;
         let node = self.shape.atom_nodes[atom];
         let shape = &self.shape.nodes[node];
         if words.len() != shape.variables.len() || nulls & !shape.nullable != 0 {
             return Err(KernelError::invalid("CROWN-VALUE", format!("a row that does not fit '{}'", shape.name)));
         }
-        scratch.row.clear();
-        scratch.row.extend_from_slice(words);
-        if shape.nullable != 0 {
+        let found = if shape.nullable == 0 {
+            self.rows[node].find(hash, words)
+        } else {
+            scratch.row.clear();
+            scratch.row.extend_from_slice(words);
             scratch.row.push(nulls);
-        }
-        let hash = hash_words(&scratch.row);
-        let found = self.rows[node].find(hash, &scratch.row);
+            self.rows[node].find(hash, &scratch.row)
+        };
         let old = found.map_or(0, |row| self.rows[node].multiplicity(row));
         let new = u64::try_from(i128::from(old) + i128::from(weight)).map_err(|_| {
             KernelError::invalid("CROWN-ABSENT", format!("'{}' has fewer rows than are to be removed", shape.name))
@@ -267,7 +292,7 @@ impl Tree {
         self.updates += 1;
         match found {
             None => {
-                let row = self.insert(node, hash, nulls, new, scratch, interner)?;
+                let row = self.insert(node, hash, words, nulls, new, scratch, interner)?;
                 if self.rows[node].missing(row) == 0 {
                     self.enter_first(node, row, new, scratch);
                     self.climb(node, scratch, interner, sink);
@@ -306,10 +331,13 @@ impl Tree {
         Ok(())
     }
 
+    #[allow(clippy::too_many_arguments)]
+    #[inline(always)]
     fn insert(
         &mut self,
         node: usize,
         hash: u64,
+        words: &[Word],
         nulls: Nulls,
         multiplicity: u64,
         scratch: &mut Scratch,
@@ -318,11 +346,11 @@ impl Tree {
         let shape = &self.shape.nodes[node];
         scratch.values.clear();
         for (component, expression) in &shape.factors {
-            let word = expression.evaluate(&scratch.row[..shape.variables.len()], nulls, interner)?;
+            let word = expression.evaluate(words, nulls, interner)?;
             let value = self.shape.components[*component].factor(word, expression.data_type(), interner)?;
             scratch.values.push(value);
         }
-        let row = self.rows[node].insert(hash, &scratch.row);
+        let row = self.rows[node].insert(hash, if shape.nullable == 0 { words } else { &scratch.row });
         if multiplicity != 1 {
             self.duplicated = true;
             self.rows[node].set_multiplicity(row, multiplicity);
@@ -331,7 +359,7 @@ impl Tree {
             self.rows[node].set_factors(row, &scratch.values);
         }
         for column in shape.interned.iter().filter(|column| nulls >> **column & 1 == 0) {
-            interner.retain(scratch.row[*column]);
+            interner.retain(words[*column]);
         }
         self.attach(node, row, scratch);
         Ok(row)

@@ -1,96 +1,166 @@
-//! Looking ahead: the memory that coming changes will touch is asked for while earlier ones are applied.
+//! Looking ahead: the memory that coming changes will touch is asked for before they are applied.
 //!
-//! An update is a chain of dependent reads (index slot, row, entry, list), each likely to miss the cache when the state is large. A single update
-//! can't hide that; neighbouring updates can. So each coming change is taken one link of its chain further at a time. Nothing
-//! here changes state or is needed for correctness: ids that are out of date only ask for memory in vain.
+//! An update is a chain of dependent reads (index slot, row, entry, list), each likely to miss the cache when the state is large. A single
+//! update can't hide that; neighbouring updates can. So the changes of a batch are taken in blocks, and each link of the chain
+//! is asked for for the whole block before the next one is followed. Nothing here changes state or is needed for
+//! correctness: ids that are out of date when a change is applied only asked for memory in vain.
 
 use super::hash::hash_words;
-use super::shape::LINK;
-use super::Tree;
-use crate::chunk::Word;
+use super::shape::{NodeShape, LINK};
+use super::{Sink, Tree};
+use crate::chunk::{Nulls, Word};
+use crate::error::KernelError;
+use crate::interner::Interner;
 
-/// How far ahead each link of the chain is asked for.
-const DISTANCES: [usize; 4] = [8, 6, 4, 2];
+/// One change of one atom, as `Tree::apply` takes it.
+#[derive(Clone, Copy)]
+pub struct AtomChange<'a> {
+    pub atom: usize,
+    pub words: &'a [Word],
+    pub nulls: Nulls,
+    pub weight: i64,
+}
 
-/// Keys up to this many words are looked ahead for.
-const WIDEST: usize = 4;
+/// Changes that are looked ahead for together.
+const BLOCK: usize = 16;
+
+/// Edges of a node that are looked ahead for.
+const EDGES: usize = 4;
+
+const NONE: u32 = u32::MAX;
+
+/// What is known of a coming change.
+#[derive(Clone, Copy, Default)]
+struct Coming {
+    node: usize,
+    hash: u64,
+    row: u32,
+    /// The edge, and its entry as far as it is known.
+    edges: [(u32, u32); EDGES],
+    edge_count: usize,
+}
+
+/// The edges of a node whose keys are one column: the edge, the column and the row's link to its entry.
+#[inline(always)]
+fn simple_edges(node: usize, shape: &NodeShape) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
+    let below = shape.below.iter().filter_map(|below| Some((below.child, below.column?, below.link)));
+    shape.key_column.map(|column| (node, column, LINK)).into_iter().chain(below).take(EDGES)
+}
 
 impl Tree {
-    /// To be called before each `apply` of a batch: `coming(n)` gives the atom, words and weight of the change n
-    /// places later, if there is one. Rows with NULLs may be left out.
-    #[inline]
-    pub fn look_ahead<'a>(&self, coming: impl Fn(usize) -> Option<(usize, &'a [Word], i64)>) {
-        for (depth, distance) in DISTANCES.into_iter().enumerate() {
-            let Some((atom, words, weight)) = coming(distance) else { continue };
-            let node = self.shape.atom_nodes[atom];
-            if self.shape.nodes[node].nullable != 0 || words.len() > WIDEST {
-                continue;
+    /// Applies changes one after the other, as `apply` does. An error says which change failed; those before it were made.
+    pub fn apply_all<'a>(
+        &mut self,
+        changes: impl Iterator<Item = AtomChange<'a>>,
+        interner: &mut Interner,
+        sink: &mut impl Sink,
+    ) -> Result<(), (usize, KernelError)> {
+        let mut changes = changes.fuse();
+        let mut block: Vec<AtomChange> = Vec::with_capacity(BLOCK);
+        let mut coming = [Coming::default(); BLOCK];
+        let mut done = 0;
+        loop {
+            block.clear();
+            block.extend(changes.by_ref().take(BLOCK));
+            if block.is_empty() {
+                return Ok(());
             }
-            if weight > 0 {
-                self.before_insertion(node, words, depth);
-            } else {
-                self.before_deletion(node, words, depth);
-            }
-        }
-    }
-
-    #[inline]
-    fn before_insertion(&self, node: usize, words: &[Word], depth: usize) {
-        if depth == 0 {
-            self.rows[node].prefetch_slot(hash_words(words));
-        }
-        let shape = &self.shape.nodes[node];
-        for edge in shape.children.iter().copied().chain(shape.parent.map(|_| node)) {
-            let key_shape = &self.shape.nodes[edge].key;
-            let columns = if edge == node { &key_shape.child_columns } else { &key_shape.parent_columns };
-            let mut key = [0; WIDEST];
-            for (word, column) in key.iter_mut().zip(columns) {
-                *word = words[*column];
-            }
-            let hash = hash_words(&key[..columns.len()]);
-            if depth == 0 {
-                self.edges[edge].prefetch_slot(hash);
-                continue;
-            }
-            let Some(entry) = self.edges[edge].guess(hash) else { continue };
-            if depth == 1 {
-                self.edges[edge].prefetch(entry);
-                continue;
-            }
-            let state = &self.edges[edge].entries[entry as usize];
-            if edge != node {
-                self.parents.prefetch(&state.parents, state.parents.len);
-            } else if shape.connex {
-                self.children[node].prefetch(&state.children, state.children.len);
+            self.look_ahead(&block, &mut coming);
+            for (change, Coming { hash, .. }) in block.iter().zip(&coming) {
+                self.apply_hashed(change, *hash, interner, sink).map_err(|error| (done, error))?;
+                done += 1;
             }
         }
     }
 
-    #[inline]
-    fn before_deletion(&self, node: usize, words: &[Word], depth: usize) {
-        let hash = hash_words(words);
-        if depth == 0 {
-            return self.rows[node].prefetch_slot(hash);
+    #[inline(always)]
+    fn look_ahead(&self, block: &[AtomChange], coming: &mut [Coming; BLOCK]) {
+        for (change, coming) in block.iter().zip(coming.iter_mut()) {
+            self.find_slots(change, coming);
         }
-        let Some(row) = self.rows[node].guess(hash) else { return };
-        if depth == 1 {
-            return self.rows[node].prefetch(row);
+        if block.len() == 1 {
+            return;
         }
-        let shape = &self.shape.nodes[node];
-        for edge in shape.children.iter().copied().chain(shape.parent.map(|_| node)) {
-            let link = if edge == node { LINK } else { self.shape.nodes[edge].link_in_parent };
-            let entry = self.rows[node].link(row, link);
-            if depth == 2 {
-                self.edges[edge].prefetch(entry);
-                continue;
+        for (change, coming) in block.iter().zip(coming.iter_mut()) {
+            self.guess_ids(change, coming);
+        }
+        for (change, coming) in block.iter().zip(coming.iter_mut()) {
+            if change.weight < 0 {
+                self.follow_row(coming);
             }
-            let Some(state) = self.edges[edge].entries.get(entry as usize) else { continue };
-            if edge != node {
-                self.parents.prefetch(&state.parents, self.rows[node].link(row, link + 1));
+        }
+        for coming in &coming[..block.len()] {
+            self.find_places(coming);
+        }
+    }
+
+    /// The slots of the row and of its keys.
+    #[inline(always)]
+    fn find_slots(&self, change: &AtomChange, coming: &mut Coming) {
+        let node = self.shape.atom_nodes[change.atom];
+        let shape = &self.shape.nodes[node];
+        *coming = Coming { node, row: NONE, ..Coming::default() };
+        if shape.nullable != 0 || change.words.len() != shape.variables.len() {
+            coming.hash = self.hash_row(node, change.words, change.nulls);
+            return;
+        }
+        coming.hash = hash_words(change.words);
+        self.rows[node].prefetch_slot(coming.hash);
+        if change.weight > 0 {
+            for (edge, column, _) in simple_edges(node, shape) {
+                self.edges[edge].prefetch_slot(hash_words(&[change.words[column]]));
+            }
+        }
+    }
+
+    /// The row, or the entries that a new row will have.
+    #[inline(always)]
+    fn guess_ids(&self, change: &AtomChange, coming: &mut Coming) {
+        let shape = &self.shape.nodes[coming.node];
+        if change.weight < 0 {
+            if let Some(row) = self.rows[coming.node].guess(coming.hash) {
+                coming.row = row;
+                self.rows[coming.node].prefetch(row);
+            }
+        } else if shape.nullable == 0 {
+            for (edge, column, _) in simple_edges(coming.node, shape) {
+                if let Some(entry) = self.edges[edge].guess(hash_words(&[change.words[column]])) {
+                    self.edges[edge].prefetch(entry);
+                    coming.edges[coming.edge_count] = (edge as u32, entry);
+                    coming.edge_count += 1;
+                }
+            }
+        }
+    }
+
+    /// The entries of a row that will go.
+    #[inline(always)]
+    fn follow_row(&self, coming: &mut Coming) {
+        if coming.row == NONE {
+            return;
+        }
+        for (edge, _, link) in simple_edges(coming.node, &self.shape.nodes[coming.node]) {
+            let entry = self.rows[coming.node].link(coming.row, link);
+            self.edges[edge].prefetch(entry);
+            coming.edges[coming.edge_count] = (edge as u32, entry);
+            coming.edge_count += 1;
+        }
+    }
+
+    /// The places in lists that will be written or read.
+    #[inline(always)]
+    fn find_places(&self, coming: &Coming) {
+        let shape = &self.shape.nodes[coming.node];
+        for (edge, entry) in &coming.edges[..coming.edge_count] {
+            let edge = *edge as usize;
+            let Some(state) = self.edges[edge].entries.get(*entry as usize) else { continue };
+            if edge != coming.node {
                 self.parents.prefetch(&state.parents, state.parents.len.saturating_sub(1));
             } else if shape.connex {
-                self.children[node].prefetch(&state.children, self.rows[node].link(row, link + 1));
-                self.children[node].prefetch(&state.children, state.children.len.saturating_sub(1));
+                self.children[edge].prefetch(&state.children, state.children.len.saturating_sub(1));
+                self.parents.prefetch(&state.parents, 0);
+            } else if let Some(parent) = shape.parent.filter(|_| state.parents.len == 1) {
+                self.rows[parent].prefetch(self.parents.get(&state.parents, 0));
             }
         }
     }

@@ -11,6 +11,8 @@ pub(super) struct Step {
     /// The edge whose entry has the list, and whether it is walked from child to parent.
     pub edge: usize,
     pub up: bool,
+    /// Its rows are the witnesses.
+    pub is_first: bool,
     /// The earlier step whose row leads to the entry, and the row's link to it.
     pub source: usize,
     pub link: usize,
@@ -24,7 +26,18 @@ pub(super) struct Step {
     pub feeds: Option<usize>,
 }
 
+/// How the two innermost steps go together, when they can be walked at once: both over lists that give one column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Pairs {
+    None,
+    /// A row of the outer one leads to the list of the inner one.
+    Chain,
+    /// Both lists hang on an earlier step.
+    Product,
+}
+
 pub(super) struct Program {
+    pub pairs: Pairs,
     pub steps: Vec<Step>,
     pub nullable: bool,
 }
@@ -33,7 +46,7 @@ impl Program {
     /// The walk from rows of `start`, a connex node.
     pub fn new(shape: &Shape, stage_outputs: &[String], start: usize) -> Program {
         let mut assigned = vec![false; stage_outputs.len()];
-        let mut program = Program { steps: Vec::new(), nullable: false };
+        let mut program = Program { pairs: Pairs::None, steps: Vec::new(), nullable: false };
         program.add(
             shape,
             stage_outputs,
@@ -42,6 +55,7 @@ impl Program {
                 node: start,
                 edge: start,
                 up: false,
+                is_first: true,
                 source: 0,
                 link: 0,
                 columns: Vec::new(),
@@ -61,6 +75,7 @@ impl Program {
                     node: parent,
                     edge: node,
                     up: true,
+                    is_first: false,
                     source: path.len() - 1,
                     link: LINK,
                     columns: Vec::new(),
@@ -75,7 +90,23 @@ impl Program {
         for step in 0..path.len() {
             program.descend(shape, stage_outputs, &mut assigned, step, &path);
         }
+        program.pairs = program.pairs();
         program
+    }
+
+    fn pairs(&self) -> Pairs {
+        match &self.steps[..] {
+            [_, .., outer, inner] if !inner.up && inner.listed.len() == 1 && inner.columns.len() == 1 => {
+                if inner.source == self.steps.len() - 2 {
+                    Pairs::Chain
+                } else if !outer.up {
+                    Pairs::Product
+                } else {
+                    Pairs::None
+                }
+            }
+            _ => Pairs::None,
+        }
     }
 
     fn descend(&mut self, shape: &Shape, outputs: &[String], assigned: &mut [bool], source: usize, path: &[usize]) {
@@ -89,6 +120,7 @@ impl Program {
                     node: *child,
                     edge: *child,
                     up: false,
+                    is_first: false,
                     source,
                     link: shape.nodes[*child].link_in_parent,
                     columns: Vec::new(),

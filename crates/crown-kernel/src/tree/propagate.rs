@@ -5,6 +5,7 @@
 //! that stay may change their annotation. A node that is not connex is never enumerated, so its changes are made at once; the connex
 //! part is in `delta`.
 
+use super::edges::Edge;
 use super::hash::hash_words;
 use super::ring::{overflow, Value};
 use super::shape::LINK;
@@ -97,53 +98,42 @@ impl Tree {
 
     /// S-update: counts and sums of the entries of the changed rows. Fills `touched` with the entries as they were.
     fn change_entries(&mut self, node: usize, scratch: &mut Scratch) {
-        let shape = &self.shape.nodes[node];
         let (rows, edge) = (&self.rows[node], &mut self.edges[node]);
-        let components = if shape.annotated { &self.shape.components[..] } else { &[] };
-        let (width, slots) = (components.len(), &self.shape.slots);
+        let components = if self.shape.nodes[node].annotated { &self.shape.components[..] } else { &[] };
+        let (width, slots) = (components.len(), &self.shape.slots[..]);
         let Scratch { change, touched, sums, .. } = scratch;
         touched.clear();
         sums.clear();
         let mut overflowed = false;
-        let mut replace = |edge: &mut super::edges::Edge, entry: u32, old: Option<&[Value]>, new: Option<&[Value]>| {
-            for (index, component) in components.iter().enumerate() {
-                let (old, new) = (old.map_or(0, |old| old[index]), new.map_or(0, |new| new[index]));
-                overflowed |= component.replace(&mut edge.values_mut(entry)[slots[index]..], old, new);
-            }
-        };
-        let mut touch = |edge: &mut super::edges::Edge, entry: u32| {
-            let state = &mut edge.entries[entry as usize];
-            let known = touched.get(state.departed as usize).is_some_and(|touched| touched.entry == entry);
-            if !known {
-                state.departed = touched.len() as u32;
-                touched.push(Touched { entry, count: state.children.len });
-                if width > 0 {
-                    sums.extend_from_slice(edge.values(entry));
-                }
-            }
-        };
         for (index, row) in change.moved.iter().enumerate() {
             let entry = rows.link(*row, LINK);
-            touch(edge, entry);
-            let amount = (width > 0).then(|| &change.amounts[index * width..(index + 1) * width]);
-            let count = &mut edge.entries[entry as usize].children.len;
+            touch(edge, entry, touched, sums);
+            let amount = &change.amounts[index * width..(index + 1) * width];
+            let count = &mut edge.entry_mut(entry).children.len;
             if change.entering {
                 *count += 1;
-                replace(edge, entry, None, amount);
+                for ((component, slot), amount) in components.iter().zip(slots).zip(amount) {
+                    overflowed |= component.replace(&mut edge.values_mut(entry)[*slot..], 0, *amount);
+                }
             } else {
                 *count -= 1;
-                let emptied = *count == 0;
-                replace(edge, entry, amount, None);
-                if emptied {
+                if *count == 0 {
                     edge.values_mut(entry).fill(0);
+                    continue;
+                }
+                for ((component, slot), amount) in components.iter().zip(slots).zip(amount) {
+                    overflowed |= component.replace(&mut edge.values_mut(entry)[*slot..], *amount, 0);
                 }
             }
         }
         if width > 0 {
             for (row, pair) in change.valued.iter().zip(change.value_pairs.chunks_exact(2 * width)) {
                 let entry = rows.link(*row, LINK);
-                touch(edge, entry);
-                replace(edge, entry, Some(&pair[..width]), Some(&pair[width..]));
+                touch(edge, entry, touched, sums);
+                for (index, component) in components.iter().enumerate() {
+                    let sum = &mut edge.values_mut(entry)[slots[index]..];
+                    overflowed |= component.replace(sum, pair[index], pair[width + index]);
+                }
             }
         }
         self.counter_changes += change.moved.len() as u64;
@@ -159,22 +149,22 @@ impl Tree {
         next.clear();
         let (anti, guard) = (self.shape.nodes[node].anti, self.shape.nodes[node].guard);
         let width = if self.shape.nodes[node].annotated { self.shape.slot_count } else { 0 };
-        let annotate = !self.shape.components.is_empty() && !self.shape.nodes[parent].connex;
+        let connex = self.shape.nodes[parent].connex;
+        let annotate = !self.shape.components.is_empty() && !connex;
+        // Nobody asks for another annotation in the connex part when there are no deltas.
+        let valued = width > 0 && (self.deltas || !connex);
         let mut overflowed = false;
         for (index, Touched { entry, count }) in touched.iter().enumerate() {
             let old_sums = &sums[index * width..(index + 1) * width];
-            let instead = (width > 0).then_some((node, old_sums));
-            let state = &self.edges[node].entries[*entry as usize];
+            let state = *self.edges[node].entry(*entry);
             let (was, is) = (*count > 0, state.children.len > 0);
             if was == is {
-                if width > 0 && *old_sums != *self.edges[node].values(*entry) {
+                if valued && *old_sums != *self.edges[node].values(*entry) {
                     for position in 0..state.parents.len {
-                        let row = self.parents.get(&self.edges[node].entries[*entry as usize].parents, position);
+                        let row = self.parents.get(&state.parents, position);
                         if self.rows[parent].missing(row) == 0 {
                             next.valued.push(row);
-                            let multiplicity = self.rows[parent].multiplicity(row);
-                            overflowed |= self.weight(parent, row, multiplicity, instead, &mut next.value_pairs);
-                            overflowed |= self.weight(parent, row, multiplicity, None, &mut next.value_pairs);
+                            overflowed |= self.weight_pair(parent, row, node, old_sums, &mut next.value_pairs);
                         }
                     }
                 }
@@ -191,27 +181,28 @@ impl Tree {
                 }
                 continue;
             }
-            let parents = state.parents.len;
-            self.counter_changes += u64::from(parents);
-            for position in 0..parents {
-                let row = self.parents.get(&self.edges[node].entries[*entry as usize].parents, position);
-                let missing = self.rows[parent].missing(row);
-                let flips = if next.entering {
-                    self.rows[parent].set_missing(row, missing - 1);
-                    missing == 1
-                } else {
-                    self.rows[parent].set_missing(row, missing + 1);
-                    missing == 0
-                };
-                if flips {
-                    next.moved.push(row);
-                    if annotate {
-                        let before = if next.entering { None } else { instead };
-                        let multiplicity = self.rows[parent].multiplicity(row);
-                        overflowed |= self.weight(parent, row, multiplicity, before, &mut next.amounts);
-                    }
+            self.counter_changes += u64::from(state.parents.len);
+            let rows = &mut self.rows[parent];
+            let flipping = if next.entering { 1 } else { 0 };
+            let first = next.moved.len();
+            for row in self.parents.slice(&state.parents) {
+                let missing = rows.missing(*row);
+                rows.set_missing(*row, if next.entering { missing - 1 } else { missing + 1 });
+                if missing == flipping {
+                    next.moved.push(*row);
                 }
-                if guard && !is && self.lacks_guards(parent, row) {
+            }
+            if annotate {
+                let before = (width > 0 && !next.entering).then_some((node, old_sums));
+                for row in &next.moved[first..] {
+                    let multiplicity = self.rows[parent].multiplicity(*row);
+                    overflowed |= self.weight(parent, *row, multiplicity, before, &mut next.amounts);
+                }
+            }
+            if guard && !is {
+                // The key was there, so the generalised parent has exactly one row with it.
+                let row = self.parents.get(&state.parents, 0);
+                if self.lacks_guards(parent, row) {
                     scratch.dead.push((parent, row));
                 }
             }
@@ -256,54 +247,73 @@ impl Tree {
 
     /// Links a new row to the entries of its keys and counts the children it misses.
     pub(super) fn attach(&mut self, node: usize, row: u32, scratch: &mut Scratch) {
+        let (shape, rows) = (&self.shape.nodes[node], &mut self.rows[node]);
         let mut missing = 0;
-        for index in 0..self.shape.nodes[node].children.len() {
-            let child = self.shape.nodes[node].children[index];
-            let shape = &self.shape.nodes[child];
-            shape.key.read(&shape.key.parent_columns, self.rows[node].words(row), &mut scratch.key);
-            let entry = self.edges[child].find_or_insert(hash_words(&scratch.key), &scratch.key);
-            let state = &mut self.edges[child].entries[entry as usize];
-            self.rows[node].set_link(row, shape.link_in_parent, entry);
-            self.rows[node].set_link(row, shape.link_in_parent + 1, state.parents.len);
+        for below in &shape.below {
+            let edge = &mut self.edges[below.child];
+            let entry = match below.column {
+                Some(column) => edge.find_or_insert_word(rows.word(row, column)),
+                None => {
+                    let key = &self.shape.nodes[below.child].key;
+                    key.read(&key.parent_columns, rows.words(row), &mut scratch.key);
+                    edge.find_or_insert(hash_words(&scratch.key), &scratch.key)
+                }
+            };
+            let state = edge.entry_mut(entry);
+            rows.set_link(row, below.link, entry);
+            rows.set_link(row, below.link + 1, state.parents.len);
+            let present = if below.connex { state.count() > 0 } else { state.children.len > 0 };
+            missing += u32::from(present == below.anti);
             self.parents.push(&mut state.parents, row, std::iter::empty());
-            let present = if shape.connex { state.count() > 0 } else { state.children.len > 0 };
-            missing += u32::from(present == shape.anti);
         }
-        self.rows[node].set_missing(row, missing);
-        let shape = &self.shape.nodes[node];
-        let entry = if shape.parent.is_some() {
-            shape.key.read(&shape.key.child_columns, self.rows[node].words(row), &mut scratch.key);
-            self.edges[node].find_or_insert(hash_words(&scratch.key), &scratch.key)
-        } else {
-            0
+        rows.set_missing(row, missing);
+        let edge = &mut self.edges[node];
+        let entry = match (shape.key_column, shape.parent) {
+            (Some(column), _) => edge.find_or_insert_word(rows.word(row, column)),
+            (None, Some(_)) => {
+                shape.key.read(&shape.key.child_columns, rows.words(row), &mut scratch.key);
+                edge.find_or_insert(hash_words(&scratch.key), &scratch.key)
+            }
+            (None, None) => 0,
         };
-        self.edges[node].entries[entry as usize].references += 1;
-        self.rows[node].set_link(row, LINK, entry);
+        edge.entry_mut(entry).references += 1;
+        rows.set_link(row, LINK, entry);
     }
 
     /// Takes a row out that is in no semi-join view and not live.
     pub(super) fn detach(&mut self, node: usize, row: u32) {
-        for index in 0..self.shape.nodes[node].children.len() {
-            let child = self.shape.nodes[node].children[index];
-            let link = self.shape.nodes[child].link_in_parent;
-            let (entry, position) = (self.rows[node].link(row, link), self.rows[node].link(row, link + 1));
-            let parents = &mut self.edges[child].entries[entry as usize].parents;
-            if let Some(moved) = self.parents.swap_remove(parents, position) {
-                self.rows[node].set_link(moved, link + 1, position);
+        let rows = &mut self.rows[node];
+        for below in &self.shape.nodes[node].below {
+            let (entry, position) = (rows.link(row, below.link), rows.link(row, below.link + 1));
+            let edge = &mut self.edges[below.child];
+            if let Some(moved) = self.parents.swap_remove(&mut edge.entry_mut(entry).parents, position) {
+                rows.set_link(moved, below.link + 1, position);
             }
-            self.edges[child].remove_if_unused(entry);
+            edge.remove_if_unused(entry);
         }
-        let entry = self.rows[node].link(row, LINK);
-        self.edges[node].entries[entry as usize].references -= 1;
-        self.edges[node].remove_if_unused(entry);
-        self.rows[node].remove(row);
+        let entry = rows.link(row, LINK);
+        let edge = &mut self.edges[node];
+        edge.entry_mut(entry).references -= 1;
+        edge.remove_if_unused(entry);
+        rows.remove(row);
     }
 
     pub(super) fn lacks_guards(&self, node: usize, row: u32) -> bool {
-        self.shape.nodes[node].children.iter().all(|child| {
-            let shape = &self.shape.nodes[*child];
-            let state = &self.edges[*child].entries[self.rows[node].link(row, shape.link_in_parent) as usize];
-            !shape.guard || if shape.connex { state.count() == 0 } else { state.children.len == 0 }
+        self.shape.nodes[node].below.iter().filter(|below| below.guard).all(|below| {
+            let state = self.edges[below.child].entry(self.rows[node].link(row, below.link));
+            0 == if below.connex { state.count() } else { state.children.len }
         })
+    }
+}
+
+/// Notes an entry as it is, once per update.
+#[inline(always)]
+fn touch(edge: &mut Edge, entry: u32, touched: &mut Vec<Touched>, sums: &mut Vec<Value>) {
+    let state = edge.entry_mut(entry);
+    let known = touched.get(state.departed as usize).is_some_and(|touched| touched.entry == entry);
+    if !known {
+        state.departed = touched.len() as u32;
+        touched.push(Touched { entry, count: state.children.len });
+        sums.extend_from_slice(edge.values(entry));
     }
 }

@@ -7,6 +7,7 @@
 use super::hash::{hash_words, prefetch};
 use super::index::Index;
 use super::lists::reserve_slowly;
+use super::slab::{at, half, half_mut};
 use crate::chunk::Word;
 
 const NONE: u32 = u32::MAX;
@@ -53,26 +54,27 @@ impl Rows {
 
     #[inline(always)]
     pub fn word(&self, row: u32, column: usize) -> Word {
-        self.slab[row as usize * self.stride + column]
+        *at(&self.slab, row as usize * self.stride + column)
     }
 
     #[inline(always)]
     pub fn prefetch(&self, row: u32) {
-        if let Some(unit) = self.slab.get(row as usize * self.stride) {
-            prefetch(unit);
+        let start = row as usize * self.stride;
+        if let Some(units) = self.slab.get(start..start + self.stride) {
+            // A row may lie across two cache lines.
+            prefetch(&units[0]);
+            prefetch(&units[self.stride - 1]);
         }
     }
 
     #[inline(always)]
     pub fn link(&self, row: u32, offset: usize) -> u32 {
-        (self.slab[row as usize * self.stride + self.width + offset / 2] >> (offset % 2 * 32)) as u32
+        half(&self.slab, 2 * (row as usize * self.stride + self.width) + offset)
     }
 
     #[inline(always)]
     pub fn set_link(&mut self, row: u32, offset: usize, value: u32) {
-        let unit = &mut self.slab[row as usize * self.stride + self.width + offset / 2];
-        let shift = offset % 2 * 32;
-        *unit = *unit & !(0xffff_ffff << shift) | u64::from(value) << shift;
+        *half_mut(&mut self.slab, 2 * (row as usize * self.stride + self.width) + offset) = value;
     }
 
     /// How many children's keys the row misses; 0 means that it is in the semi-join view.
@@ -115,6 +117,7 @@ impl Rows {
     }
 
     /// Adds a row that is not there yet, with multiplicity 1 and links unset.
+    #[inline]
     pub fn insert(&mut self, hash: u64, words: &[Word]) -> u32 {
         let row = if self.free == NONE {
             let row = u32::try_from(self.slab.len() / self.stride).expect("fewer than 2^32 rows");

@@ -25,6 +25,8 @@ pub(super) struct NodeShape {
     pub parent: Option<usize>,
     pub children: Vec<usize>,
     pub connex_children: Vec<usize>,
+    /// The edges to the children once more, with what an update needs side by side.
+    pub below: Vec<Below>,
     pub connex: bool,
     pub relation: bool,
     pub anti: bool,
@@ -37,6 +39,8 @@ pub(super) struct NodeShape {
     pub key: KeyShape,
     /// Where the parent row's link to this edge's entry is; its place in the list follows.
     pub link_in_parent: usize,
+    /// The own column that is the key to the parent, if it is one column that is never NULL.
+    pub key_column: Option<usize>,
     /// Links per row. The first is to the own edge's entry; in connex nodes the place in its list follows.
     pub links: usize,
     /// The link that counts the missing children.
@@ -46,6 +50,34 @@ pub(super) struct NodeShape {
     pub fresh: Vec<usize>,
     /// Ring factors of the atom: component and expression.
     pub factors: Vec<(usize, Compiled)>,
+}
+
+impl NodeShape {
+    fn as_seen_from_above(&self, child: usize) -> Below {
+        Below {
+            child,
+            link: self.link_in_parent,
+            connex: self.connex,
+            anti: self.anti,
+            guard: self.guard,
+            annotated: self.annotated,
+            column: self.key.single(&self.key.parent_columns),
+        }
+    }
+}
+
+/// The edge to a child.
+#[derive(Clone, Copy)]
+pub(super) struct Below {
+    pub child: usize,
+    /// As the child's `link_in_parent`.
+    pub link: usize,
+    pub connex: bool,
+    pub anti: bool,
+    pub guard: bool,
+    pub annotated: bool,
+    /// The parent's column that is the key, if it is one column that is never NULL.
+    pub column: Option<usize>,
 }
 
 /// How a key is read from a row of either side.
@@ -59,6 +91,14 @@ pub(super) struct KeyShape {
 impl KeyShape {
     pub fn width(&self) -> usize {
         self.child_columns.len() + usize::from(self.nullable)
+    }
+
+    /// The one column of those given that is the key, if there is one and it is never NULL.
+    pub fn single(&self, columns: &[usize]) -> Option<usize> {
+        match columns {
+            [column] if !self.nullable => Some(*column),
+            _ => None,
+        }
     }
 
     /// Reads the key from a row's words (the NULL mask is the row's last word).
@@ -84,8 +124,12 @@ pub(super) struct Shape {
     /// Where each component's sum is among the values of an entry, and how many these are.
     pub slots: Vec<usize>,
     pub slot_count: usize,
+    /// There is one component, and it is not a float.
+    pub one_exact_component: bool,
     pub residual: Vec<Compiled>,
     pub always: bool,
+    /// The connex part is the root alone, and its rows with their annotations are the result.
+    pub direct: bool,
     /// Every variable of every atom is an output.
     pub full: bool,
 }
@@ -130,6 +174,8 @@ impl Shape {
         let residual =
             stage.residual.iter().map(|condition| Compiled::new(condition, &typed_outputs)).collect::<Result<_>>()?;
         let full = stage.atoms.iter().all(|atom| atom.bindings.iter().all(|b| stage.outputs.contains(&b.variable)));
+        let connex = nodes.iter().filter(|node| node.connex).count();
+        let direct = stage.mode == Mode::Ring && connex == 1 && stage.residual.is_empty() && !stage.always;
         let slots_before = |end: usize| components[..end].iter().map(|component| component.slots()).sum();
         Ok(Shape {
             nodes,
@@ -139,9 +185,11 @@ impl Shape {
             mode: stage.mode,
             slots: (0..components.len()).map(slots_before).collect(),
             slot_count: slots_before(components.len()),
+            one_exact_component: matches!(components[..], [Arithmetic::Integer | Arithmetic::Decimal]),
             components,
             residual,
             always: stage.always,
+            direct,
             full,
         })
     }
@@ -220,6 +268,7 @@ fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<Node
             parent: node.parent,
             children: Vec::new(),
             connex_children: Vec::new(),
+            below: Vec::new(),
             connex: node.connex,
             relation: node.atom.is_some(),
             anti: node.edge == plan::Edge::Anti,
@@ -228,6 +277,7 @@ fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<Node
             weighted: false,
             key,
             link_in_parent: 0,
+            key_column: None,
             links: 0,
             missing: None,
             fresh: Vec::new(),
@@ -276,6 +326,7 @@ fn add_connex_root(nodes: &mut Vec<NodeShape>) -> usize {
         parent: None,
         children: Vec::new(),
         connex_children: Vec::new(),
+        below: Vec::new(),
         connex: true,
         relation: false,
         anti: false,
@@ -284,6 +335,7 @@ fn add_connex_root(nodes: &mut Vec<NodeShape>) -> usize {
         weighted: false,
         key: KeyShape { child_columns: Vec::new(), parent_columns: Vec::new(), nullable: false },
         link_in_parent: 0,
+        key_column: None,
         links: 0,
         missing: None,
         fresh: Vec::new(),
@@ -301,9 +353,12 @@ fn link(nodes: &mut [NodeShape], annotate: bool) -> Result<()> {
         let node = &mut nodes[index];
         node.guard &= generalised && all;
         node.annotated &= annotate;
+        node.key_column = node.key.single(&node.key.child_columns);
         let (connex, annotated) = (node.connex, node.annotated);
         nodes[parent].weighted |= annotated;
         nodes[parent].children.push(index);
+        let below = nodes[index].as_seen_from_above(index);
+        nodes[parent].below.push(below);
         if connex {
             nodes[parent].connex_children.push(index);
         }

@@ -1,0 +1,284 @@
+//! The walk at full speed: when every weight is the same and nothing is NULL, all there is to do is to write words.
+//!
+//! Rows are written behind the lengths of the columns, which are set when the walk pauses: each step writes its columns at its own pace, the
+//! innermost a list at a time, an outer one when it moves on, with one value for all rows since it last moved.
+
+use super::enumerate::{Place, Walk, AHEAD};
+use super::program::{Pairs, Program, Step};
+use super::Tree;
+use crate::chunk::{Chunk, Word};
+
+/// The columns being written.
+struct Writer<'a> {
+    columns: &'a mut [Vec<Word>],
+    /// Rows that every column has room for.
+    capacity: usize,
+}
+
+impl Writer<'_> {
+    fn new(columns: &mut [Vec<Word>]) -> Writer<'_> {
+        let capacity = columns.iter().map(Vec::capacity).min().unwrap_or(usize::MAX);
+        Writer { columns, capacity }
+    }
+
+    /// Makes room for more rows after `total`, up to which all columns were written.
+    #[cold]
+    fn grow(&mut self, total: usize, more: usize) {
+        self.finish(total);
+        self.columns.iter_mut().for_each(|column| column.reserve(more));
+        self.capacity = self.columns.iter().map(Vec::capacity).min().unwrap_or(usize::MAX);
+    }
+
+    /// The place of row `row` in a column.
+    #[inline(always)]
+    fn at(&mut self, column: usize, row: usize) -> *mut Word {
+        let column = &mut self.columns[column];
+        debug_assert!(row <= column.capacity());
+        // SAFETY: `append` makes room before rows are written.
+        unsafe { column.as_mut_ptr().add(row) }
+    }
+
+    #[inline(always)]
+    fn repeat(&mut self, column: usize, from: usize, to: usize, word: Word) {
+        debug_assert!(to <= self.capacity);
+        let place = self.at(column, from);
+        for offset in 0..to - from {
+            // SAFETY: there is room up to `to`.
+            unsafe { place.add(offset).write(word) };
+        }
+    }
+
+    fn finish(&mut self, total: usize) {
+        for column in self.columns.iter_mut() {
+            debug_assert!(total <= column.capacity());
+            // SAFETY: the walk has written every column up to here: each output column belongs to one step.
+            unsafe { column.set_len(total) };
+        }
+    }
+}
+
+impl Walk {
+    /// Appends up to `budget` rows of words to the columns; true when there are no more. The walk has begun and is not at its end.
+    pub(super) fn expand(
+        &mut self,
+        tree: &Tree,
+        program: &Program,
+        first: &[u32],
+        out: &mut Chunk,
+        budget: usize,
+    ) -> bool {
+        let start = out.len();
+        let end = start + budget;
+        let last = program.steps.len() - 1;
+        let step = &program.steps[last];
+        let mut writer = Writer::new(&mut out.columns);
+        let mut total = start;
+        for place in &mut self.places {
+            place.filled = start;
+        }
+        let finished = loop {
+            if program.pairs != Pairs::None && self.places[last].index == 0 {
+                total = match program.pairs {
+                    Pairs::Chain => self.chain(tree, program, total, end, &mut writer),
+                    _ => self.product(tree, program, total, end, &mut writer),
+                };
+            }
+            let place = &mut self.places[last];
+            let available = (place.limit - place.index) as usize;
+            let count = available.min(end - total);
+            if total + count > writer.capacity {
+                self.fill_outer(tree, program, total, &mut writer);
+                writer.grow(total, count.max(total - start).max(16));
+            }
+            let place = &mut self.places[last];
+            if !step.is_first && !step.up {
+                let lists = &tree.children[step.node];
+                for (column, index) in &step.listed {
+                    lists.write_words(&place.list, place.index, count, *index, writer.at(*column, total));
+                }
+            } else {
+                let rows = &tree.rows[step.node];
+                let range = place.index as usize..place.index as usize + count;
+                let block = if last == 0 { &first[range] } else { &tree.parents.slice(&place.list)[range] };
+                for (column, position) in &step.columns {
+                    let place = writer.at(*column, total);
+                    for (offset, row) in block.iter().enumerate() {
+                        // SAFETY: there is room for `count` rows.
+                        unsafe { place.add(offset).write(rows.word(*row, *position)) };
+                    }
+                }
+            }
+            total += count;
+            if count < available {
+                place.index += count as u32;
+                break false;
+            }
+            if !self.move_on(tree, program, first, total, &mut writer) {
+                break true;
+            }
+            if total == end {
+                break false;
+            }
+        };
+        if !finished {
+            self.fill_outer(tree, program, total, &mut writer);
+        }
+        writer.finish(total);
+        self.expanded = total - start;
+        finished
+    }
+
+    /// The two innermost steps at once, when the rows of the one lead to the lists of the other. Stops before the last row of the
+    /// outer list, and before a list that there is no room for: the walk goes on from there.
+    #[inline(always)]
+    fn chain(&mut self, tree: &Tree, program: &Program, from: usize, end: usize, writer: &mut Writer) -> usize {
+        let (outer_step, inner_step) = (&program.steps[program.steps.len() - 2], &program.steps[program.steps.len() - 1]);
+        let [.., outer, inner] = &mut self.places[..] else { return from };
+        let (rows, lists) = (&tree.rows[outer_step.node], &tree.children[inner_step.node]);
+        let edge = &tree.edges[inner_step.edge];
+        let end = end.min(writer.capacity);
+        let column = inner_step.listed[0].0;
+        let start = writer.at(column, 0);
+        let mut total = from;
+        loop {
+            let count = inner.list.len as usize;
+            if outer.index + 1 == outer.limit || total + count > end {
+                break;
+            }
+            // SAFETY: there is room up to `end`.
+            lists.write_words(&inner.list, 0, count, 0, unsafe { start.add(total) });
+            total += count;
+            fill(tree, outer_step, outer, total, writer);
+            outer.index += 1;
+            let position = outer.index;
+            if position + AHEAD < outer.limit {
+                rows.prefetch(outer_step.row(tree, &outer.list, position + AHEAD));
+            }
+            if position + AHEAD / 2 < outer.limit {
+                let row = outer_step.row(tree, &outer.list, position + AHEAD / 2);
+                edge.prefetch(rows.link(row, inner_step.link));
+            }
+            if position + 1 < outer.limit {
+                let row = outer_step.row(tree, &outer.list, position + 1);
+                lists.prefetch(&edge.entry(rows.link(row, inner_step.link)).children, 0);
+            }
+            outer.row = outer_step.row(tree, &outer.list, position);
+            inner.list = edge.entry(rows.link(outer.row, inner_step.link)).children;
+            inner.limit = inner.list.len;
+            #[cfg(test)]
+            {
+                self.operations += 2;
+            }
+        }
+        total
+    }
+
+    /// The two innermost steps at once, when their lists are independent: every pair. Stops as `chain` does.
+    #[inline(always)]
+    fn product(&mut self, tree: &Tree, program: &Program, from: usize, end: usize, writer: &mut Writer) -> usize {
+        let (outer_step, inner_step) = (&program.steps[program.steps.len() - 2], &program.steps[program.steps.len() - 1]);
+        let [.., outer, inner] = &mut self.places[..] else { return from };
+        let lists = &tree.children[inner_step.node];
+        let count = inner.list.len as usize;
+        let end = end.min(writer.capacity);
+        let column = inner_step.listed[0].0;
+        let start = writer.at(column, 0);
+        let mut total = from;
+        let all = outer.limit as usize * count;
+        if outer.limit > inner.limit && outer.index == 0 && outer_step.columns.len() == 1 && total + all <= end {
+            // Long lists are copied faster than short ones, so the longer one is copied.
+            let copied = outer.limit as usize;
+            let copies = writer.at(outer_step.listed[0].0, 0);
+            for position in 0..inner.limit {
+                // SAFETY: as above.
+                unsafe {
+                    if position == 0 {
+                        let words = &tree.children[outer_step.node];
+                        words.write_words(&outer.list, 0, copied, 0, copies.add(total));
+                    } else {
+                        copy_words(copies.add(total - copied), copies.add(total), copied);
+                    }
+                }
+                writer.repeat(column, total, total + copied, lists.word(&inner.list, position, 0));
+                total += copied;
+            }
+            (outer.index, outer.filled, inner.index) = (outer.limit - 1, total, inner.limit);
+        }
+        while outer.index + 1 < outer.limit && total + count <= end {
+            // SAFETY: there is room up to `end`; what is copied was written for the row before.
+            unsafe {
+                if total == from {
+                    lists.write_words(&inner.list, 0, count, 0, start.add(total));
+                } else {
+                    copy_words(start.add(total - count), start.add(total), count);
+                }
+            }
+            total += count;
+            fill(tree, outer_step, outer, total, writer);
+            outer.index += 1;
+            #[cfg(test)]
+            {
+                self.operations += 2;
+            }
+        }
+        outer.row = outer_step.row(tree, &outer.list, outer.index);
+        total
+    }
+
+    fn fill_outer(&mut self, tree: &Tree, program: &Program, total: usize, writer: &mut Writer) {
+        for (step, place) in program.steps.iter().zip(&mut self.places[..program.steps.len() - 1]) {
+            fill(tree, step, place, total, writer);
+        }
+    }
+
+    /// Moves the innermost outer step on that has more rows; false when none has.
+    #[inline(always)]
+    fn move_on(&mut self, tree: &Tree, program: &Program, first: &[u32], total: usize, writer: &mut Writer) -> bool {
+        let mut index = program.steps.len() - 1;
+        loop {
+            if index == 0 {
+                self.places[0].index = first.len() as u32;
+                return false;
+            }
+            index -= 1;
+            let step = &program.steps[index];
+            let place = &mut self.places[index];
+            fill(tree, step, place, total, writer);
+            if self.step(tree, program, first, index) {
+                return true;
+            }
+        }
+    }
+}
+
+/// Copies a few words to a place behind them.
+///
+/// # Safety
+/// `from` has `count` words, `to` has room for them, and they don't overlap.
+#[inline(always)]
+unsafe fn copy_words(from: *const Word, to: *mut Word, count: usize) {
+    if count > 16 {
+        std::ptr::copy_nonoverlapping(from, to, count);
+    } else {
+        for offset in 0..count {
+            to.add(offset).write(from.add(offset).read());
+        }
+    }
+}
+
+/// Fills the columns of an outer step with its row's values up to `total` rows.
+#[inline(always)]
+fn fill(tree: &Tree, step: &Step, place: &mut Place, total: usize, writer: &mut Writer) {
+    if step.up || step.is_first {
+        for (column, position) in &step.columns {
+            writer.repeat(*column, place.filled, total, tree.rows[step.node].word(place.row, *position));
+        }
+    } else {
+        // The list is in the cache; the row may not be.
+        for (column, index) in &step.listed {
+            let word = tree.children[step.node].word(&place.list, place.index, *index);
+            writer.repeat(*column, place.filled, total, word);
+        }
+    }
+    place.filled = total;
+}

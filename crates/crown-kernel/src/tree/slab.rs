@@ -1,0 +1,34 @@
+//! Access to slabs by id without a bounds check in release builds.
+//!
+//! Ids of rows, entries and places in pools never come from outside: they are handed out by the store that they index, and every link to
+//! a slot is removed before the slot is freed. Following a link is most of what an update does, so the check, which never
+//! fails, is left to debug builds, in which all tests run.
+
+#[inline(always)]
+pub(super) fn at<T>(items: &[T], index: usize) -> &T {
+    debug_assert!(index < items.len());
+    // SAFETY: see above.
+    unsafe { items.get_unchecked(index) }
+}
+
+#[inline(always)]
+pub(super) fn at_mut<T>(items: &mut [T], index: usize) -> &mut T {
+    debug_assert!(index < items.len());
+    // SAFETY: see above.
+    unsafe { items.get_unchecked_mut(index) }
+}
+
+/// The `place`th 32-bit half of a slab of words.
+#[inline(always)]
+pub(super) fn half(words: &[u64], place: usize) -> u32 {
+    debug_assert!(place / 2 < words.len());
+    // SAFETY: see above; a word is two halves, aligned as they need it.
+    unsafe { *words.as_ptr().cast::<u32>().add(place) }
+}
+
+#[inline(always)]
+pub(super) fn half_mut(words: &mut [u64], place: usize) -> &mut u32 {
+    debug_assert!(place / 2 < words.len());
+    // SAFETY: as in `half`.
+    unsafe { &mut *words.as_mut_ptr().cast::<u32>().add(place) }
+}
