@@ -284,11 +284,8 @@ impl Walk {
             return false;
         }
         let position = place.index as usize;
-        place.row = if index == 0 {
-            first[position]
-        } else {
-            program.steps[index].row(tree, &place.list, position as u32)
-        };
+        place.row =
+            if index == 0 { first[position] } else { program.steps[index].row(tree, &place.list, position as u32) };
         self.look_ahead(tree, program, index, first);
         self.open(tree, program, index + 1);
         true

@@ -132,7 +132,8 @@ impl Walk {
     /// outer list, and before a list that there is no room for: the walk goes on from there.
     #[inline(always)]
     fn chain(&mut self, tree: &Tree, program: &Program, from: usize, end: usize, writer: &mut Writer) -> usize {
-        let (outer_step, inner_step) = (&program.steps[program.steps.len() - 2], &program.steps[program.steps.len() - 1]);
+        let (outer_step, inner_step) =
+            (&program.steps[program.steps.len() - 2], &program.steps[program.steps.len() - 1]);
         let [.., outer, inner] = &mut self.places[..] else { return from };
         let (rows, lists) = (&tree.rows[outer_step.node], &tree.children[inner_step.node]);
         let edge = &tree.edges[inner_step.edge];
@@ -176,7 +177,8 @@ impl Walk {
     /// The two innermost steps at once, when their lists are independent: every pair. Stops as `chain` does.
     #[inline(always)]
     fn product(&mut self, tree: &Tree, program: &Program, from: usize, end: usize, writer: &mut Writer) -> usize {
-        let (outer_step, inner_step) = (&program.steps[program.steps.len() - 2], &program.steps[program.steps.len() - 1]);
+        let (outer_step, inner_step) =
+            (&program.steps[program.steps.len() - 2], &program.steps[program.steps.len() - 1]);
         let [.., outer, inner] = &mut self.places[..] else { return from };
         let lists = &tree.children[inner_step.node];
         let count = inner.list.len as usize;

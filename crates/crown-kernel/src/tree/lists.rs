@@ -52,8 +52,10 @@ impl Lists {
         if self.is_inline(list) {
             &std::slice::from_ref(&list.start)[..list.len as usize]
         } else {
-            let start = list.start as usize;
-            &self.pool[start..start + list.len as usize * self.stride]
+            let (start, len) = (list.start as usize, list.len as usize * self.stride);
+            debug_assert!(start + len <= self.pool.len());
+            // SAFETY: the list has its items in the pool.
+            unsafe { std::slice::from_raw_parts(self.pool.as_ptr().add(start), len) }
         }
     }
 
@@ -111,7 +113,9 @@ impl Lists {
     pub fn swap(&mut self, list: &List, left: u32, right: u32) {
         let (left, right) = (self.place(list, left), self.place(list, right));
         for part in 0..self.stride {
-            self.pool.swap(left + part, right + part);
+            let value = *at(&self.pool, left + part);
+            *at_mut(&mut self.pool, left + part) = *at(&self.pool, right + part);
+            *at_mut(&mut self.pool, right + part) = value;
         }
     }
 

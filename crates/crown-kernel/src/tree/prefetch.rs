@@ -6,7 +6,6 @@
 //! correctness: ids that are out of date when a change is applied only asked for memory in vain.
 
 use super::hash::hash_words;
-use super::shape::{NodeShape, LINK};
 use super::{Sink, Tree};
 use crate::chunk::{Nulls, Word};
 use crate::error::KernelError;
@@ -35,16 +34,8 @@ struct Coming {
     node: usize,
     hash: u64,
     row: u32,
-    /// The edge, and its entry as far as it is known.
-    edges: [(u32, u32); EDGES],
-    edge_count: usize,
-}
-
-/// The edges of a node whose keys are one column: the edge, the column and the row's link to its entry.
-#[inline(always)]
-fn simple_edges(node: usize, shape: &NodeShape) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
-    let below = shape.below.iter().filter_map(|below| Some((below.child, below.column?, below.link)));
-    shape.key_column.map(|column| (node, column, LINK)).into_iter().chain(below).take(EDGES)
+    /// The entries of the node's first edges by one column, as far as they are known.
+    entries: [u32; EDGES],
 }
 
 impl Tree {
@@ -85,7 +76,7 @@ impl Tree {
             self.guess_ids(change, coming);
         }
         for (change, coming) in block.iter().zip(coming.iter_mut()) {
-            if change.weight < 0 {
+            if change.weight < 0 && coming.row != NONE {
                 self.follow_row(coming);
             }
         }
@@ -99,16 +90,12 @@ impl Tree {
     fn find_slots(&self, change: &AtomChange, coming: &mut Coming) {
         let node = self.shape.atom_nodes[change.atom];
         let shape = &self.shape.nodes[node];
-        *coming = Coming { node, row: NONE, ..Coming::default() };
-        if shape.nullable != 0 || change.words.len() != shape.variables.len() {
-            coming.hash = self.hash_row(node, change.words, change.nulls);
-            return;
-        }
-        coming.hash = hash_words(change.words);
+        (coming.node, coming.row, coming.entries) = (node, NONE, [NONE; EDGES]);
+        coming.hash = self.hash_row(node, change.words, change.nulls);
         self.rows[node].prefetch_slot(coming.hash);
-        if change.weight > 0 {
-            for (edge, column, _) in simple_edges(node, shape) {
-                self.edges[edge].prefetch_slot(hash_words(&[change.words[column]]));
+        if change.weight > 0 && change.words.len() == shape.variables.len() {
+            for keyed in shape.keyed.iter().take(EDGES) {
+                self.edges[keyed.edge].prefetch_slot(hash_words(&[change.words[keyed.column]]));
             }
         }
     }
@@ -122,12 +109,11 @@ impl Tree {
                 coming.row = row;
                 self.rows[coming.node].prefetch(row);
             }
-        } else if shape.nullable == 0 {
-            for (edge, column, _) in simple_edges(coming.node, shape) {
-                if let Some(entry) = self.edges[edge].guess(hash_words(&[change.words[column]])) {
-                    self.edges[edge].prefetch(entry);
-                    coming.edges[coming.edge_count] = (edge as u32, entry);
-                    coming.edge_count += 1;
+        } else if change.words.len() == shape.variables.len() {
+            for (keyed, known) in shape.keyed.iter().zip(&mut coming.entries) {
+                if let Some(entry) = self.edges[keyed.edge].guess(hash_words(&[change.words[keyed.column]])) {
+                    self.edges[keyed.edge].prefetch(entry);
+                    *known = entry;
                 }
             }
         }
@@ -136,14 +122,9 @@ impl Tree {
     /// The entries of a row that will go.
     #[inline(always)]
     fn follow_row(&self, coming: &mut Coming) {
-        if coming.row == NONE {
-            return;
-        }
-        for (edge, _, link) in simple_edges(coming.node, &self.shape.nodes[coming.node]) {
-            let entry = self.rows[coming.node].link(coming.row, link);
-            self.edges[edge].prefetch(entry);
-            coming.edges[coming.edge_count] = (edge as u32, entry);
-            coming.edge_count += 1;
+        for (keyed, known) in self.shape.nodes[coming.node].keyed.iter().zip(&mut coming.entries) {
+            *known = self.rows[coming.node].link(coming.row, keyed.link);
+            self.edges[keyed.edge].prefetch(*known);
         }
     }
 
@@ -151,13 +132,12 @@ impl Tree {
     #[inline(always)]
     fn find_places(&self, coming: &Coming) {
         let shape = &self.shape.nodes[coming.node];
-        for (edge, entry) in &coming.edges[..coming.edge_count] {
-            let edge = *edge as usize;
-            let Some(state) = self.edges[edge].entries.get(*entry as usize) else { continue };
-            if edge != coming.node {
+        for (keyed, entry) in shape.keyed.iter().zip(&coming.entries) {
+            let Some(state) = self.edges[keyed.edge].entries.get(*entry as usize) else { continue };
+            if keyed.edge != coming.node {
                 self.parents.prefetch(&state.parents, state.parents.len.saturating_sub(1));
             } else if shape.connex {
-                self.children[edge].prefetch(&state.children, state.children.len.saturating_sub(1));
+                self.children[coming.node].prefetch(&state.children, state.children.len.saturating_sub(1));
                 self.parents.prefetch(&state.parents, 0);
             } else if let Some(parent) = shape.parent.filter(|_| state.parents.len == 1) {
                 self.rows[parent].prefetch(self.parents.get(&state.parents, 0));

@@ -7,7 +7,7 @@
 use super::hash::{hash_words, prefetch};
 use super::index::Index;
 use super::lists::reserve_slowly;
-use super::slab::{at, half, half_mut};
+use super::slab::{at, at_mut, half, half_mut};
 use crate::chunk::Word;
 
 const NONE: u32 = u32::MAX;
@@ -49,7 +49,9 @@ impl Rows {
     #[inline(always)]
     pub fn words(&self, row: u32) -> &[Word] {
         let start = row as usize * self.stride;
-        &self.slab[start..start + self.width]
+        debug_assert!(start + self.width <= self.slab.len());
+        // SAFETY: as in `slab`: row ids are handed out here.
+        unsafe { std::slice::from_raw_parts(self.slab.as_ptr().add(start), self.width) }
     }
 
     #[inline(always)]
@@ -122,8 +124,8 @@ impl Rows {
         let row = if self.free == NONE {
             let row = u32::try_from(self.slab.len() / self.stride).expect("fewer than 2^32 rows");
             reserve_slowly(&mut self.slab, self.stride);
-            self.slab.extend_from_slice(words);
             self.slab.resize((row as usize + 1) * self.stride, 0);
+            self.copy(row as usize * self.stride, words);
             if !self.multiplicities.is_empty() {
                 self.multiplicities.push(1);
             }
@@ -134,12 +136,20 @@ impl Rows {
         } else {
             let row = self.free;
             let start = row as usize * self.stride;
-            self.free = self.slab[start + self.stride - 1] as u32;
-            self.slab[start..start + self.width].copy_from_slice(words);
+            self.free = *at(&self.slab, start + self.stride - 1) as u32;
+            self.copy(start, words);
             row
         };
         self.index.insert(hash, row);
         row
+    }
+
+    /// Copies a few words to a place of the slab, without a call.
+    #[inline(always)]
+    fn copy(&mut self, start: usize, words: &[Word]) {
+        for (offset, word) in words.iter().enumerate() {
+            *at_mut(&mut self.slab, start + offset) = *word;
+        }
     }
 
     pub fn remove(&mut self, row: u32) {
@@ -147,7 +157,7 @@ impl Rows {
         if let Some(multiplicity) = self.multiplicities.get_mut(row as usize) {
             *multiplicity = 1;
         }
-        self.slab[(row as usize + 1) * self.stride - 1] = u64::from(self.free);
+        *at_mut(&mut self.slab, (row as usize + 1) * self.stride - 1) = u64::from(self.free);
         self.free = row;
     }
 

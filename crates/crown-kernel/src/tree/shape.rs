@@ -27,6 +27,8 @@ pub(super) struct NodeShape {
     pub connex_children: Vec<usize>,
     /// The edges to the children once more, with what an update needs side by side.
     pub below: Vec<Below>,
+    /// The edges, to the parent or to children, whose key is one column that is never NULL.
+    pub keyed: Vec<Keyed>,
     pub connex: bool,
     pub relation: bool,
     pub anti: bool,
@@ -78,6 +80,15 @@ pub(super) struct Below {
     pub annotated: bool,
     /// The parent's column that is the key, if it is one column that is never NULL.
     pub column: Option<usize>,
+}
+
+/// An edge of a node by one column.
+#[derive(Clone, Copy)]
+pub(super) struct Keyed {
+    pub edge: usize,
+    pub column: usize,
+    /// The row's link to its entry.
+    pub link: usize,
 }
 
 /// How a key is read from a row of either side.
@@ -269,6 +280,7 @@ fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<Node
             children: Vec::new(),
             connex_children: Vec::new(),
             below: Vec::new(),
+            keyed: Vec::new(),
             connex: node.connex,
             relation: node.atom.is_some(),
             anti: node.edge == plan::Edge::Anti,
@@ -327,6 +339,7 @@ fn add_connex_root(nodes: &mut Vec<NodeShape>) -> usize {
         children: Vec::new(),
         connex_children: Vec::new(),
         below: Vec::new(),
+        keyed: Vec::new(),
         connex: true,
         relation: false,
         anti: false,
@@ -368,6 +381,12 @@ fn link(nodes: &mut [NodeShape], annotate: bool) -> Result<()> {
         let node = &mut nodes[index];
         require(node.relation || guarded, || format!("node '{}' has neither an atom nor a guard", node.name))?;
         node.links = LINK + 1 + usize::from(node.connex) + 2 * node.children.len();
+        let own = node.key_column.map(|column| Keyed { edge: index, column, link: LINK });
+        let below = node
+            .below
+            .iter()
+            .filter_map(|below| Some(Keyed { edge: below.child, column: below.column?, link: below.link }));
+        node.keyed = own.into_iter().chain(below).collect();
         if !node.children.is_empty() {
             node.missing = Some(node.links);
             node.links += 1;
