@@ -56,6 +56,18 @@ impl Chunk {
         self.nulls_at(index)
     }
 
+    /// The words row after row.
+    pub fn by_row(&self) -> Vec<Word> {
+        let width = self.columns.len();
+        let mut words = vec![0; width * self.len()];
+        for (position, column) in self.columns.iter().enumerate() {
+            for (index, word) in column.iter().enumerate() {
+                words[index * width + position] = *word;
+            }
+        }
+        words
+    }
+
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);
         self.nulls.clear();

@@ -16,6 +16,7 @@ use crate::interner::Interner;
 use crate::net::net_chunks;
 use crate::plan::{self, Plan};
 use crate::row_table::hash_bytes;
+use crate::tree::AtomChange;
 use crate::types::DataType;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
 use arrow::datatypes::{DataType as ArrowType, Field, Schema};
@@ -233,13 +234,15 @@ impl Engine {
             let atom_data = atoms(data).get(atom).ok_or_else(|| corrupt("an unknown atom"))?;
             let columns = columns(&atom_types(data, atom_data)?);
             for chunk in rest.by_ref().take(section.chunks) {
-                let changes = read_section(chunk, &columns, &mut self.interner)?;
-                let mut row = Vec::new();
-                for index in 0..changes.len() {
-                    let nulls = changes.rows.read(index, &mut row);
-                    let weight = changes.rows.weights[index];
-                    self.stages[stage].load_atom(atom, &row, nulls, weight, &mut self.interner)?;
-                }
+                let rows = read_section(chunk, &columns, &mut self.interner)?.rows;
+                let words = rows.by_row();
+                let changes = (0..rows.len()).map(|index| AtomChange {
+                    atom,
+                    words: &words[index * columns.len()..][..columns.len()],
+                    nulls: rows.nulls_at(index),
+                    weight: rows.weights[index],
+                });
+                self.stages[stage].load_atoms(changes, &mut self.interner)?;
             }
         }
         for section in &header.tables {
@@ -291,11 +294,10 @@ impl Engine {
                 continue;
             }
             self.bind_feeds(position, &outputs)?;
-            for (atom, net) in self.nets[position].iter().enumerate() {
-                for (row, nulls, weight) in net.rows() {
-                    self.stages[position].load_atom(atom, row, nulls, weight, &mut self.interner)?;
-                }
-            }
+            let changes = self.nets[position].iter().enumerate().flat_map(|(atom, net)| {
+                net.rows().map(move |(words, nulls, weight)| AtomChange { atom, words, nulls, weight })
+            });
+            self.stages[position].load_atoms(changes, &mut self.interner)?;
             self.stages[position].loaded(&mut self.interner)?;
             let after = self.read_tree(position)?;
             let width = after.columns.len();

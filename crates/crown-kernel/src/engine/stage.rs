@@ -11,7 +11,7 @@ use crate::interner::Interner;
 use crate::net::Net;
 use crate::plan;
 use crate::stages::{Aggregate, Distinct, Map, Materialize, SetOperation, Top};
-use crate::tree::{Sink, Tree};
+use crate::tree::{AtomChange, Sink, Tree};
 use crate::types::DataType;
 
 pub(super) struct Stage {
@@ -133,22 +133,28 @@ impl Stage {
 
     /// Applies the net changes of its atoms, deletions first. On an error the stage is as before.
     pub fn apply_atoms(&mut self, nets: &[Net], interner: &mut Interner, sink: &mut impl Sink) -> Result<()> {
-        let all = || nets.iter().enumerate().flat_map(|(atom, net)| net.rows().map(move |row| (atom, row)));
-        let ordered = || {
-            let deletions = all().filter(|(_, (_, _, weight))| *weight < 0);
-            deletions.chain(all().filter(|(_, (_, _, weight))| *weight > 0))
+        let all = |sign: i64| {
+            let change = move |atom, (words, nulls, weight): (_, _, i64)| {
+                (weight.signum() == sign).then_some(AtomChange { atom, words, nulls, weight })
+            };
+            nets.iter().enumerate().flat_map(move |(atom, net)| net.rows().filter_map(move |row| change(atom, row)))
         };
-        for (done, (atom, (row, nulls, weight))) in ordered().enumerate() {
-            if let Err(error) = self.apply_atom(atom, row, nulls, weight, interner, sink) {
-                let undone: Vec<_> = ordered().take(done).collect();
-                let mut discard = Discard::new(self.columns.len());
-                for (atom, (row, nulls, weight)) in undone.into_iter().rev() {
-                    self.apply_atom(atom, row, nulls, -weight, interner, &mut discard)?;
-                }
-                return Err(error);
-            }
+        let ordered = || all(-1).chain(all(1));
+        let failed = match &mut self.state {
+            State::Tree { tree, .. } => tree.apply_all(ordered(), interner, sink).err(),
+            State::Bag { bag, .. } => ordered().enumerate().find_map(|(done, change)| {
+                let AtomChange { atom, words, nulls, weight } = change;
+                bag.apply(atom, words, nulls, weight, interner, sink.chunk()).err().map(|error| (done, error))
+            }),
+            _ => None,
+        };
+        let Some((done, error)) = failed else { return Ok(()) };
+        let undone: Vec<AtomChange> = ordered().take(done).collect();
+        let mut discard = Discard::new(self.columns.len());
+        for AtomChange { atom, words, nulls, weight } in undone.into_iter().rev() {
+            self.apply_atom(atom, words, nulls, -weight, interner, &mut discard)?;
         }
-        Ok(())
+        Err(error)
     }
 
     pub fn apply_atom(
@@ -180,18 +186,17 @@ impl Stage {
         }
     }
 
-    /// As `apply_atom`, without output; `loaded` must follow.
-    pub fn load_atom(
+    /// Adds rows without output; `loaded` must follow.
+    pub fn load_atoms<'a>(
         &mut self,
-        atom: usize,
-        row: &[Word],
-        nulls: Nulls,
-        weight: i64,
+        mut changes: impl Iterator<Item = AtomChange<'a>>,
         interner: &mut Interner,
     ) -> Result<()> {
         match &mut self.state {
-            State::Tree { tree, .. } => tree.load(atom, row, nulls, weight, interner),
-            State::Bag { bag, loaded } => bag.apply(atom, row, nulls, weight, interner, loaded),
+            State::Tree { tree, .. } => tree.load_all(changes, interner),
+            State::Bag { bag, loaded } => changes.try_for_each(|AtomChange { atom, words, nulls, weight }| {
+                bag.apply(atom, words, nulls, weight, interner, loaded)
+            }),
             _ => Ok(()),
         }
     }

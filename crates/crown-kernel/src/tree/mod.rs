@@ -206,11 +206,11 @@ impl Tree {
         let total = self.total;
         let result = self.change(change, hash, &mut scratch, interner, sink);
         if let Some(error) = self.failure.take() {
-            self.quiet = true;
+            let quiet = std::mem::replace(&mut self.quiet, true);
             let undo = AtomChange { weight: -change.weight, ..*change };
             let undone = self.change(&undo, hash, &mut scratch, interner, sink);
             debug_assert!(undone.is_ok());
-            self.quiet = false;
+            self.quiet = quiet;
             self.failure = None;
             self.total = total;
             self.scratch = Some(scratch);
@@ -220,23 +220,16 @@ impl Tree {
         result
     }
 
-    /// As `apply` without output, for rebuilding a state; `loaded` must follow before anything else.
-    pub fn load(
+    /// As `apply_all` without output, for rebuilding a state; `loaded` must follow before anything else.
+    pub fn load_all<'a>(
         &mut self,
-        atom: usize,
-        words: &[Word],
-        nulls: Nulls,
-        weight: i64,
+        changes: impl Iterator<Item = AtomChange<'a>>,
         interner: &mut Interner,
     ) -> Result<()> {
-        let hash = self.hash_row(self.shape.atom_nodes[atom], words, nulls);
-        let mut scratch = self.scratch.take().unwrap_or_default();
         self.quiet = true;
-        let change = AtomChange { atom, words, nulls, weight };
-        let result = self.change(&change, hash, &mut scratch, interner, &mut Chunk::default());
+        let result = self.apply_all(changes, interner, &mut Chunk::default());
         self.quiet = false;
-        self.scratch = Some(scratch);
-        self.failure.take().map_or(result, Err)
+        result.map_err(|(_, error)| error)
     }
 
     /// Counts the result of what was loaded, of `width` columns.

@@ -175,6 +175,9 @@ impl Shape {
             format!("more than {MAX_COLUMNS} columns in stage '{}'", stage.id)
         })?;
         let mut nodes = read_nodes(stage, &variables)?;
+        if stage.mode != Mode::Bag {
+            leave_out_of_enumeration(&mut nodes);
+        }
         let root = add_connex_root(&mut nodes);
         link(&mut nodes, !components.is_empty())?;
         let atom_nodes = place_atoms(stage, &nodes)?;
@@ -319,6 +322,18 @@ fn read_key(node: &plan::Node, names: &[String], parent: &NodeShape, variables: 
         parent_columns: node.key.iter().map(|name| position(&parent.variables, name)).collect::<Result<_>>()?,
         nullable,
     })
+}
+
+/// Nodes that add no variable to their parent's are conditions on its rows, or factors of them: to count their rows is
+/// enough, and no result has to walk over them. (In mode bag their copies would weigh on every result.)
+fn leave_out_of_enumeration(nodes: &mut [NodeShape]) {
+    for index in (1..nodes.len()).rev() {
+        let below_counts = nodes.iter().all(|node| node.parent != Some(index) || !node.connex);
+        let node = &mut nodes[index];
+        if node.connex && below_counts && node.key.child_columns.len() == node.variables.len() {
+            (node.connex, node.annotated) = (false, true);
+        }
+    }
 }
 
 /// Gives the connex root's index, adding it if there is none.
