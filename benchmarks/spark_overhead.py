@@ -20,6 +20,7 @@ import json
 import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -184,7 +185,13 @@ def main() -> None:
     arguments.add_argument("--graph", help="an edge list, e.g. SNAP's Epinions; generated when not given")
     arguments.add_argument("--repeat", type=int, default=3)
     arguments.add_argument("--output", type=Path)
+    arguments.add_argument("--part", choices=QUERIES, help=argparse.SUPPRESS)
+    arguments.add_argument("--directory", type=Path, help=argparse.SUPPRESS)
     options = arguments.parse_args()
+    if options.part is not None:
+        part = _measure_part(options.directory, options.part, options.repeat)
+        options.output.write_text(json.dumps(part))
+        return
     result = measure(options.edges, options.graph, options.repeat)
     text = json.dumps(result, indent=1)
     print(text)
@@ -202,14 +209,14 @@ def measure(edges: int, graph: str | None, repeat: int) -> dict[str, Any]:
     write_files(changes.slice(0, 400), directory / "small", files=20)
     measures: dict[str, Any] = {}
     try:
-        measures["crown"] = _in_session("crown._kernel:Engine", repeat, directory, {})
-        measures["plain"] = measures["crown"].pop("plain")
-        for name, engine in (("nothing", "Nothing"), ("given", "Given")):
-            given = {
-                query: found["streaming"]["deltas"] / found["streaming"]["updates"]
-                for query, found in measures["crown"].items()
-            }
-            measures[name] = _in_session(f"benchmarks.spark_overhead:{engine}", repeat, directory, given)
+        for query in QUERIES:
+            found = _part(directory, query, repeat, {})
+            streaming = found["streaming"]
+            given = {_GIVEN: str(streaming["deltas"] / streaming["updates"])}
+            measures.setdefault("crown", {})[query] = found
+            for name, engine in (("nothing", "Nothing"), ("given", "Given")):
+                environment = {"CROWN_SPARK_ENGINE": f"benchmarks.spark_overhead:{engine}", **given}
+                measures.setdefault(name, {})[query] = _part(directory, query, repeat, environment)
         measures["recovery"] = {name: recovery(name, changes) for name in QUERIES}
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -229,21 +236,25 @@ def _source(spark: SparkSession, path: Path) -> DataFrame:
     return spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(path))
 
 
-def _in_session(engine: str, repeat: int, directory: Path, given: dict[str, float]) -> dict[str, Any]:
-    """All that is measured with one engine; with Crown's own also what is measured without any."""
-    crown = not given
-    found: dict[str, Any] = {}
-    for query in QUERIES:
-        os.environ |= {} if crown else {"CROWN_SPARK_ENGINE": engine, _GIVEN: str(given[query])}
-        spark = session()
-        try:
-            found[query] = _with_engine(spark, directory, query, repeat, crown=crown)
-            if crown and "plain" not in found:
-                found["plain"] = _plain(spark, directory, repeat)
-        finally:
-            spark.stop()
-            os.environ.pop("CROWN_SPARK_ENGINE", None)
+def _part(directory: Path, query: str, repeat: int, environment: dict[str, str]) -> dict[str, Any]:
+    """One query with one engine, in a process of its own: a JVM and its host keep the environment they began with."""
+    output = directory / "part.json"
+    command = [sys.executable, "-m", "benchmarks.spark_overhead", "--part", query, "--repeat", str(repeat)]
+    command += ["--directory", str(directory), "--output", str(output)]
+    subprocess.run(command, env={**os.environ, **environment}, check=True)
+    found: dict[str, Any] = json.loads(output.read_text())
     return found
+
+
+def _measure_part(directory: Path, query: str, repeat: int) -> dict[str, Any]:
+    """What is measured with an engine; with Crown's own also what is measured without any."""
+    crown = "CROWN_SPARK_ENGINE" not in os.environ
+    spark = session()
+    try:
+        found = _with_engine(spark, directory, query, repeat, crown=crown)
+        return {**found, "plain": _plain(spark, directory, repeat)} if crown else found
+    finally:
+        spark.stop()
 
 
 def _with_engine(spark: SparkSession, directory: Path, name: str, repeat: int, *, crown: bool) -> dict[str, Any]:
@@ -291,7 +302,7 @@ def _plan(name: str) -> str:
 
 
 def _ratios(measures: dict[str, Any]) -> dict[str, dict[str, float]]:
-    plain, crown = measures["plain"], measures["crown"]
+    crown = measures["crown"]
 
     def speed(found: dict[str, Any]) -> float:
         return float(found["rows_per_second"])
@@ -303,10 +314,11 @@ def _ratios(measures: dict[str, Any]) -> dict[str, dict[str, float]]:
             / speed(measures["nothing"][name]["streaming"]),
             "streaming against ready-made deltas": speed(crown[name]["streaming"])
             / speed(measures["given"][name]["streaming"]),
-            "streaming against a bare scan": speed(crown[name]["streaming"]) / speed(plain["scan"]),
-            "bounded against repartition and identity": plain["repartition_identity_seconds"]
+            "streaming against a bare scan": speed(crown[name]["streaming"]) / speed(crown[name]["plain"]["scan"]),
+            "bounded against repartition and identity": crown[name]["plain"]["repartition_identity_seconds"]
             / crown[name]["bounded_seconds"],
-            "micro-batch against a pass-through": crown[name]["micro_batch_ms"] / plain["pass_through_micro_batch_ms"],
+            "micro-batch against a pass-through": crown[name]["micro_batch_ms"]
+            / crown[name]["plain"]["pass_through_micro_batch_ms"],
             "recovery, rows per second and cell": measures["recovery"][name],
         }
         for name in QUERIES
