@@ -45,6 +45,13 @@ def load(experiment: str, folder: Path = RESULTS) -> Result | None:
     return Result(**json.loads(path.read_text())) if path.exists() else None
 
 
+def regressions(before: dict[str, float], now: dict[str, float], tolerance: float) -> dict[str, tuple[float, float]]:
+    """The ratios, (before, now), that both runs have and that are worse by more than the tolerance."""
+    return {
+        key: (value, now[key]) for key, value in before.items() if key in now and now[key] < value * (1 - tolerance)
+    }
+
+
 def machine() -> dict[str, Any]:
     """Processor, cores and memory: enough to know whether two runs may be compared, and no name of the machine."""
     model = next(

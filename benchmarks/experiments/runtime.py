@@ -73,12 +73,12 @@ def _best(context: Context, engine: str, workload: str, stream: Path, **options:
 
 
 def ratios(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """How many times longer each engine takes per update than Crown."""
+    """How many times longer each rival takes per update than Crown."""
     own = {row["workload"]: row for row in rows if row["engine"] == "crown"}
     found = {}
     for row in rows:
         base = own[row["workload"]]
-        if row["engine"] != "crown" and row["updates_per_second"] and base["updates_per_second"]:
+        if not row["engine"].startswith("crown") and row["updates_per_second"] and base["updates_per_second"]:
             found[f"{row['workload']}: {row['engine']}"] = base["updates_per_second"] / row["updates_per_second"]
     return found
 

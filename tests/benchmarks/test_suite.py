@@ -120,6 +120,12 @@ def test_experiment_is_stored_and_shown(data: Data, tmp_path: Path, monkeypatch:
     assert (tmp_path / "docs/images/bench-memory.svg").exists()
 
 
+def test_a_ratio_that_fell_by_more_than_the_tolerance_is_a_regression() -> None:
+    before = {"star: duckdb": 10.0, "three_hop: duckdb": 10.0, "three_hop: flink": 10.0}
+    now = {"star: duckdb": 7.9, "three_hop: duckdb": 8.1, "two_comb: duckdb": 1.0}
+    assert store.regressions(before, now, 0.2) == {"star: duckdb": (10.0, 7.9)}
+
+
 def test_samples_cover_the_stream_and_lie_where_they_should(data: Data) -> None:
     stream = Stream.load(data.fifo("three_hop"))
     window = len(stream) - stream.mark

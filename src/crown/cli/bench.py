@@ -105,12 +105,10 @@ def check(
         if stored is None:
             raise CrownError(f"no stored result for {name}", code="CROWN-BENCH", hint=f"crown bench run {name}")
         for result in _repeat(name, stored, graph, social):
-            for key, before in stored.ratios.items():
-                now = result.ratios.get(key)
-                compared += now is not None
-                if now is not None and now < before * (1 - tolerance):
-                    worse += 1
-                    typer.echo(f"{name}: {key}: {before:.2f} before, {now:.2f} now")
+            compared += len(stored.ratios.keys() & result.ratios.keys())
+            for key, (before, now) in store.regressions(stored.ratios, result.ratios, tolerance).items():
+                worse += 1
+                typer.echo(f"{name}: {key}: {before:.2f} before, {now:.2f} now")
     typer.echo(f"{worse} of {compared} ratios are more than {tolerance:.0%} worse than the stored ones")
     if worse:
         raise typer.Exit(1)
