@@ -74,13 +74,11 @@ def test_static_tables_are_loaded_once(spark: SparkSession, cells: int, tmp_path
     feed = Feed(tmp_path / "in", feed_judge)
     history = [
         [Change("g", (1, 1)), Change("g", (9, 1)), Change("g", (2, 3))],
-        [Change("g", (1, 1), -1)],
-        [Change("g", (4, 2))],
+        [Change("g", (1, 1), -1), Change("g", (4, 2))],
     ]
     batches = {}
-    for run in (history[:2], history[2:]):
-        for changes in run:
-            feed.write(changes)
+    for changes in history:
+        feed.write(changes)
         tables = {**feed.tables(spark), "p": static}
         batches |= collect_batches(maintain(spark, sql, tables, cells=cells), tmp_path / "checkpoint")
     check_batches(judge, history, batches)
