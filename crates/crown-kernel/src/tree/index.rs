@@ -3,13 +3,19 @@
 //! Open addressing with linear probing; a slot has an id and 32 bits of its hash. So a look-up costs one cache miss, looks at
 //! a row only when all 32 bits agree, and growing or deleting never looks at a row at all. The home of a hash is its share
 //! of the table (multiply and shift), so the table can grow by half and stays at least half full.
+//!
+//! Each size of the table has an order of hashes of its own: rows that come in the order of another table, as those of a
+//! saved state do, would else crowd into one part of this one while it grows, and make ever longer runs.
 
+use super::hash::hash_words;
 use super::slab::{at, at_mut};
 
 pub(super) struct Index {
     /// 0, or the hash above and the id plus 1 below.
     slots: Vec<u64>,
     len: usize,
+    /// Odd, and another one for each size.
+    multiplier: u32,
 }
 
 const SMALLEST: usize = 8;
@@ -22,7 +28,7 @@ fn short(hash: u64) -> u64 {
 
 impl Index {
     pub fn new() -> Index {
-        Index { slots: Vec::new(), len: 0 }
+        Index { slots: Vec::new(), len: 0, multiplier: 1 }
     }
 
     pub fn len(&self) -> usize {
@@ -35,7 +41,8 @@ impl Index {
 
     #[inline(always)]
     fn home(&self, short: u64) -> usize {
-        ((short * self.slots.len() as u64) >> 32) as usize
+        let mixed = (short as u32).wrapping_mul(self.multiplier);
+        ((u64::from(mixed) * self.slots.len() as u64) >> 32) as usize
     }
 
     #[inline(always)]
@@ -125,6 +132,7 @@ impl Index {
     #[cold]
     fn rebuild(&mut self, capacity: usize) {
         let old = std::mem::replace(&mut self.slots, vec![0; capacity]);
+        self.multiplier = hash_words(&[capacity as u64]) as u32 | 1;
         for slot in old.into_iter().filter(|slot| *slot != 0) {
             self.place(slot);
         }
@@ -137,9 +145,34 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hash::hash_words;
     use super::*;
     use std::collections::HashMap;
+
+    /// The longest way from a home to its slot.
+    fn longest(index: &Index) -> usize {
+        let size = index.slots.len();
+        let way = |(place, slot): (usize, &u64)| (place + size - index.home(slot >> 32)) % size;
+        index.slots.iter().enumerate().filter(|(_, slot)| **slot != 0).map(way).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn rows_in_the_order_of_another_index_don_t_crowd() {
+        let mut hashes: Vec<u64> = (0..50_000u64).map(|key| hash_words(&[key])).collect();
+        for by_order in [false, true] {
+            if by_order {
+                hashes.sort_unstable();
+            }
+            let (mut first, mut second) = (Index::new(), Index::new());
+            for (id, hash) in hashes.iter().enumerate() {
+                first.insert(*hash, id as u32);
+                assert!(id % 1000 != 0 || longest(&first) < 200, "{id} {}", longest(&first));
+            }
+            for id in first.iter().collect::<Vec<_>>() {
+                second.insert(hashes[id as usize], id);
+                assert!(second.len() % 1000 != 0 || longest(&second) < 200, "{} {}", second.len(), longest(&second));
+            }
+        }
+    }
 
     #[test]
     fn an_index_behaves_like_a_map() {

@@ -479,7 +479,9 @@ impl Tree {
     pub fn atom_rows(&self, atom: usize) -> impl Iterator<Item = (&[Word], Nulls, u64)> {
         let node = self.shape.atom_nodes[atom];
         let (rows, arity) = (&self.rows[node], self.shape.nodes[node].variables.len());
-        rows.iter().map(move |row| {
+        let mut ids: Vec<u32> = rows.iter().collect();
+        ids.sort_unstable();
+        ids.into_iter().map(move |row| {
             let words = rows.words(row);
             (&words[..arity], words.get(arity).copied().unwrap_or(0), rows.multiplicity(row))
         })
