@@ -15,8 +15,8 @@ UPDATES = 5_000
 # Star without pre-aggregation pays the fourth power of a node's edges: its part ends before this many joined rows.
 STAR_ROWS = 3_000_000
 SECONDS = 120.0
-# What is known to be wrong with a peer, so that the table says it and the run goes on: Flink 2.3's MultiJoin loses the
-# conditions between the outer hops of this self-join.
+# What is known to be wrong with a peer, so that the table says it and the run goes on: Flink 2.3's MultiJoin gives rows
+# on this self-join that are not in the answer.
 KNOWN_WRONG = {("flink, MultiJoin", "four_hop_project")}
 
 
