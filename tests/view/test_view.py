@@ -73,6 +73,17 @@ def test_deltas_are_net_and_streams_complete_their_batch() -> None:
     assert len(view) == 6
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("per_update", [False, True])
+def test_a_later_table_of_changes_may_delete_what_an_earlier_one_inserts(stream: bool, per_update: bool) -> None:
+    view = crown.View("SELECT a, b FROM r", "CREATE TABLE r (a INT, b INT)")
+    insert, delete = ({"_change_type": [word], "a": [1], "b": [2]} for word in ("insert", "delete"))
+    changes = [("r", pa.table(insert)), ("r", pa.table(delete))]
+    delta = view.apply(changes, stream=stream, per_update=per_update)
+    assert (delta.read_all() if stream else delta).num_rows == (2 if per_update else 0)
+    assert len(view) == 0
+
+
 def test_a_view_is_busy_while_its_stream_is_read() -> None:
     view = crown.View(JOIN, SCHEMA)
     view.insert("s", [(1, str(i)) for i in range(1000)])

@@ -164,8 +164,11 @@ impl Engine {
     /// get weight 0. Only the atoms that can tell are looked at.
     pub(super) fn check_updates(&mut self, batches: &mut [Batch], on_invalid: OnInvalid) -> Result<()> {
         let mut bound = BoundRows::default();
+        let deletes = |batch: &Batch| batch.events.rows.weights.iter().any(|weight| *weight < 0);
+        // A deletion may be of what an earlier batch of its table inserts.
+        let deleting: Vec<usize> = batches.iter().filter(|batch| deletes(batch)).map(|batch| batch.source).collect();
         for Batch { source, events, .. } in batches {
-            if self.sources[*source].has_state() || events.rows.weights.iter().all(|weight| *weight >= 0) {
+            if self.sources[*source].has_state() || !deleting.contains(source) {
                 continue;
             }
             let mut faults = Vec::new();
