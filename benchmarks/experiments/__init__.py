@@ -28,6 +28,7 @@ NAMES = (
     "recovery",
     "crossing",
     "dumbbell",
+    "kernel",
 )
 
 

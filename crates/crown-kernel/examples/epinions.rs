@@ -1,6 +1,6 @@
 //! The paper's graph workloads on a file of edges (two integers a line), against a bare hash set of the same atom tuples.
 //!
-//! `cargo run --release -p crown-kernel --example epinions -- soc-Epinions1.tsv`
+//! `cargo run --release -p crown-kernel --example epinions -- soc-Epinions1.tsv [hop|project|star|large] [rounds] [--json]`
 //!
 //! A FIFO window of a fifth of the edges: the oldest goes before each insertion once the window is full, and all go
 //! at the end. Every delta is produced as columns in reused buffers. Ratios are to `hashbrown::HashSet` in the same run.
@@ -163,6 +163,12 @@ fn bare(changes: &[Change], atoms: usize) -> Duration {
     clock(&origin) - start
 }
 
+#[derive(Clone, Copy)]
+struct Options {
+    rounds: usize,
+    json: bool,
+}
+
 /// What one run over the stream took, gave and held half-way.
 struct Run {
     elapsed: Duration,
@@ -207,6 +213,7 @@ fn workload(
     keep: impl Fn(usize, &[Word; 2]) -> bool,
 ) {
     let changes = stream(edges, stage.atoms.len(), keep);
+    let Options { rounds, json } = options;
     let mut best: Option<(Duration, Run, Run)> = None;
     for _ in 0..rounds {
         let set = bare(&changes, stage.atoms.len());
@@ -222,6 +229,18 @@ fn workload(
     }
     let (set, with, without) = best.expect("at least one round");
     let seconds = |duration: Duration| duration.as_secs_f64();
+    if json {
+        let row = serde_json::json!({
+            "workload": name,
+            "changes": changes.len(),
+            "rows": with.inserted + with.deleted,
+            "hash_set_seconds": seconds(set),
+            "seconds": seconds(with.elapsed),
+            "silent_seconds": seconds(without.elapsed),
+            "bytes_per_row": with.bytes_per_row,
+        });
+        return println!("{row}");
+    }
     let rows = (with.inserted + with.deleted) as f64 / 1e6;
     println!(
         "{name}: {} changes of atoms, {} rows inserted, {} deleted; bare hash set {:.3} s; with deltas {:.3} s = {:.2} times \
@@ -241,7 +260,8 @@ fn workload(
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    let json = std::env::args().any(|argument| argument == "--json");
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--json");
     let path = arguments.next().expect("the path of a file of edges");
     let only = arguments.next().unwrap_or_default();
     let text = std::fs::read_to_string(path).expect("a readable file");
@@ -256,17 +276,18 @@ fn main() {
     let rounds = arguments.next().map_or(5, |rounds| rounds.parse().expect("a number of rounds"));
     let filter: Word = 32684;
     let wanted = |name: &str| only.is_empty() || only == name;
+    let options = Options { rounds, json };
     if wanted("hop") {
-        workload("3-Hop", &edges, &three_hop(), rounds, |atom, edge| atom != 2 || edge[1] > filter);
+        workload("3-Hop", &edges, &three_hop(), options, |atom, edge| atom != 2 || edge[1] > filter);
     }
     if wanted("project") {
-        workload("4-Hop project", &edges, &four_hop_project(), rounds, |_, _| true);
+        workload("4-Hop project", &edges, &four_hop_project(), options, |_, _| true);
     }
     if wanted("star") {
-        workload("star count", &edges, &star_count(), rounds, |_, _| true);
+        workload("star count", &edges, &star_count(), options, |_, _| true);
     }
     if wanted("large") {
         let prefix = &edges[..edges.len().min(60_000)];
-        workload("3-Hop without filter, first 60,000 edges", prefix, &three_hop(), rounds, |_, _| true);
+        workload("3-Hop without filter, first 60,000 edges", prefix, &three_hop(), options, |_, _| true);
     }
 }
