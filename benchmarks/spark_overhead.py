@@ -221,7 +221,9 @@ def measure(edges: int, graph: str | None, repeat: int) -> dict[str, Any]:
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     described = {**data.describe(), "window": window, "changes": changes.num_rows}
-    return {"machine": machine(), "data": described, "measures": measures, "ratios": _ratios(measures)}
+    command = "python -m benchmarks.spark_overhead" + (f" --graph {Path(graph).name}" if graph else f" --edges {edges}")
+    stamp = {"command": command, "machine": machine(), "data": described}
+    return {**stamp, "measures": measures, "ratios": _ratios(measures)}
 
 
 def write_files(edges: pa.Table, path: Path, files: int) -> None:

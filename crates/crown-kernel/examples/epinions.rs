@@ -209,7 +209,7 @@ fn workload(
     name: &str,
     edges: &[[Word; 2]],
     stage: &TreeStage,
-    rounds: usize,
+    options: Options,
     keep: impl Fn(usize, &[Word; 2]) -> bool,
 ) {
     let changes = stream(edges, stage.atoms.len(), keep);

@@ -104,7 +104,9 @@ impl Edge {
     #[inline(always)]
     pub fn prefetch(&self, entry: u32) {
         if let Some(entry) = self.entries.get(entry as usize) {
-            prefetch(entry);
+            // An entry may lie across two cache lines.
+            prefetch(&entry.key);
+            prefetch(&entry.references);
         }
     }
 

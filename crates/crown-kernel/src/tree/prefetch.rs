@@ -83,6 +83,11 @@ impl Tree {
         for coming in &coming[..block.len()] {
             self.find_places(coming);
         }
+        for (change, coming) in block.iter().zip(coming.iter()) {
+            if change.weight < 0 && coming.row != NONE {
+                self.find_moved(coming);
+            }
+        }
     }
 
     /// The slots of the row and of its keys.
@@ -136,11 +141,37 @@ impl Tree {
             let Some(state) = self.edges[keyed.edge].entries.get(*entry as usize) else { continue };
             if keyed.edge != coming.node {
                 self.parents.prefetch(&state.parents, state.parents.len.saturating_sub(1));
+                if coming.row != NONE {
+                    self.parents.prefetch(&state.parents, self.rows[coming.node].link(coming.row, keyed.link + 1));
+                }
             } else if shape.connex {
-                self.children[coming.node].prefetch(&state.children, state.children.len.saturating_sub(1));
+                let lists = &self.children[coming.node];
+                lists.prefetch(&state.children, state.children.len.saturating_sub(1));
+                if coming.row != NONE {
+                    lists.prefetch(&state.children, self.rows[coming.node].link(coming.row, keyed.link + 1));
+                }
                 self.parents.prefetch(&state.parents, 0);
             } else if let Some(parent) = shape.parent.filter(|_| state.parents.len == 1) {
                 self.rows[parent].prefetch(self.parents.get(&state.parents, 0));
+            }
+        }
+    }
+
+    /// The rows that will take the place of a row that goes.
+    #[inline(always)]
+    fn find_moved(&self, coming: &Coming) {
+        let shape = &self.shape.nodes[coming.node];
+        for (keyed, entry) in shape.keyed.iter().zip(&coming.entries) {
+            let Some(state) = self.edges[keyed.edge].entries.get(*entry as usize) else { continue };
+            let (lists, list) = if keyed.edge != coming.node {
+                (&self.parents, &state.parents)
+            } else if shape.connex {
+                (&self.children[coming.node], &state.children)
+            } else {
+                continue;
+            };
+            if list.len > 1 {
+                self.rows[coming.node].prefetch(lists.get(list, list.len - 1));
             }
         }
     }
