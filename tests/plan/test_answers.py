@@ -135,6 +135,13 @@ def rounded(rows: Counter[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
     return result
 
 
+def test_a_condition_that_reads_two_levels_up_meets_null() -> None:
+    """WHERE EXISTS (SELECT 1 FROM U WHERE NOT EXISTS (SELECT 1 FROM S WHERE S.c0 = T.a)): NULL finds nothing in S."""
+    built = with_condition(query("T(a)", "a"), Condition(atoms("U(x)"), False, (Condition(atoms("S(a)"), True),)))
+    tables = {"T": [{"c0": None}, {"c0": 1}, {"c0": 2}], "U": [{"c0": 7}], "S": [{"c0": 1}, {"c0": None}]}
+    assert run(plan_with_report(built)[0], tables) == Counter([(None,), (2,)])
+
+
 @pytest.mark.parametrize("part", range(3))
 def test_random_queries(rng: random.Random, part: int) -> None:
     judge = duckdb.connect()

@@ -73,7 +73,7 @@ def strike(
     for batch in sorted(rng.sample(range(BATCHES[kills]), kills)):
         planned = directory / "checkpoint" / "offsets" / str(batch)
         wait_until(lambda: stop.is_set() or planned.exists())  # noqa: B023 (called before the loop goes on)
-        if stop.wait(rng.uniform(0, 1.5)):
+        if stop.wait(rng.uniform(0, 1)):
             return
         found = find()
         if found and kill(rng.choice(found)):
@@ -81,15 +81,25 @@ def strike(
 
 
 def in_session(spark: SparkSession, rng: random.Random, directory: Path, victim: str, kills: int) -> None:
-    """Kill workers or the host of the tests' own session; Spark retries the tasks."""
+    """Kill workers or the host of the tests' own session; Spark retries the tasks. Repeated if it was too fast."""
+    for attempt in range(10):
+        judge, struck = struck_run(spark, rng, directory / str(attempt), victim, kills)
+        check(spark, judge, directory / str(attempt))
+        if struck:
+            return
+    pytest.fail("nothing was killed")
+
+
+def struck_run(
+    spark: SparkSession, rng: random.Random, directory: Path, victim: str, kills: int
+) -> tuple[Judge, list[int]]:
     judge = prepare(rng, directory, BATCHES[kills])
-    cells = 2
     jvm = java_below(os.getpid())[0]
     find = (lambda: python_workers(jvm)) if victim == "worker" else (lambda: hosts_of(jvm))
     struck: list[int] = []
     for _ in range(20):
         stop = threading.Event()
-        deltas = maintain(spark, judge.sql, {"g": stream(spark, directory / "in" / "g")}, cells=cells)
+        deltas = maintain(spark, judge.sql, {"g": stream(spark, directory / "in" / "g")}, cells=2)
         writer = deltas.writeStream.format("parquet").option("path", str(directory / "out"))
         query = writer.option("checkpointLocation", str(directory / "checkpoint")).trigger(availableNow=True).start()
         striker = threading.Thread(target=strike, args=(rng, find, directory, stop, struck, kills))
@@ -105,8 +115,7 @@ def in_session(spark: SparkSession, rng: random.Random, directory: Path, victim:
         if ended:
             break
     assert ended
-    assert struck, "nothing was killed"
-    check(spark, judge, directory)
+    return judge, struck
 
 
 def application(directory: Path, sql: str, master: str, *options: str, **environment: str) -> subprocess.Popen:

@@ -5,7 +5,8 @@ correlation (cyclic, unconnected under NOT, or no atom holds the correlation) is
 rows are the correlation values, and hangs as one atom over that view.
 
 A condition inside a condition may read variables two levels up. The middle level then takes part in them through a
-copy of the outer atom that holds them, reduced to those variables: it is evaluated only for outer rows anyway.
+copy of the outer atom that holds them, reduced to those variables: it is evaluated only for outer rows anyway. A copy
+has the outer atom's NULLs: they meet themselves, and it is the inner condition that must not find them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def _carry(condition: Condition, outer: Sequence[Atom]) -> Condition:
         if taken:
             missing -= set(taken)
             bindings = tuple(binding for binding in atom.bindings if binding.variable in taken)
-            copies.append(replace(atom, name=f"{atom.name}'", bindings=bindings, not_null=tuple(taken)))
+            not_null = tuple(v for v in taken if v in atom.not_null)
+            copies.append(replace(atom, name=f"{atom.name}'", bindings=bindings, not_null=not_null))
     atoms = condition.atoms + tuple(copies)
     return replace(condition, atoms=atoms, conditions=tuple(_carry(inner, atoms) for inner in condition.conditions))
 
