@@ -18,12 +18,11 @@ import pyarrow.parquet as parquet
 import crown
 from benchmarks.checksum import checksum
 from benchmarks.engines.crown import signed_weights
-from benchmarks.job import Job, Outcome
+from benchmarks.job import SPARK_START_UP_SECONDS, Job, Outcome
 from benchmarks.stream import Stream
 from benchmarks.workloads import WORKLOADS
 
 MICRO_BATCHES = 6
-START_UP_SECONDS = 30.0  # of sessions, workers and compilation, beyond the job's limit
 
 
 def run(job: Job) -> Outcome:
@@ -52,7 +51,7 @@ def run(job: Job) -> Outcome:
         collect = job.options.get("collect")
         writer = writer.format("parquet").option("path", f"{folder}/deltas") if collect else writer.format("noop")
         query = writer.trigger(availableNow=True).start()
-        finished = query.awaitTermination(int(job.seconds + START_UP_SECONDS))
+        finished = query.awaitTermination(int(job.seconds + SPARK_START_UP_SECONDS))
         counted = [batch for batch in query.recentProgress if batch.numInputRows][1:]
         query.stop()
         outcome = Outcome(

@@ -15,12 +15,11 @@ import numpy as np
 import pyarrow.parquet as parquet
 
 from benchmarks.checksum import checksum
-from benchmarks.job import Job, Outcome
+from benchmarks.job import SPARK_START_UP_SECONDS, Job, Outcome
 from benchmarks.stream import Stream, is_delete
 from benchmarks.workloads import WORKLOADS
 
 FILES = 8
-START_UP_SECONDS = 30.0  # of sessions, workers and compilation, beyond the job's limit
 
 
 def run(job: Job) -> Outcome:
@@ -68,7 +67,7 @@ def run(job: Job) -> Outcome:
         else:
             writer = writer.format("noop")
         query = writer.trigger(availableNow=True).start()
-        finished = query.awaitTermination(int(job.seconds + START_UP_SECONDS))
+        finished = query.awaitTermination(int(job.seconds + SPARK_START_UP_SECONDS))
         seconds = time.perf_counter() - started
         # Each row is read three times, once for each side of the self-join.
         done = sum(progress["numInputRows"] for progress in query.recentProgress) // 3

@@ -184,7 +184,7 @@ impl Walk {
                 self.places[last].index += count as u32;
                 break false;
             }
-            if !self.advance(tree, program, first, total, out) {
+            if !self.advance(tree, program, first, |step, place| fill(tree, step, place, total, out)) {
                 break true;
             }
             if total == end {
@@ -192,8 +192,8 @@ impl Walk {
             }
         };
         if !finished {
-            for (index, place) in self.places[..last].iter().enumerate() {
-                fill(tree, program, index, place, total, out);
+            for (step, place) in program.steps.iter().zip(&self.places[..last]) {
+                fill(tree, step, place, total, out);
             }
         }
         Ok(finished)
@@ -254,9 +254,15 @@ impl Walk {
         }
     }
 
-    /// Moves the innermost outer step on that has more rows; false when none has.
+    /// Moves the innermost outer step on that has more rows; false when none has. Steps are filled before they move.
     #[inline(always)]
-    fn advance(&mut self, tree: &Tree, program: &Program, first: &[u32], total: usize, out: &mut Chunk) -> bool {
+    pub(super) fn advance(
+        &mut self,
+        tree: &Tree,
+        program: &Program,
+        first: &[u32],
+        mut fill: impl FnMut(&Step, &mut Place),
+    ) -> bool {
         let mut index = program.steps.len() - 1;
         loop {
             if index == 0 {
@@ -264,7 +270,7 @@ impl Walk {
                 return false;
             }
             index -= 1;
-            fill(tree, program, index, &self.places[index], total, out);
+            fill(&program.steps[index], &mut self.places[index]);
             if self.step(tree, program, first, index) {
                 return true;
             }
@@ -273,7 +279,7 @@ impl Walk {
 
     /// Takes the next row of a step, and opens those after it; false when there is none.
     #[inline(always)]
-    pub(super) fn step(&mut self, tree: &Tree, program: &Program, first: &[u32], index: usize) -> bool {
+    fn step(&mut self, tree: &Tree, program: &Program, first: &[u32], index: usize) -> bool {
         let place = &mut self.places[index];
         place.index += 1;
         #[cfg(test)]
@@ -461,8 +467,7 @@ impl Step {
 }
 
 /// Fills the columns of an outer step with its row's values up to `total` rows.
-fn fill(tree: &Tree, program: &Program, index: usize, place: &Place, total: usize, out: &mut Chunk) {
-    let step = &program.steps[index];
+fn fill(tree: &Tree, step: &Step, place: &Place, total: usize, out: &mut Chunk) {
     for (column, position) in &step.columns {
         out.columns[*column].resize(total, tree.rows[step.node].word(place.row, *position));
     }

@@ -113,7 +113,7 @@ impl Walk {
                 place.index += count as u32;
                 break false;
             }
-            if !self.move_on(tree, program, first, total, &mut writer) {
+            if !self.advance(tree, program, first, |step, place| fill(tree, step, place, total, &mut writer)) {
                 break true;
             }
             if total == end {
@@ -138,7 +138,7 @@ impl Walk {
         let (rows, lists) = (&tree.rows[outer_step.node], &tree.children[inner_step.node]);
         let edge = &tree.edges[inner_step.edge];
         let end = end.min(writer.capacity);
-        let column = inner_step.listed[0].0;
+        let (column, index) = inner_step.listed[0];
         let start = writer.at(column, 0);
         let mut total = from;
         loop {
@@ -147,7 +147,7 @@ impl Walk {
                 break;
             }
             // SAFETY: there is room up to `end`.
-            lists.write_words(&inner.list, 0, count, 0, unsafe { start.add(total) });
+            lists.write_words(&inner.list, 0, count, index, unsafe { start.add(total) });
             total += count;
             fill(tree, outer_step, outer, total, writer);
             outer.index += 1;
@@ -183,25 +183,26 @@ impl Walk {
         let lists = &tree.children[inner_step.node];
         let count = inner.list.len as usize;
         let end = end.min(writer.capacity);
-        let column = inner_step.listed[0].0;
+        let (column, index) = inner_step.listed[0];
         let start = writer.at(column, 0);
         let mut total = from;
         let all = outer.limit as usize * count;
-        if outer.limit > inner.limit && outer.index == 0 && outer_step.columns.len() == 1 && total + all <= end {
+        if outer.limit > inner.limit && outer.index == 0 && outer_step.listed.len() == 1 && total + all <= end {
             // Long lists are copied faster than short ones, so the longer one is copied.
             let copied = outer.limit as usize;
-            let copies = writer.at(outer_step.listed[0].0, 0);
+            let (outer_column, outer_index) = outer_step.listed[0];
+            let copies = writer.at(outer_column, 0);
             for position in 0..inner.limit {
                 // SAFETY: as above.
                 unsafe {
                     if position == 0 {
                         let words = &tree.children[outer_step.node];
-                        words.write_words(&outer.list, 0, copied, 0, copies.add(total));
+                        words.write_words(&outer.list, 0, copied, outer_index, copies.add(total));
                     } else {
                         copy_words(copies.add(total - copied), copies.add(total), copied);
                     }
                 }
-                writer.repeat(column, total, total + copied, lists.word(&inner.list, position, 0));
+                writer.repeat(column, total, total + copied, lists.word(&inner.list, position, index));
                 total += copied;
             }
             (outer.index, outer.filled, inner.index) = (outer.limit - 1, total, inner.limit);
@@ -210,7 +211,7 @@ impl Walk {
             // SAFETY: there is room up to `end`; what is copied was written for the row before.
             unsafe {
                 if total == from {
-                    lists.write_words(&inner.list, 0, count, 0, start.add(total));
+                    lists.write_words(&inner.list, 0, count, index, start.add(total));
                 } else {
                     copy_words(start.add(total - count), start.add(total), count);
                 }
@@ -230,25 +231,6 @@ impl Walk {
     fn fill_outer(&mut self, tree: &Tree, program: &Program, total: usize, writer: &mut Writer) {
         for (step, place) in program.steps.iter().zip(&mut self.places[..program.steps.len() - 1]) {
             fill(tree, step, place, total, writer);
-        }
-    }
-
-    /// Moves the innermost outer step on that has more rows; false when none has.
-    #[inline(always)]
-    fn move_on(&mut self, tree: &Tree, program: &Program, first: &[u32], total: usize, writer: &mut Writer) -> bool {
-        let mut index = program.steps.len() - 1;
-        loop {
-            if index == 0 {
-                self.places[0].index = first.len() as u32;
-                return false;
-            }
-            index -= 1;
-            let step = &program.steps[index];
-            let place = &mut self.places[index];
-            fill(tree, step, place, total, writer);
-            if self.step(tree, program, first, index) {
-                return true;
-            }
         }
     }
 }

@@ -144,6 +144,10 @@ impl Program {
                 }
             }
         }
+        debug_assert!(
+            step.up || step.is_first || step.listed.len() == step.columns.len(),
+            "the parent's columns come first"
+        );
         for (column, _) in &step.columns {
             assigned[*column] = true;
         }
