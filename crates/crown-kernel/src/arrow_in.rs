@@ -190,11 +190,14 @@ fn read_masks(batch: &RecordBatch, start: usize, changes: &mut Changes) -> std::
         None if changes.atoms.is_empty() => {}
         None => changes.atoms.resize(start + length, u64::MAX),
         Some(array) => {
-            let masks = array
-                .as_primitive_opt::<arrow_types::UInt64Type>()
-                .ok_or_else(|| format!("expected uint64, found {}", array.data_type()))?;
             changes.atoms.resize(start, u64::MAX);
-            changes.atoms.extend_from_slice(masks.values());
+            if let Some(masks) = array.as_primitive_opt::<arrow_types::UInt8Type>() {
+                changes.atoms.extend(masks.values().iter().map(|mask| u64::from(*mask)));
+            } else if let Some(masks) = array.as_primitive_opt::<arrow_types::UInt64Type>() {
+                changes.atoms.extend_from_slice(masks.values());
+            } else {
+                return Err(format!("expected uint8 or uint64, found {}", array.data_type()));
+            }
         }
     }
     Ok(())

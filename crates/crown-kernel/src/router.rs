@@ -17,14 +17,15 @@ use crate::plan::{self, Expression, Plan};
 use crate::row_table::{hash_bytes, hash_words};
 use crate::source::Source;
 use crate::types::DataType;
-use arrow::array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array, UInt8Array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType as ArrowType, Field, Schema};
 use std::sync::Arc;
 
 pub struct Router {
     cells: usize,
-    shares: Vec<u64>,
+    /// The narrowest type that has a bit for each route: masks travel with every row.
+    mask: ArrowType,
     tables: Vec<RoutedTable>,
     interner: Interner,
 }
@@ -41,8 +42,10 @@ struct RoutedTable {
 struct RoutedAtom {
     bit: u64,
     binder: Binder,
-    /// By dimension; `None`: to all cells along it.
-    coordinates: Vec<Option<Compiled>>,
+    /// What chooses the place along a dimension, with the dimension's share and the distance of neighbours along it.
+    coordinates: Vec<(Compiled, u64, usize)>,
+    /// The cells along the other dimensions, seen from the chosen place.
+    spread: Vec<usize>,
 }
 
 impl Router {
@@ -76,24 +79,36 @@ impl Router {
                 if route.coordinates.len() != routing.shares.len() {
                     return Err(fail("a route does not have one coordinate per dimension"));
                 }
-                let compile = |expression: &Option<Expression>| {
-                    expression.as_ref().map(|expression| Compiled::new(expression, &columns)).transpose()
-                };
-                let coordinates = route.coordinates.iter().map(compile).collect::<Result<Vec<_>>>()?;
+                let (mut coordinates, mut spread) = (Vec::new(), vec![0]);
+                let mut distance = 1;
+                for (expression, share) in route.coordinates.iter().zip(&routing.shares).rev() {
+                    match expression {
+                        Some(expression) => {
+                            coordinates.push((Compiled::new(expression, &columns)?, *share, distance));
+                        }
+                        None => {
+                            let along = |place| spread.iter().map(move |offset| offset + place * distance);
+                            spread = (0..*share as usize).flat_map(along).collect();
+                        }
+                    }
+                    distance *= *share as usize;
+                }
                 let in_key = |name: &str| table.primary_key.iter().any(|column| column == name);
                 let keyed = route.coordinates.iter().flatten().all(|expression| reads_only(expression, &in_key));
                 routed.moves |= !routed.key.is_empty() && !keyed;
-                routed.routes.push(RoutedAtom { bit: 1 << number, binder: Binder::new(atom, &columns)?, coordinates });
+                let binder = Binder::new(atom, &columns)?;
+                routed.routes.push(RoutedAtom { bit: 1 << number, binder, coordinates, spread });
             }
             tables.push(routed);
         }
         let cells = routing.cells as usize;
-        Ok(Router { cells, shares: routing.shares.clone(), tables, interner: Interner::default() })
+        let mask = if routing.routes.len() <= 8 { ArrowType::UInt8 } else { ArrowType::UInt64 };
+        Ok(Router { cells, mask, tables, interner: Interner::default() })
     }
 
     /// For each cell that gets something: its rows in order, as record batches with an `_atoms` column.
     pub fn route(&mut self, table: &str, batches: &[RecordBatch]) -> Result<Vec<(u64, Vec<RecordBatch>)>> {
-        let Router { cells, shares, tables, interner } = self;
+        let Router { cells, mask, tables, interner } = self;
         let table = tables.iter().find(|routed| routed.name == table).ok_or_else(|| {
             KernelError::invalid("CROWN-CHANGE-TABLE", format!("the view does not read a table '{table}'"))
         })?;
@@ -101,9 +116,9 @@ impl Router {
         for batch in batches {
             let mut changes = Changes::new(table.columns.len());
             read_batch(&table.name, &table.columns, &table.key, batch, interner, &mut changes)?;
-            let picked = pick(table, &changes, *cells, shares, interner)?;
+            let picked = pick(table, &changes, *cells, interner)?;
             for (cell, (rows, masks)) in picked.into_iter().enumerate().filter(|(_, (rows, _))| !rows.is_empty()) {
-                result[cell].push(with_masks(batch, rows, masks)?);
+                result[cell].push(with_masks(batch, rows, masks, mask)?);
             }
             interner.sweep();
         }
@@ -117,7 +132,6 @@ fn pick(
     table: &RoutedTable,
     changes: &Changes,
     cells: usize,
-    shares: &[u64],
     interner: &mut Interner,
 ) -> Result<Vec<(Vec<u32>, Vec<u64>)>> {
     let mut picked = vec![(Vec::new(), Vec::new()); cells];
@@ -145,25 +159,12 @@ fn pick(
                     continue;
                 }
             }
-            let mut targets = vec![0usize];
-            for (coordinate, share) in route.coordinates.iter().zip(shares) {
-                let fixed = match coordinate {
-                    Some(expression) => {
-                        let value = expression.evaluate(&words, nulls, interner)?;
-                        Some(hash_value(value, expression.data_type(), interner) % share)
-                    }
-                    None => None,
-                };
-                let along = |cell: &usize| {
-                    let first = cell * *share as usize;
-                    match fixed {
-                        Some(place) => first + place as usize..first + place as usize + 1,
-                        None => first..first + *share as usize,
-                    }
-                };
-                targets = targets.iter().flat_map(along).collect();
+            let mut place = 0;
+            for (expression, share, distance) in &route.coordinates {
+                let value = expression.evaluate(&words, nulls, interner)?;
+                place += (hash_value(value, expression.data_type(), interner) % share) as usize * distance;
             }
-            for cell in targets {
+            for cell in route.spread.iter().map(|offset| place + offset) {
                 if masks[cell] == 0 {
                     touched.push(cell);
                 }
@@ -189,7 +190,7 @@ fn hash_value(value: Option<Word>, data_type: DataType, interner: &Interner) -> 
     }
 }
 
-fn with_masks(batch: &RecordBatch, rows: Vec<u32>, masks: Vec<u64>) -> Result<RecordBatch> {
+fn with_masks(batch: &RecordBatch, rows: Vec<u32>, masks: Vec<u64>, mask: &ArrowType) -> Result<RecordBatch> {
     let fail = |error: arrow::error::ArrowError| KernelError::invalid("CROWN-CHANGE-ARROW", error.to_string());
     let taken = take_record_batch(batch, &UInt32Array::from(rows)).map_err(fail)?;
     let keep = |field: &Arc<Field>| field.name() != ATOMS;
@@ -197,8 +198,11 @@ fn with_masks(batch: &RecordBatch, rows: Vec<u32>, masks: Vec<u64>) -> Result<Re
     let mut fields: Vec<Arc<Field>> = schema.fields().iter().filter(|field| keep(field)).cloned().collect();
     let columns = schema.fields().iter().zip(taken.columns()).filter(|(field, _)| keep(field));
     let mut arrays: Vec<ArrayRef> = columns.map(|(_, array)| array.clone()).collect();
-    fields.push(Arc::new(Field::new(ATOMS, ArrowType::UInt64, false)));
-    arrays.push(Arc::new(UInt64Array::from(masks)));
+    fields.push(Arc::new(Field::new(ATOMS, mask.clone(), false)));
+    arrays.push(match mask {
+        ArrowType::UInt8 => Arc::new(UInt8Array::from_iter_values(masks.into_iter().map(|mask| mask as u8))),
+        _ => Arc::new(UInt64Array::from(masks)),
+    });
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(fail)
 }
 

@@ -3,11 +3,11 @@
 //! An entry is the projection view V_p of the child (paper, equation 1) and the index on the parent that a P-update needs, in one:
 //! the key is in V_p while a child row of the semi-join view has it. An entry lives while a row of either side has its key.
 
-use super::hash::{hash_words, prefetch};
+use super::hash::hash_words;
 use super::index::Index;
 use super::lists::{reserve_slowly, List};
 use super::rows::same;
-use super::slab::{at, at_mut};
+use super::slab::{at, at_mut, prefetch};
 use crate::chunk::Word;
 
 const NONE: u32 = u32::MAX;
@@ -95,19 +95,17 @@ impl Edge {
         self.index.prefetch(hash);
     }
 
-    /// An entry that most likely has the hash, without looking at it.
+    /// An entry that most likely has the hash, without looking at it; `NONE` if there is none.
     #[inline(always)]
-    pub fn guess(&self, hash: u64) -> Option<u32> {
-        self.index.find(hash, |_| true)
+    pub fn guess(&self, hash: u64) -> u32 {
+        self.index.find(hash, |_| true).unwrap_or(NONE)
     }
 
     #[inline(always)]
     pub fn prefetch(&self, entry: u32) {
-        if let Some(entry) = self.entries.get(entry as usize) {
-            // An entry may lie across two cache lines.
-            prefetch(&entry.key);
-            prefetch(&entry.references);
-        }
+        // An entry may lie across two cache lines.
+        prefetch(&self.entries, entry as usize);
+        prefetch(&self.entries, entry as usize + 1);
     }
 
     #[inline(always)]

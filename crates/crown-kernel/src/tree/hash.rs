@@ -29,19 +29,6 @@ pub(super) fn hash_all(words: impl Iterator<Item = Word>) -> u64 {
     fold(state ^ SEED, FACTOR)
 }
 
-/// Asks the memory for what will be read soon; changes nothing else.
-#[inline(always)]
-pub(super) fn prefetch<T>(place: &T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing into registers and can't fault; the address is that of a live reference.
-    unsafe {
-        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-        _mm_prefetch(std::ptr::from_ref(place).cast(), _MM_HINT_T0);
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

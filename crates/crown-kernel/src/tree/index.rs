@@ -8,7 +8,7 @@
 //! saved state do, would else crowd into one part of this one while it grows, and make ever longer runs.
 
 use super::hash::hash_words;
-use super::slab::{at, at_mut};
+use super::slab::{at, at_mut, prefetch};
 
 pub(super) struct Index {
     /// 0, or the hash above and the id plus 1 below.
@@ -57,9 +57,7 @@ impl Index {
     /// Asks the memory for the slot of a hash that will be looked up soon.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
-        if let Some(slot) = self.slots.get(self.home(short(hash))) {
-            super::hash::prefetch(slot);
-        }
+        prefetch(&self.slots, self.home(short(hash)));
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@
 //! is stored in its own header; others take a block of 1, 2, 4, 8, ... items. A block grows when it is full and shrinks when
 //! it is three quarters empty, so each push and removal costs amortised constant time.
 
-use super::slab::{at, at_mut};
+use super::slab::{at, at_mut, prefetch};
 use crate::chunk::Word;
 
 const NONE: u32 = u32::MAX;
@@ -93,9 +93,7 @@ impl Lists {
 
     #[inline(always)]
     pub fn prefetch(&self, list: &List, position: u32) {
-        if let Some(place) = self.pool.get(self.place(list, position)).filter(|_| !self.is_inline(list)) {
-            super::hash::prefetch(place);
-        }
+        prefetch(&self.pool, self.place(list, position));
     }
 
     #[inline(always)]

@@ -6,6 +6,7 @@
 //! correctness: ids that are out of date when a change is applied only asked for memory in vain.
 
 use super::hash::hash_words;
+use super::slab::at;
 use super::{Sink, Tree};
 use crate::chunk::{Nulls, Word};
 use crate::error::KernelError;
@@ -33,8 +34,11 @@ const NONE: u32 = u32::MAX;
 struct Coming {
     node: usize,
     hash: u64,
+    comes: bool,
+    /// A row that goes, if it is there.
     row: u32,
-    /// The entries of the node's first edges by one column, as far as they are known.
+    /// Of the node's first edges by one column: the hashes of the keys of a row that comes, and the entries.
+    keys: [u64; EDGES],
     entries: [u32; EDGES],
 }
 
@@ -72,87 +76,88 @@ impl Tree {
         if block.len() == 1 {
             return;
         }
-        for (change, coming) in block.iter().zip(coming.iter_mut()) {
-            self.guess_ids(change, coming);
+        let coming = &mut coming[..block.len()];
+        for coming in coming.iter_mut() {
+            self.guess_ids(coming);
         }
-        for (change, coming) in block.iter().zip(coming.iter_mut()) {
-            if change.weight < 0 && coming.row != NONE {
-                self.follow_row(coming);
-            }
+        for coming in coming.iter_mut().filter(|coming| coming.row != NONE) {
+            self.follow_row(coming);
         }
-        for coming in &coming[..block.len()] {
+        for coming in coming.iter() {
             self.find_places(coming);
         }
-        for (change, coming) in block.iter().zip(coming.iter()) {
-            if change.weight < 0 && coming.row != NONE {
-                self.find_moved(coming);
-            }
+        for coming in coming.iter().filter(|coming| coming.row != NONE) {
+            self.find_moved(coming);
         }
     }
 
-    /// The slots of the row and of its keys.
+    /// The slots of the row, and of the keys of a row that comes.
     #[inline(always)]
     fn find_slots(&self, change: &AtomChange, coming: &mut Coming) {
         let node = self.shape.atom_nodes[change.atom];
-        let shape = &self.shape.nodes[node];
-        (coming.node, coming.row, coming.entries) = (node, NONE, [NONE; EDGES]);
+        let shape = at(&self.shape.nodes, node);
         coming.hash = self.hash_row(node, change.words, change.nulls);
-        self.rows[node].prefetch_slot(coming.hash);
-        if change.weight > 0 && change.words.len() == shape.variables.len() {
-            for keyed in shape.keyed.iter().take(EDGES) {
-                self.edges[keyed.edge].prefetch_slot(hash_words(&[change.words[keyed.column]]));
+        (coming.node, coming.row, coming.comes) = (node, NONE, change.weight > 0);
+        at(&self.rows, node).prefetch_slot(coming.hash);
+        if coming.comes && change.words.len() == shape.variables.len() {
+            for (keyed, known) in shape.keyed.iter().zip(&mut coming.keys) {
+                *known = hash_words(&[change.words[keyed.column]]);
+                at(&self.edges, keyed.edge).prefetch_slot(*known);
             }
         }
     }
 
     /// The row, or the entries that a new row will have.
     #[inline(always)]
-    fn guess_ids(&self, change: &AtomChange, coming: &mut Coming) {
-        let shape = &self.shape.nodes[coming.node];
-        if change.weight < 0 {
-            if let Some(row) = self.rows[coming.node].guess(coming.hash) {
-                coming.row = row;
-                self.rows[coming.node].prefetch(row);
+    fn guess_ids(&self, coming: &mut Coming) {
+        if coming.comes {
+            let keyed = &at(&self.shape.nodes, coming.node).keyed;
+            for ((keyed, hash), entry) in keyed.iter().zip(&coming.keys).zip(&mut coming.entries) {
+                let edge = at(&self.edges, keyed.edge);
+                *entry = edge.guess(*hash);
+                edge.prefetch(*entry);
             }
-        } else if change.words.len() == shape.variables.len() {
-            for (keyed, known) in shape.keyed.iter().zip(&mut coming.entries) {
-                if let Some(entry) = self.edges[keyed.edge].guess(hash_words(&[change.words[keyed.column]])) {
-                    self.edges[keyed.edge].prefetch(entry);
-                    *known = entry;
-                }
-            }
+        } else {
+            let rows = at(&self.rows, coming.node);
+            coming.row = rows.guess(coming.hash);
+            rows.prefetch(coming.row);
         }
     }
 
     /// The entries of a row that will go.
     #[inline(always)]
     fn follow_row(&self, coming: &mut Coming) {
-        for (keyed, known) in self.shape.nodes[coming.node].keyed.iter().zip(&mut coming.entries) {
-            *known = self.rows[coming.node].link(coming.row, keyed.link);
-            self.edges[keyed.edge].prefetch(*known);
+        let rows = at(&self.rows, coming.node);
+        for (keyed, entry) in at(&self.shape.nodes, coming.node).keyed.iter().zip(&mut coming.entries) {
+            *entry = rows.link(coming.row, keyed.link);
+            at(&self.edges, keyed.edge).prefetch(*entry);
         }
     }
 
     /// The places in lists that will be written or read.
     #[inline(always)]
     fn find_places(&self, coming: &Coming) {
-        let shape = &self.shape.nodes[coming.node];
-        for (keyed, entry) in shape.keyed.iter().zip(&coming.entries) {
-            let Some(state) = self.edges[keyed.edge].entries.get(*entry as usize) else { continue };
-            if keyed.edge != coming.node {
-                self.parents.prefetch(&state.parents, state.parents.len.saturating_sub(1));
-                if coming.row != NONE {
-                    self.parents.prefetch(&state.parents, self.rows[coming.node].link(coming.row, keyed.link + 1));
-                }
+        if !coming.comes && coming.row == NONE {
+            return;
+        }
+        let shape = at(&self.shape.nodes, coming.node);
+        let rows = at(&self.rows, coming.node);
+        for (keyed, entry) in shape.keyed.iter().zip(&coming.entries).filter(|(_, entry)| **entry != NONE) {
+            let state = at(&self.edges, keyed.edge).entry(*entry);
+            let (lists, list) = if keyed.edge != coming.node {
+                (&self.parents, &state.parents)
             } else if shape.connex {
-                let lists = &self.children[coming.node];
-                lists.prefetch(&state.children, state.children.len.saturating_sub(1));
-                if coming.row != NONE {
-                    lists.prefetch(&state.children, self.rows[coming.node].link(coming.row, keyed.link + 1));
-                }
                 self.parents.prefetch(&state.parents, 0);
-            } else if let Some(parent) = shape.parent.filter(|_| state.parents.len == 1) {
-                self.rows[parent].prefetch(self.parents.get(&state.parents, 0));
+                (at(&self.children, coming.node), &state.children)
+            } else {
+                if let Some(parent) = shape.parent.filter(|_| state.parents.len == 1) {
+                    at(&self.rows, parent).prefetch(self.parents.get(&state.parents, 0));
+                }
+                continue;
+            };
+            lists.prefetch(list, list.len.saturating_sub(1));
+            if coming.row != NONE {
+                lists.prefetch(list, rows.link(coming.row, keyed.link + 1));
             }
         }
     }
@@ -160,18 +165,18 @@ impl Tree {
     /// The rows that will take the place of a row that goes.
     #[inline(always)]
     fn find_moved(&self, coming: &Coming) {
-        let shape = &self.shape.nodes[coming.node];
+        let shape = at(&self.shape.nodes, coming.node);
         for (keyed, entry) in shape.keyed.iter().zip(&coming.entries) {
-            let Some(state) = self.edges[keyed.edge].entries.get(*entry as usize) else { continue };
+            let state = at(&self.edges, keyed.edge).entry(*entry);
             let (lists, list) = if keyed.edge != coming.node {
                 (&self.parents, &state.parents)
             } else if shape.connex {
-                (&self.children[coming.node], &state.children)
+                (at(&self.children, coming.node), &state.children)
             } else {
                 continue;
             };
             if list.len > 1 {
-                self.rows[coming.node].prefetch(lists.get(list, list.len - 1));
+                at(&self.rows, coming.node).prefetch(lists.get(list, list.len - 1));
             }
         }
     }

@@ -4,10 +4,10 @@
 //! each edge the entry of its key and its place in that entry's list, and how many children it still misses. So after the look-ups at
 //! its insertion a row is reached, and left, by index alone, mostly with one cache miss.
 
-use super::hash::{hash_words, prefetch};
+use super::hash::hash_words;
 use super::index::Index;
 use super::lists::reserve_slowly;
-use super::slab::{at, at_mut, half, half_mut};
+use super::slab::{at, at_mut, half, half_mut, prefetch};
 use crate::chunk::Word;
 
 const NONE: u32 = u32::MAX;
@@ -62,11 +62,9 @@ impl Rows {
     #[inline(always)]
     pub fn prefetch(&self, row: u32) {
         let start = row as usize * self.stride;
-        if let Some(units) = self.slab.get(start..start + self.stride) {
-            // A row may lie across two cache lines.
-            prefetch(&units[0]);
-            prefetch(&units[self.stride - 1]);
-        }
+        // A row may lie across two cache lines.
+        prefetch(&self.slab, start);
+        prefetch(&self.slab, start + self.stride - 1);
     }
 
     #[inline(always)]
@@ -97,10 +95,10 @@ impl Rows {
         self.index.prefetch(hash);
     }
 
-    /// A row that most likely has the hash, without looking at it.
+    /// A row that most likely has the hash, without looking at it; `NONE` if there is none.
     #[inline(always)]
-    pub fn guess(&self, hash: u64) -> Option<u32> {
-        self.index.find(hash, |_| true)
+    pub fn guess(&self, hash: u64) -> u32 {
+        self.index.find(hash, |_| true).unwrap_or(NONE)
     }
 
     /// Finds a row by its words, whose hash is given.
