@@ -1,9 +1,10 @@
 """What Spark costs: Crown's streaming and bounded runs against the same pipelines with nothing in them.
 
-    python -m benchmarks.spark_overhead [--edges 500000] [--graph epinions.tsv] [--output result.json]
+    python -m benchmarks.spark_overhead [--edges 500000] [--graph epinions.tsv] [--rows 1000000] [--output result.json]
 
-The stream is that of the other benchmarks: a FIFO window of a fifth of the edges slides over the graph, each edge an
-insertion and later a deletion, in `BATCHES` files of which each is one micro-batch.
+The stream is that of the other benchmarks: a FIFO window of a fifth of the edges slides over the graph, as often as it
+takes, each edge an insertion and later a deletion, in `BATCHES` files of `--rows` changes of which each is one
+micro-batch. An edge that comes and goes within a batch is in no delta, so there are fewer of them the larger a batch is.
 
 Streaming is set against two engines in Crown's place. One does nothing and gives nothing, so the pipeline is also
 spared every delta. The other does nothing but hand out as many ready-made rows as Crown gives deltas: what is left of
@@ -183,6 +184,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--edges", type=int, default=500_000, help="of the generated graph")
     arguments.add_argument("--graph", help="an edge list, e.g. SNAP's Epinions; generated when not given")
+    arguments.add_argument("--rows", type=int, default=1_000_000, help="changes in a micro-batch")
     arguments.add_argument("--repeat", type=int, default=3)
     arguments.add_argument("--output", type=Path)
     arguments.add_argument("--part", choices=QUERIES, help=argparse.SUPPRESS)
@@ -192,19 +194,21 @@ def main() -> None:
         part = _measure_part(options.directory, options.part, options.repeat)
         options.output.write_text(json.dumps(part))
         return
-    result = measure(options.edges, options.graph, options.repeat)
+    result = measure(options.edges, options.graph, options.rows, options.repeat)
     text = json.dumps(result, indent=1)
     print(text)
     if options.output:
         options.output.write_text(text + "\n")
 
 
-def measure(edges: int, graph: str | None, repeat: int) -> dict[str, Any]:
+def measure(edges: int, graph: str | None, batch_rows: int, repeat: int) -> dict[str, Any]:
     directory = Path(tempfile.mkdtemp(prefix="crown-overhead-"))
     data = Data(graph=graph, scale=edges / 500_000)
     rows = data.edges()
     window = round(0.2 * rows.num_rows + 0.5)
-    changes = streams.count_window({"G": rows}, window, drain=False)["G"].drop_columns(["_sequence"])
+    rounds = pa.concat_tables([rows] * -(-(BATCHES * batch_rows + window) // (2 * rows.num_rows)))
+    changes = streams.count_window({"G": rounds}, window, drain=False)["G"].drop_columns(["_sequence"])
+    changes = changes.slice(0, BATCHES * batch_rows)
     write_files(changes, directory / "large", files=BATCHES)
     write_files(changes.slice(0, 400), directory / "small", files=20)
     measures: dict[str, Any] = {}
@@ -220,8 +224,9 @@ def measure(edges: int, graph: str | None, repeat: int) -> dict[str, Any]:
         measures["recovery"] = {name: recovery(name, changes) for name in QUERIES}
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    described = {**data.describe(), "window": window, "changes": changes.num_rows}
-    command = "python -m benchmarks.spark_overhead" + (f" --graph {Path(graph).name}" if graph else f" --edges {edges}")
+    described = {**data.describe(), "window": window, "changes": changes.num_rows, "rows in a batch": batch_rows}
+    source = f"--graph {Path(graph).name}" if graph else f"--edges {edges}"
+    command = f"python -m benchmarks.spark_overhead {source} --rows {batch_rows}"
     stamp = {"command": command, "machine": machine(), "data": described}
     return {**stamp, "measures": measures, "ratios": _ratios(measures)}
 
