@@ -14,6 +14,8 @@ import hypothesis.core
 import pytest
 
 SEED = int(os.environ.get("CROWN_SEED") or random.SystemRandom().randrange(2**32))
+# Tests run in several processes (pytest -n): all take the seed of the first.
+os.environ["CROWN_SEED"] = str(SEED)
 
 # Timing is nobody's business in a test: machines are shared, and the first call of a kind may compile or start things.
 hypothesis.settings.register_profile(

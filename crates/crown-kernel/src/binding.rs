@@ -57,6 +57,11 @@ impl Binder {
         self.plain.as_ref().is_some_and(shown)
     }
 
+    /// Whether every row without NULLs is one of the atom's.
+    pub fn takes_all(&self) -> bool {
+        self.filter.is_none() && self.plain.is_some()
+    }
+
     /// Whether binding can fail on some values (arithmetic, casts).
     pub fn can_fail(&self) -> bool {
         self.filter.is_some() || self.plain.is_none()

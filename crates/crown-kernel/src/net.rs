@@ -1,77 +1,135 @@
 //! The net effect of a sequence of signed rows.
 
 use crate::chunk::{Chunk, Nulls, Word};
-use crate::row_table::RowTable;
+use crate::tree::hash::hash_all;
+use crate::tree::index::Index;
+use crate::tree::slab::prefetch;
 
 const UNKNOWN: Word = Word::MAX;
 
 /// Rows with the sum of their weights, in order of first appearance.
 pub struct Net {
     width: usize,
-    /// The words, the NULL mask, the sum, and how many copies there are already (or `UNKNOWN`).
-    rows: RowTable,
-    scratch: Vec<Word>,
-    order: Vec<u32>,
+    /// Per row the words, the NULL mask, the sum, and how many copies there are already (or `UNKNOWN`).
+    rows: Vec<Word>,
+    index: Index,
 }
 
 impl Net {
     pub fn new(width: usize) -> Net {
-        let key: Vec<usize> = (0..=width).collect();
-        Net { width, rows: RowTable::new(width + 3, key), scratch: Vec::new(), order: Vec::new() }
+        Net { width, rows: Vec::new(), index: Index::new() }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.rows.is_empty()
     }
 
-    fn slot(&mut self, words: &[Word], nulls: Nulls) -> u32 {
-        self.scratch.clear();
-        self.scratch.extend_from_slice(words);
-        self.scratch.extend([nulls, 0, UNKNOWN]);
-        self.rows.find(&self.scratch).unwrap_or_else(|| {
-            let slot = self.rows.insert(&self.scratch);
-            self.order.push(slot);
-            slot
-        })
+    pub fn len(&self) -> usize {
+        self.rows.len() / self.stride()
+    }
+
+    fn stride(&self) -> usize {
+        self.width + 3
+    }
+
+    /// The hash of a row, for what takes it.
+    pub fn hash(words: &[Word], nulls: Nulls) -> u64 {
+        hash_all(words.iter().copied().chain([nulls]))
+    }
+
+    /// Asks the memory for the slot of a row that will be looked up soon.
+    pub fn prefetch_slot(&self, hash: u64) {
+        self.index.prefetch(hash);
+    }
+
+    /// Asks the memory for the row itself, when its slot has come.
+    pub fn prefetch_row(&self, hash: u64) {
+        if let Some(row) = self.index.find(hash, |_| true) {
+            prefetch(&self.rows, row as usize * self.stride());
+        }
+    }
+
+    /// The position of a row.
+    pub fn find(&self, hash: u64, words: &[Word], nulls: Nulls) -> Option<usize> {
+        let same = |row: u32| {
+            let row = &self.rows[row as usize * self.stride()..][..=self.width];
+            row[self.width] == nulls && row.iter().zip(words).all(|(left, right)| left == right)
+        };
+        self.index.find(hash, same).map(|row| row as usize)
+    }
+
+    /// Adds a row that is not there, with weight 0.
+    pub fn insert(&mut self, hash: u64, words: &[Word], nulls: Nulls) -> usize {
+        let row = self.len();
+        self.index.insert(hash, u32::try_from(row).expect("fewer than 2^32 rows in a batch"));
+        self.push(words, nulls, 0);
+        row
+    }
+
+    /// Appends a row that is not there. It is not found again: for a net that is filled in this way alone.
+    pub fn push(&mut self, words: &[Word], nulls: Nulls, weight: i64) {
+        self.rows.extend_from_slice(words);
+        self.rows.extend([nulls, weight as Word, UNKNOWN]);
+    }
+
+    /// Adds to the sum of the row at a position.
+    pub fn add_at(&mut self, row: usize, weight: i64) {
+        let place = row * self.stride() + self.width + 1;
+        self.rows[place] = self.rows[place].wrapping_add_signed(weight);
     }
 
     pub fn add(&mut self, words: &[Word], nulls: Nulls, weight: i64) {
-        let slot = self.slot(words, nulls);
-        let sum = &mut self.rows.row_mut(slot)[self.width + 1];
-        *sum = sum.wrapping_add_signed(weight);
+        let row = self.find_or_insert(words, nulls);
+        self.add_at(row, weight);
+    }
+
+    fn find_or_insert(&mut self, words: &[Word], nulls: Nulls) -> usize {
+        let hash = Net::hash(words, nulls);
+        self.find(hash, words, nulls).unwrap_or_else(|| self.insert(hash, words, nulls))
     }
 
     /// How many copies there are after what was added so far; `existing` tells how many there were before.
     pub fn copies(&mut self, words: &[Word], nulls: Nulls, existing: impl FnOnce() -> u64) -> i64 {
-        let slot = self.slot(words, nulls);
-        let row = self.rows.row_mut(slot);
-        if row[self.width + 2] == UNKNOWN {
-            row[self.width + 2] = existing();
-        }
-        row[self.width + 2] as i64 + row[self.width + 1] as i64
+        let row = self.find_or_insert(words, nulls);
+        self.copies_at(row, existing)
     }
 
-    /// The rows whose sum is not 0: words, NULL mask, sum.
-    pub fn rows(&self) -> impl Iterator<Item = (&[Word], Nulls, i64)> {
-        self.order.iter().map(|slot| self.rows.row(*slot)).filter_map(|row| {
-            let sum = row[self.width + 1] as i64;
-            (sum != 0).then_some((&row[..self.width], row[self.width], sum))
+    /// As `copies`, of the row at a position.
+    pub fn copies_at(&mut self, row: usize, existing: impl FnOnce() -> u64) -> i64 {
+        let place = row * self.stride() + self.width + 1;
+        let [sum, before] = &mut self.rows[place..place + 2] else { unreachable!("two words") };
+        if *before == UNKNOWN {
+            *before = existing();
+        }
+        *before as i64 + *sum as i64
+    }
+
+    /// All rows by position: words, NULL mask, sum.
+    pub fn all_rows(&self) -> impl Iterator<Item = (&[Word], Nulls, i64)> {
+        self.rows.chunks_exact(self.stride()).map(|row| {
+            let (words, rest) = row.split_at(self.width);
+            (words, rest[0], rest[1] as i64)
         })
     }
 
+    /// The rows whose sum is not 0.
+    pub fn rows(&self) -> impl Iterator<Item = (&[Word], Nulls, i64)> {
+        self.all_rows().filter(|(_, _, sum)| *sum != 0)
+    }
+
     pub fn negate(&mut self) {
-        for slot in &self.order {
-            let sum = &mut self.rows.row_mut(*slot)[self.width + 1];
-            *sum = sum.wrapping_neg();
+        let (stride, place) = (self.stride(), self.width + 1);
+        for row in self.rows.chunks_exact_mut(stride) {
+            row[place] = row[place].wrapping_neg();
         }
     }
 
     pub fn clear(&mut self) {
-        if self.order.len() > 65536 {
+        if self.len() > 65536 {
             *self = Net::new(self.width);
-        } else {
+        } else if !self.is_empty() {
             self.rows.clear();
-            self.order.clear();
+            self.index.clear();
         }
     }
 }

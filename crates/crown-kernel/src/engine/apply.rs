@@ -89,11 +89,20 @@ impl Engine {
     pub(super) fn net_batches(&mut self, batches: &mut [Batch], on_invalid: OnInvalid) -> Result<()> {
         let mut bound = BoundRows::default();
         let mut faults = Vec::new();
+        let mut tables = self.table_nets(batches);
         for Batch { source, events, .. } in batches {
-            self.net_events(*source, events, 0..events.rows.len(), 1, &mut bound, &mut faults);
+            match &mut tables[*source] {
+                Some(table) => self.net_table(*source, events, table, &mut bound, &mut faults),
+                None => self.net_events(*source, events, 0..events.rows.len(), 1, &mut bound, &mut faults),
+            }
             self.reject(*source, &events.rows, &faults, on_invalid)?;
             for fault in faults.drain(..) {
                 events.rows.weights[fault.row] = 0;
+            }
+        }
+        for (source, table) in tables.iter().enumerate() {
+            if let Some(table) = table {
+                self.bind_table(source, table);
             }
         }
         Ok(())

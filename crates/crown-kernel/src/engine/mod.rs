@@ -4,7 +4,7 @@
 //! once per batch, in the plan's order. Everything about a batch is checked before any stage is touched.
 //!
 //! - `build`: from a plan to sources, readers and stages
-//! - `batch`: changes resolved, checked and netted per atom
+//! - `batch`: changes resolved, checked and netted per atom; `table_net`: netted before that, per table
 //! - `apply`: a batch through the stages; `updates`: one change at a time
 //! - `read`: the full result, counts, samples; `stage`: one stage and its state
 
@@ -17,6 +17,7 @@ mod read;
 mod snapshot;
 mod stage;
 mod stats;
+mod table_net;
 mod updates;
 
 pub use batch::{Input, OnInvalid};

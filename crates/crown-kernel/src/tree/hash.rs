@@ -16,12 +16,12 @@ fn fold(left: u64, right: u64) -> u64 {
 }
 
 #[inline(always)]
-pub(super) fn hash_words(words: &[Word]) -> u64 {
+pub(crate) fn hash_words(words: &[Word]) -> u64 {
     hash_all(words.iter().copied())
 }
 
 #[inline(always)]
-pub(super) fn hash_all(words: impl Iterator<Item = Word>) -> u64 {
+pub(crate) fn hash_all(words: impl Iterator<Item = Word>) -> u64 {
     let mut state = SEED;
     for word in words {
         state = fold(state.rotate_left(29) ^ word, FACTOR);

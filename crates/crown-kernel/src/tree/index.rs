@@ -10,7 +10,7 @@
 use super::hash::hash_words;
 use super::slab::{at, at_mut, prefetch};
 
-pub(super) struct Index {
+pub(crate) struct Index {
     /// 0, or the hash above and the id plus 1 below.
     slots: Vec<u64>,
     len: usize,
@@ -33,6 +33,16 @@ impl Index {
 
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Removes all ids; keeps the memory when most of it was in use.
+    pub fn clear(&mut self) {
+        if self.len * 8 < self.slots.len() {
+            *self = Index::new();
+        } else {
+            self.slots.fill(0);
+            self.len = 0;
+        }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {

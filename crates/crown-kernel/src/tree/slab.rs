@@ -35,7 +35,7 @@ pub(super) fn half_mut(words: &mut [u64], place: usize) -> &mut u32 {
 
 /// Asks the memory for an item that will be read soon; changes nothing else. An index out of range asks in vain.
 #[inline(always)]
-pub(super) fn prefetch<T>(items: &[T], index: usize) {
+pub(crate) fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch reads nothing into registers and can't fault, whatever the address.
     unsafe {

@@ -1,0 +1,125 @@
+//! The changes of one table netted before they are bound to atoms.
+//!
+//! A table that a query reads several times gives each change to several atoms. Where each row reaches an atom that shows all columns of
+//! the table, that atom tells whether it is there: so it is enough to net once, by rows of the table, and what comes and goes
+//! within a batch is never bound. Memory is asked for a block of changes ahead, as in `tree::prefetch`.
+
+use super::batch::{absent_fault, Batch, BoundRows};
+use super::Engine;
+use crate::arrow_in::Fault;
+use crate::chunk::{Nulls, Word};
+use crate::net::Net;
+use crate::source::Events;
+
+/// Changes that are looked ahead for together.
+const BLOCK: usize = 16;
+
+/// The net of a table, and for each row of it the mask of the atoms that it is meant for.
+pub(super) struct TableNet {
+    net: Net,
+    masks: Vec<u64>,
+}
+
+impl Engine {
+    /// A net for each table whose changes in `batches` can be netted as such: each row reaches an atom that has all its columns.
+    pub(super) fn table_nets(&self, batches: &[Batch]) -> Vec<Option<TableNet>> {
+        let net = |source: usize| {
+            let complete = self.readers[source].iter().filter(|reader| reader.complete && reader.binder.takes_all());
+            let routes = complete.fold(0, |routes, reader| routes | reader.route);
+            let reached = |batch: &Batch| {
+                let Batch { events, .. } = batch;
+                events.rows.nulls.is_empty() && routes != 0 && events.atoms.iter().all(|mask| mask & routes != 0)
+            };
+            let own = |batch: &&Batch| batch.source == source;
+            let whole = !self.sources[source].has_state() && batches.iter().filter(own).all(reached);
+            whole.then(|| TableNet { net: Net::new(self.sources[source].columns.len()), masks: Vec::new() })
+        };
+        (0..self.sources.len()).map(net).collect()
+    }
+
+    /// Adds events to the net of their table. Faults are as in `net_events`.
+    pub(super) fn net_table(
+        &mut self,
+        source: usize,
+        events: &Events,
+        table: &mut TableNet,
+        bound: &mut BoundRows,
+        faults: &mut Vec<Fault>,
+    ) {
+        let Engine { readers, stages, interner, .. } = self;
+        let readers = &readers[source];
+        let TableNet { net, masks } = table;
+        let width = events.rows.columns.len();
+        let mut block: Vec<(usize, Nulls, u64)> = Vec::with_capacity(BLOCK);
+        let mut words: Vec<Word> = Vec::with_capacity(BLOCK * width);
+        for start in (0..events.rows.len()).step_by(BLOCK) {
+            block.clear();
+            words.clear();
+            for event in start..events.rows.len().min(start + BLOCK) {
+                words.extend(events.rows.columns.iter().map(|column| column[event]));
+                let nulls = events.rows.nulls_at(event);
+                let hash = Net::hash(&words[words.len() - width..], nulls);
+                net.prefetch_slot(hash);
+                block.push((event, nulls, hash));
+            }
+            for (_, _, hash) in &block {
+                net.prefetch_row(*hash);
+            }
+            for (place, (event, nulls, hash)) in block.iter().copied().enumerate() {
+                let row = &words[place * width..(place + 1) * width];
+                let weight = events.rows.weights[event];
+                if weight == 0 {
+                    continue;
+                }
+                let position = match net.find(hash, row, nulls) {
+                    Some(position) => position,
+                    None => {
+                        if let Err(error) = bound.bind(readers, events, event, interner) {
+                            faults.push(Fault { row: event, code: error.code, reason: error.message });
+                            continue;
+                        }
+                        masks.push(events.atoms_at(event));
+                        net.insert(hash, row, nulls)
+                    }
+                };
+                if weight < 0 {
+                    let existing = || {
+                        // It did not fail when the row came first.
+                        let _ = bound.bind(readers, events, event, interner);
+                        let complete = bound.taken(readers).find(|(reader, ..)| reader.complete);
+                        complete.map_or(0, |(reader, row, nulls)| {
+                            stages[reader.stage].atom_multiplicity(reader.atom, row, nulls)
+                        })
+                    };
+                    if net.copies_at(position, existing) + weight < 0 {
+                        faults.push(absent_fault(event));
+                        continue;
+                    }
+                }
+                net.add_at(position, weight);
+            }
+        }
+    }
+
+    /// Gives the net of a table to the atoms.
+    pub(super) fn bind_table(&mut self, source: usize, table: &TableNet) {
+        let Engine { readers, interner, nets, .. } = self;
+        let mut row = Vec::new();
+        for ((words, nulls, weight), mask) in table.net.all_rows().zip(&table.masks) {
+            if weight == 0 {
+                continue;
+            }
+            for reader in readers[source].iter().filter(|reader| mask & reader.route != 0) {
+                // It did not fail when the row came first.
+                if let Ok(Some(nulls)) = reader.binder.bind(words, nulls, &mut row, interner) {
+                    let net = &mut nets[reader.stage][reader.atom];
+                    if reader.complete {
+                        net.push(&row, nulls, weight);
+                    } else {
+                        net.add(&row, nulls, weight);
+                    }
+                }
+            }
+        }
+    }
+}
