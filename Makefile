@@ -49,8 +49,8 @@ test-kernel: setup ## The kernel's tests alone (cargo)
 	cargo test --locked --quiet -p crown-kernel
 
 .PHONY: test-python
-test-python: java setup ## The Python tests alone (pytest); ARGS="-k name" to choose
-	$(BIN)/pytest $(ARGS)
+test-python: java setup ## The Python tests alone (pytest, two processes); ARGS="-k name" to choose
+	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
 .PHONY: test-slow
 test-slow: java setup ## The long tests: more examples, more seeds, more faults
