@@ -22,6 +22,11 @@ FOLDED = "updates in O(λ): the changed rows of the tree are enumerated"
 KEPT = "linear space: the values of each group are kept"
 RING = "annotations in the tree: O(1) at each node that a change reaches, and no values are kept"
 RESIDUAL = ("residual predicate", "checked for each row while it is enumerated", "constant delay: rows may be skipped")
+ORDERED = (
+    "ordered comparison",
+    "an ordered index on either side, O(log N) for each row that enters or leaves it; only matching rows are visited",
+    "constant delay: a row may find no match",
+)
 LOOK_UP = (
     "one look-up in the other branch for each changed row",
     "constant delay: rows that the other branch has are skipped",
@@ -97,7 +102,9 @@ CONSTRUCTS = {
     ),
     "SELECT r.a + s.b AS x FROM r JOIN s ON r.a = s.a": ("computed output", "x: evaluated for each row", ""),
     "SELECT r.a, r.b, s.b x FROM r JOIN s ON r.a = s.a AND r.b <> s.b": RESIDUAL,
-    "SELECT r.t, s.t x FROM r JOIN s ON r.t BETWEEN s.t - 5 AND s.t + 5": RESIDUAL,
+    "SELECT r.c, s.b x FROM r JOIN s ON r.a = s.a AND abs(r.b - s.b) < 2": RESIDUAL,
+    "SELECT r.a, r.b, s.b x FROM r JOIN s ON r.a = s.a AND r.b < s.b": ORDERED,
+    "SELECT r.t, s.t x FROM r JOIN s ON r.t BETWEEN s.t - 5 AND s.t + 5": ORDERED,
     "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a = r.a)": (
         "EXISTS",
         "semi-join: s is a subtree below r, as any other atom",

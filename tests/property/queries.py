@@ -20,6 +20,8 @@ DOMAINS: dict[str, tuple[Any, ...]] = {
     "decimal": (Decimal("-1.25"), Decimal("0.00"), Decimal("3.50")),
     "date": (datetime.date(2024, 1, 31), datetime.date(2024, 2, 29)),
     "boolean": (False, True),
+    "wide": (-2, -1, 0, 1, 2, 3, 5, 9),
+    "time": tuple(datetime.datetime(2024, 3, 31, 0, minute) for minute in (0, 1, 2, 5, 30)),
 }
 LITERALS: dict[str, tuple[str, ...]] = {
     "int": ("0", "1", "2"),
@@ -132,7 +134,9 @@ def predicate(draw: st.DrawFn, columns: tuple[Term, ...]) -> str:
     partners = [other for other, d in columns if d == domain and other != column and domain in ("int", "double")]
     if partners:
         other = draw(st.sampled_from(partners))
-        forms += [f"{column} <> {other}", f"{column} < {other}", f"{column} BETWEEN {other} - 1 AND {other} + 1"]
+        operator = draw(st.sampled_from(["<>", "<", "<=", ">", ">="]))
+        forms += [f"{column} {operator} {other}", f"{column} < {other}"]
+        forms += [f"{column} BETWEEN {other} - 1 AND {other} + 1"]
         forms += [f"({column} = {other} OR {column} = {literal})"]
     return draw(st.sampled_from(forms))
 

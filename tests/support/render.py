@@ -54,6 +54,7 @@ def render_stage(stage: Stage) -> str:
     match stage:
         case TreeStage():
             extra = [f" where {render_expression(r)}" for r in stage.residual]
+            extra += [f" ordered {c.lower} + {c.offset} {'<' if c.strict else '<='} {c.upper}" for c in stage.ordered]
             extra += [
                 f"\n  {c.name} {c.type} = sum of "
                 + (

@@ -79,6 +79,7 @@ fn stage(atoms: Vec<Atom>, nodes: Vec<Node>, outputs: &str, mode: Mode) -> TreeS
         mode,
         ring,
         residual: Vec::new(),
+        ordered: Vec::new(),
         always: false,
     }
 }

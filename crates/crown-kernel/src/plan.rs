@@ -124,6 +124,14 @@ pub enum Mode {
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Comparison {
+    pub lower: String,
+    pub offset: i64,
+    pub upper: String,
+    pub strict: bool,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct TreeStage {
     pub id: String,
     pub variables: Vec<Variable>,
@@ -134,6 +142,7 @@ pub struct TreeStage {
     pub ring: Vec<RingComponent>,
     pub residual: Vec<Expression>,
     pub always: bool,
+    pub ordered: Vec<Comparison>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -12,6 +12,7 @@ from typing import Literal as OneOf
 from crown.errors import PlanError
 from crown.expression import Call, Column, Expression
 from crown.plan.bags import bag_width, binding_order, find_bags
+from crown.plan.comparisons import judge_residual
 from crown.plan.conditions import hang_conditions, shape_conditions
 from crown.plan.context import Context, Rows
 from crown.plan.dependencies import dependencies
@@ -180,10 +181,12 @@ def _add_stage(draft: Draft, context: Context) -> Rows:
         residual=draft.residual,
         always=draft.always and not draft.outputs,
     )
+    verdicts = judge_residual(stage, context.tables)
+    stage = replace(stage, ordered=tuple(v.comparison for v in verdicts if v.comparison is not None))
     context.add(stage)
     report = conjunction_report(draft, stage, context)
     context.conjunctions.append(report)
-    note_constructs(stage, report, context)
+    note_constructs(stage, report, verdicts, context)
     never_null = {v for atom in draft.query_atoms for v in atom.not_null}
     of_name = {variable.name: variable for variable in draft.variables}
     columns = [

@@ -138,13 +138,28 @@ class RingComponent:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """`lower` + `offset` < `upper`, or <= unless `strict`, between two outputs; the offset in the columns' own unit.
+
+    Both have a type whose words the kernel can order (no string, no decimal of more than 18 digits); of floats the
+    offset is 0. It must follow from the stage's residual, which stays the judge: the kernel keeps the rows that
+    enumeration finds by the one value in the order of the other, and visits only those that can hold.
+    """
+
+    lower: str
+    offset: int
+    upper: str
+    strict: bool
+
+
+@dataclass(frozen=True)
 class TreeStage:
     """The join-free plan of one conjunction.
 
     mode `set`: each output row once. `bag`: with its multiplicity as weight. `ring`: each output row once, with
     the ring components as further columns after `outputs`; a changed value is a -1 of the old and a +1
     of the new row. With no outputs, mode `ring` and `always`, the one row exists even when nothing joins.
-    Rows for which some `residual` (over outputs) is not TRUE are left out.
+    Rows for which some `residual` (over outputs) is not TRUE are left out; `ordered` are bounds that follow from them.
     """
 
     id: str
@@ -156,6 +171,7 @@ class TreeStage:
     ring: tuple[RingComponent, ...] = ()
     residual: tuple[Expression, ...] = ()
     always: bool = False
+    ordered: tuple[Comparison, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,17 @@ import re
 from collections.abc import Sequence
 
 from crown.expression import Call
+from crown.plan.comparisons import Verdict
 from crown.plan.context import Context
 from crown.plan.model import BagStage, Table, TreeStage
 from crown.plan.report import ConjunctionReport
+from crown.render import to_text
 from crown.sql.query import Conjunction, Named
 
 _OUTER_JOIN = re.compile(r"\b(left|right|full)\b(?!\s+(semi|anti)\b)", re.IGNORECASE)
 
 
-def note_constructs(stage: TreeStage, report: ConjunctionReport, context: Context) -> None:
+def note_constructs(stage: TreeStage, report: ConjunctionReport, verdicts: Sequence[Verdict], context: Context) -> None:
     """Selections, cycles, a projection after enumeration, residual predicates and conditions."""
     bags = {bag.stage for bag in report.bags}
     joined = [atom for bag in context.stages if isinstance(bag, BagStage) and bag.id in bags for atom in bag.atoms]
@@ -42,18 +44,33 @@ def note_constructs(stage: TreeStage, report: ConjunctionReport, context: Contex
             f"{', '.join(a.variable for a in report.added)}: enumerated too, then left out",
             f"constant delay for each different row: one comes for each value of {', '.join(loose)}" if loose else "",
         )
-    if stage.residual:
-        context.note(
-            "residual predicate",
-            stage.id,
-            "checked for each row while it is enumerated",
-            "constant delay: rows may be skipped",
-        )
+    _note_residual(stage, verdicts, context)
     for node in stage.nodes:
         if node.edge != "join" and node.parent is not None:
             name, kind = ("NOT EXISTS", "anti-join") if node.edge == "anti" else ("EXISTS", "semi-join")
             below = stage.nodes[node.parent].name
             context.note(name, stage.id, f"{kind}: {node.name} is a subtree below {below}, as any other atom")
+
+
+def _note_residual(stage: TreeStage, verdicts: Sequence[Verdict], context: Context) -> None:
+    ordered = [to_text(verdict.predicate) for verdict in verdicts if verdict.comparison is not None]
+    if ordered:
+        context.note(
+            "ordered comparison",
+            stage.id,
+            f"{' AND '.join(ordered)}: an ordered index on either side, O(log N) for each row that enters or leaves "
+            "it; only matching rows are visited",
+            "constant delay: a row may find no match",
+        )
+    for verdict in verdicts:
+        if verdict.comparison is None:
+            context.note(
+                "residual predicate",
+                stage.id,
+                f"checked for each row while it is enumerated: {to_text(verdict.predicate)} has no ordered index, for "
+                f"{verdict.reason}",
+                "constant delay: rows may be skipped",
+            )
 
 
 def note_branches(branches: Sequence[Conjunction], stage: str, context: Context) -> None:

@@ -20,8 +20,8 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use order::wide;
 pub use order::{compare, key_word, order_key, OrderKey};
+pub(crate) use order::{place, wide};
 
 use crate::chunk::{Nulls, Word};
 use crate::error::{KernelError, Result};

@@ -42,7 +42,9 @@ impl Tree {
 
     fn compact_rows(&mut self, node: usize) {
         let ids = self.rows[node].compact();
+        self.orders.of_children(node).into_iter().for_each(|order| order.rename_rows(&ids));
         for child in &self.shape.nodes[node].children {
+            self.orders.of_parents(*child).into_iter().for_each(|order| order.rename_rows(&ids));
             for entry in self.edges[*child].ids() {
                 self.parents.rename(&mut self.edges[*child].entries[entry as usize].parents, &ids);
             }
@@ -58,6 +60,8 @@ impl Tree {
         let shape = &self.shape.nodes[node];
         let Some(parent) = shape.parent else { return };
         let ids = self.edges[node].compact();
+        self.orders.of_children(node).into_iter().for_each(|order| order.rename_entries(&ids));
+        self.orders.of_parents(node).into_iter().for_each(|order| order.rename_entries(&ids));
         for (side, link) in [(node, LINK), (parent, shape.link_in_parent)] {
             let rows: Vec<u32> = self.rows[side].iter().collect();
             for row in rows {

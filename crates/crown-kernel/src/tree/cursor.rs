@@ -50,4 +50,9 @@ impl Cursor {
     pub(super) fn operations(&self) -> u64 {
         self.walk.operations
     }
+
+    #[cfg(test)]
+    pub(super) fn visits(&self) -> u64 {
+        self.walk.visits()
+    }
 }

@@ -85,6 +85,9 @@ impl Tree {
                     }
                 }
             }
+            if let Some(order) = self.orders.of_children(node) {
+                levels[height - 1].iter().for_each(|row| order.add(&self.rows[node], *row, LINK));
+            }
             self.counter_changes += levels[height - 1].len() as u64;
             let Some(parent) = parent.filter(|_| !next.is_empty()) else {
                 levels[height] = next;
@@ -297,6 +300,9 @@ impl Tree {
                     self.children[node].truncate(&mut state.children, count);
                     state.departed = 0;
                 }
+            }
+            if let Some(order) = self.orders.of_children(node) {
+                level.iter().for_each(|row| order.remove(&self.rows[node], *row, LINK));
             }
             node = self.shape.nodes[node].parent.unwrap_or(node);
         }

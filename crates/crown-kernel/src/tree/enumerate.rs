@@ -6,6 +6,7 @@
 
 use super::lists::List;
 use super::program::{Program, Step};
+use super::ranged::Window;
 use super::ring::{overflow, Value};
 use super::Tree;
 use crate::chunk::{Chunk, Nulls, Word};
@@ -52,7 +53,12 @@ pub(super) struct Walk {
     /// Places opened, for the tests of constant delay.
     #[cfg(test)]
     pub operations: u64,
-    block: Vec<u32>,
+    /// Results before residual conditions, likewise.
+    #[cfg(test)]
+    pub candidates: u64,
+    /// Of each step with a range the rows at hand.
+    pub(super) windows: Vec<Window>,
+    pub(super) block: Vec<u32>,
     values: Vec<Value>,
     prefix: Vec<Value>,
     keep: Vec<bool>,
@@ -64,6 +70,12 @@ impl Walk {
     pub fn restart(&mut self) {
         self.started = false;
         self.emitted = 0;
+    }
+
+    /// Rows looked at so far.
+    #[cfg(test)]
+    pub fn visits(&self) -> u64 {
+        self.operations + self.candidates
     }
 
     /// Appends up to `budget` results for the rows of `first`; true when there are no more. On an error the chunk is as before.
@@ -113,12 +125,20 @@ impl Walk {
             for row in first.iter().take(AHEAD as usize) {
                 tree.rows[program.steps[0].node].prefetch(*row);
             }
-            self.open(tree, program, 1);
+            if program.ranged {
+                if !self.begin_ranged(tree, program, first) {
+                    return Ok(true);
+                }
+            } else {
+                self.open(tree, program, 1);
+            }
         } else if self.places[0].index as usize >= first.len() {
             return Ok(true);
         }
         let start = out.len();
-        let finished = if emission.plain && !program.nullable {
+        let finished = if program.ranged {
+            self.annotate_ranged(tree, program, first, emission, interner, out, budget)?
+        } else if emission.plain && !program.nullable {
             let finished = self.expand(tree, program, first, out, budget);
             out.weights.resize(start + self.expanded, emission.sign);
             finished
@@ -128,6 +148,10 @@ impl Walk {
         let total = out.weights.len();
         if !out.nulls.is_empty() {
             out.nulls.resize(total, 0);
+        }
+        #[cfg(test)]
+        {
+            self.candidates += (total - start) as u64;
         }
         self.leave_out(tree, emission, interner, start, out)?;
         let weights = &out.weights[start..];
@@ -299,7 +323,7 @@ impl Walk {
 
     /// The NULL masks of a block, `total` rows being there before it.
     #[cold]
-    fn push_nulls(&mut self, tree: &Tree, program: &Program, block: &[u32], total: usize, out: &mut Chunk) {
+    pub(super) fn push_nulls(&mut self, tree: &Tree, program: &Program, block: &[u32], total: usize, out: &mut Chunk) {
         let (innermost, outer) = program.steps.split_last().expect("a program has steps");
         let prefix = outer.iter().zip(&self.places).fold(0, |mask, (step, place)| mask | step.nulls(tree, place.row));
         for (offset, row) in block.iter().enumerate() {
@@ -313,7 +337,7 @@ impl Walk {
 
     /// The weights of a block, and in mode ring its component columns.
     #[allow(clippy::too_many_arguments)]
-    fn push_annotations(
+    pub(super) fn push_annotations(
         &mut self,
         tree: &Tree,
         program: &Program,
@@ -467,7 +491,7 @@ impl Step {
 }
 
 /// Fills the columns of an outer step with its row's values up to `total` rows.
-fn fill(tree: &Tree, step: &Step, place: &Place, total: usize, out: &mut Chunk) {
+pub(super) fn fill(tree: &Tree, step: &Step, place: &Place, total: usize, out: &mut Chunk) {
     for (column, position) in &step.columns {
         out.columns[*column].resize(total, tree.rows[step.node].word(place.row, *position));
     }

@@ -28,6 +28,9 @@ impl Tree {
             let (border, parents) = (state.live, state.parents);
             state.live += 1;
             self.swap_parents(node, link, &parents, self.rows[node].link(row, link + 1), border);
+            if let Some(order) = self.orders.of_parents(child) {
+                order.add(&self.rows[node], row, link);
+            }
             if border == 0 && !self.shape.nodes[child].connex_children.is_empty() {
                 self.each_child(child, entry, Tree::mark_live);
             }
@@ -46,6 +49,9 @@ impl Tree {
             state.live -= 1;
             let (border, parents) = (state.live, state.parents);
             self.swap_parents(node, link, &parents, self.rows[node].link(row, link + 1), border);
+            if let Some(order) = self.orders.of_parents(child) {
+                order.remove(&self.rows[node], row, link);
+            }
             if border == 0 && !self.shape.nodes[child].connex_children.is_empty() {
                 self.each_child(child, entry, Tree::kill);
             }

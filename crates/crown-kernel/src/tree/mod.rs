@@ -10,6 +10,7 @@
 //! | `propagate` | changes below the connex part: counters and sums climb |
 //! | `delta`, `live`, `direct` | changes of the connex part: witnesses, live views |
 //! | `program`, `enumerate`, `expand`, `cursor` | walks from witnesses, or from the root, by column |
+//! | `ordered`, `ranged` | lists in the order of a value, and walks over ranges of them |
 //! | `ring`, `weight` | annotations |
 //! | `prefetch` | memory for coming changes |
 //! | `sample`, `stats`, `compact` | random results, figures, giving memory back |
@@ -25,9 +26,11 @@ pub(crate) mod hash;
 pub(crate) mod index;
 mod lists;
 mod live;
+mod ordered;
 mod prefetch;
 mod program;
 mod propagate;
+mod ranged;
 mod ring;
 mod rows;
 mod sample;
@@ -51,6 +54,7 @@ use edges::Edge;
 use enumerate::Walk;
 use hash::{hash_all, hash_words};
 use lists::Lists;
+use ordered::Orders;
 use program::Program;
 use propagate::Scratch;
 use ring::overflow;
@@ -79,7 +83,7 @@ impl Sink for Chunk {
 
 pub struct Tree {
     shape: Shape,
-    /// The walk from each connex node.
+    /// The walk from each connex node; without deltas from the root alone.
     programs: Vec<Option<Program>>,
     /// For each connex node the outputs that are its variables.
     projections: Vec<Vec<usize>>,
@@ -89,6 +93,8 @@ pub struct Tree {
     /// The lists of parent rows of all edges, and of child rows per edge.
     parents: Lists,
     children: Vec<Lists>,
+    /// The lists that are kept in order too.
+    orders: Orders,
     /// Buffers; out of their place only while they are in use.
     scratch: Option<Box<Scratch>>,
     walk: Option<Box<Walk>>,
@@ -110,9 +116,12 @@ impl Tree {
     /// A stage that is not of the right shape is refused with `CROWN-PLAN-TREE`.
     pub fn new(stage: &plan::TreeStage, deltas: bool) -> Result<Tree> {
         let shape = Shape::new(stage)?;
+        let mut orders = Vec::new();
+        let walked = |node: usize| shape.nodes[node].connex && (deltas || node == shape.root);
         let programs = (0..shape.nodes.len())
-            .map(|node| shape.nodes[node].connex.then(|| Program::new(&shape, &stage.outputs, node)))
+            .map(|node| walked(node).then(|| Program::new(&shape, &stage.outputs, node, &mut orders)))
             .collect();
+        let orders = Orders::new(shape.nodes.len(), &orders);
         let output = |name: &String| stage.outputs.iter().position(|other| other == name);
         let projections = shape
             .nodes
@@ -143,6 +152,7 @@ impl Tree {
             edges,
             parents: Lists::new(0),
             children,
+            orders,
             scratch: None,
             walk: None,
             total: 0,

@@ -4,6 +4,7 @@
 //! Each step finds its list through a row of an earlier step, and every list it meets is not empty: that makes the delay
 //! constant.
 
+use super::ordered::{Bound, OrderShape, Range};
 use super::shape::{Shape, LINK};
 
 pub(super) struct Step {
@@ -24,6 +25,8 @@ pub(super) struct Step {
     pub nullable: bool,
     /// The next step, if it starts from this step's row.
     pub feeds: Option<usize>,
+    /// Only the rows of the list in this range matter.
+    pub range: Option<Range>,
 }
 
 /// How the two innermost steps go together, when they can be walked at once: both over lists that give one column.
@@ -40,13 +43,15 @@ pub(super) struct Program {
     pub pairs: Pairs,
     pub steps: Vec<Step>,
     pub nullable: bool,
+    /// Some step has a range.
+    pub ranged: bool,
 }
 
 impl Program {
-    /// The walk from rows of `start`, a connex node.
-    pub fn new(shape: &Shape, stage_outputs: &[String], start: usize) -> Program {
+    /// The walk from rows of `start`, a connex node. Lists that it wants in order are added to `orders`.
+    pub fn new(shape: &Shape, stage_outputs: &[String], start: usize, orders: &mut Vec<OrderShape>) -> Program {
         let mut assigned = vec![false; stage_outputs.len()];
-        let mut program = Program { pairs: Pairs::None, steps: Vec::new(), nullable: false };
+        let mut program = Program { pairs: Pairs::None, steps: Vec::new(), nullable: false, ranged: false };
         program.add(
             shape,
             stage_outputs,
@@ -62,6 +67,7 @@ impl Program {
                 listed: Vec::new(),
                 nullable: false,
                 feeds: None,
+                range: None,
             },
         );
         let mut path = vec![start];
@@ -82,6 +88,7 @@ impl Program {
                     listed: Vec::new(),
                     nullable: false,
                     feeds: None,
+                    range: None,
                 },
             );
             path.push(parent);
@@ -91,7 +98,57 @@ impl Program {
             program.descend(shape, stage_outputs, &mut assigned, step, &path);
         }
         program.pairs = program.pairs();
+        for step in 1..program.steps.len() {
+            program.steps[step].range = program.range(shape, step, orders);
+            program.ranged |= program.steps[step].range.is_some();
+        }
         program
+    }
+
+    /// The bounds of a step's rows by the rows of earlier steps, if its list is in an order that they bound. A list has one
+    /// order: that of the first comparison that wants one.
+    fn range(&self, shape: &Shape, index: usize, orders: &mut Vec<OrderShape>) -> Option<Range> {
+        let step = &self.steps[index];
+        let mut known = orders.iter().position(|order| (order.edge, order.up) == (step.edge, step.up));
+        let mut bounds = Vec::new();
+        for comparison in &shape.comparisons {
+            let [lower, upper] = [comparison.lower, comparison.upper];
+            for (own, other, above) in [(upper, lower, true), (lower, upper, false)] {
+                let Some((_, position)) = step.columns.iter().find(|(column, _)| *column == own) else { continue };
+                let Some((source, column)) = self.place_of(other, index) else { continue };
+                let nullable = |node: usize, position: usize| shape.nodes[node].nullable >> position & 1 != 0;
+                let [data_type, other_type] =
+                    [comparison.data_types[usize::from(above)], comparison.data_types[usize::from(!above)]];
+                let order = *known.get_or_insert_with(|| {
+                    orders.push(OrderShape {
+                        edge: step.edge,
+                        up: step.up,
+                        column: *position,
+                        nullable: nullable(step.node, *position),
+                        data_type,
+                    });
+                    orders.len() - 1
+                });
+                if orders[order].column == *position {
+                    bounds.push(Bound {
+                        source,
+                        column,
+                        nullable: nullable(self.steps[source].node, column),
+                        data_type: other_type,
+                        above,
+                        offset: comparison.offset + i128::from(comparison.strict),
+                    });
+                }
+            }
+        }
+        (!bounds.is_empty()).then_some(Range { bounds })
+    }
+
+    /// The step before `end` whose rows have an output column, and its position in them.
+    fn place_of(&self, column: usize, end: usize) -> Option<(usize, usize)> {
+        let own =
+            |step: &Step| step.columns.iter().find(|(output, _)| *output == column).map(|(_, position)| *position);
+        self.steps[..end].iter().enumerate().find_map(|(index, step)| Some((index, own(step)?)))
     }
 
     fn pairs(&self) -> Pairs {
@@ -127,6 +184,7 @@ impl Program {
                     listed: Vec::new(),
                     nullable: false,
                     feeds: None,
+                    range: None,
                 },
             );
             self.descend(shape, outputs, assigned, step, path);

@@ -138,11 +138,23 @@ pub(super) struct Shape {
     /// There is one component, and it is not a float.
     pub one_exact_component: bool,
     pub residual: Vec<Compiled>,
+    /// Comparisons that follow from the residual, by which lists may be kept in order.
+    pub comparisons: Vec<Comparison>,
     pub always: bool,
     /// The connex part is the root alone, and its rows with their annotations are the result.
     pub direct: bool,
     /// Every variable of every atom is an output.
     pub full: bool,
+}
+
+/// `lower` + `offset` is below `upper`, or equal to it unless `strict`; both are output columns.
+pub(super) struct Comparison {
+    pub lower: usize,
+    pub offset: i128,
+    pub upper: usize,
+    pub strict: bool,
+    /// Of either column.
+    pub data_types: [DataType; 2],
 }
 
 fn malformed(message: impl Into<String>) -> KernelError {
@@ -187,6 +199,7 @@ impl Shape {
             stage.outputs.iter().map(|name| Ok((name.clone(), variables.get(name)?.0))).collect::<Result<_>>()?;
         let residual =
             stage.residual.iter().map(|condition| Compiled::new(condition, &typed_outputs)).collect::<Result<_>>()?;
+        let comparisons = read_comparisons(stage, &typed_outputs)?;
         let full = stage.atoms.iter().all(|atom| atom.bindings.iter().all(|b| stage.outputs.contains(&b.variable)));
         let connex = nodes.iter().filter(|node| node.connex).count();
         let direct = stage.mode == Mode::Ring && connex == 1 && stage.residual.is_empty() && !stage.always;
@@ -202,6 +215,7 @@ impl Shape {
             one_exact_component: matches!(components[..], [Arithmetic::Integer | Arithmetic::Decimal]),
             components,
             residual,
+            comparisons,
             always: stage.always,
             direct,
             full,
@@ -460,6 +474,26 @@ fn read_factors(
         })?;
     }
     Ok(())
+}
+
+fn read_comparisons(stage: &plan::TreeStage, outputs: &[(String, DataType)]) -> Result<Vec<Comparison>> {
+    let find = |name: &String| {
+        let column = outputs.iter().position(|(other, _)| other == name);
+        let column = column.ok_or_else(|| malformed(format!("'{name}' is compared but is no output")))?;
+        require(!outputs[column].1.interned(), || format!("'{name}' is of a type that has no ordered words"))?;
+        Ok(column)
+    };
+    let read = |comparison: &plan::Comparison| {
+        let (lower, upper) = (find(&comparison.lower)?, find(&comparison.upper)?);
+        Ok(Comparison {
+            lower,
+            offset: i128::from(comparison.offset),
+            upper,
+            strict: comparison.strict,
+            data_types: [outputs[lower].1, outputs[upper].1],
+        })
+    };
+    stage.ordered.iter().map(read).collect()
 }
 
 fn check_outputs(stage: &plan::TreeStage, nodes: &[NodeShape]) -> Result<()> {

@@ -10,7 +10,7 @@ pub struct NodeStats {
     pub semi_join_rows: usize,
     /// Distinct keys towards the parent.
     pub keys: usize,
-    /// Bytes of the rows, keys and lists; the lists of parent rows are counted for the whole tree.
+    /// Bytes of the rows, keys, lists and ordered indexes; the lists of parent rows are counted for the whole tree.
     pub bytes: usize,
 }
 
@@ -34,7 +34,10 @@ impl Tree {
                 rows: self.rows[node].len(),
                 semi_join_rows: self.rows[node].in_semi_join,
                 keys: self.edges[node].len(),
-                bytes: self.rows[node].bytes() + self.edges[node].bytes() + self.children[node].bytes(),
+                bytes: self.rows[node].bytes()
+                    + self.edges[node].bytes()
+                    + self.children[node].bytes()
+                    + self.orders.bytes(node),
             })
             .collect();
         let bytes = nodes.iter().map(|node| node.bytes).sum::<usize>() + self.parents.bytes();

@@ -4,4 +4,5 @@ mod bounds;
 mod harness;
 mod named;
 mod oracle;
+mod ordered;
 mod random;

@@ -47,6 +47,7 @@ pub fn stage(lines: &[Line], outputs: &str, mode: Mode) -> TreeStage {
         mode,
         ring: Vec::new(),
         residual: Vec::new(),
+        ordered: Vec::new(),
         always: false,
     }
 }

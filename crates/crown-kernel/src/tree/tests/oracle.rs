@@ -119,9 +119,19 @@ pub fn result(stage: &TreeStage, atoms: &[Bag]) -> Bag {
         .collect()
 }
 
+/// Columns, integer literals, and their sums and comparisons.
 fn value(expression: &Expression, assignment: &Assignment) -> Value {
-    match expression {
-        Expression::Column { name, .. } => assignment[name],
-        other => panic!("the oracle reads columns only, not {other:?}"),
-    }
+    let (function, arguments) = match expression {
+        Expression::Column { name, .. } => return assignment[name],
+        Expression::Literal { value, .. } => return value.as_i64().map(|value| value as Word),
+        Expression::Call { function, arguments, .. } => (function, arguments),
+    };
+    let [left, right] = &arguments[..] else { panic!("the oracle does not know {expression:?}") };
+    let (left, right) = (value(left, assignment)? as i64, value(right, assignment)? as i64);
+    Some(match function.as_str() {
+        "add" => (left + right) as Word,
+        "lt" => Word::from(left < right),
+        "le" => Word::from(left <= right),
+        other => panic!("the oracle does not know {other}"),
+    })
 }

@@ -19,7 +19,7 @@ impl Random {
         (self.0 >> 33) % bound
     }
 
-    fn chance(&mut self, percent: u64) -> bool {
+    pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
@@ -52,6 +52,7 @@ pub fn stage(random: &mut Random) -> TreeStage {
             mode,
             ring: Vec::new(),
             residual: Vec::new(),
+            ordered: Vec::new(),
             always: false,
         },
         limit: 1 + random.below(6) as usize,

@@ -1,0 +1,207 @@
+//! The walk of a program with ranges: as in `enumerate`, but a list may turn out empty for the rows chosen before it.
+//!
+//! Then the step before moves on, so the delay is no longer constant: a row may be visited whose range is empty. What is never visited is
+//! a row outside its range. Rows of a range are fetched a few at a time, so a walk can stop and go on, and keeps little.
+
+use super::enumerate::{fill, Emission, Place, Walk};
+use super::ordered::Key;
+use super::program::Program;
+use super::Tree;
+use crate::chunk::Chunk;
+use crate::error::Result;
+use crate::interner::Interner;
+
+/// Rows of a range that are fetched at once.
+const FETCH: usize = 128;
+
+/// A part of a range, and where it goes on.
+#[derive(Default)]
+pub(super) struct Window {
+    rows: Vec<u32>,
+    /// The last key that was fetched, while there may be more.
+    last: Option<Key>,
+    end: Key,
+}
+
+impl Walk {
+    /// Opens the first result's lists; false if there is no result.
+    pub(super) fn begin_ranged(&mut self, tree: &Tree, program: &Program, first: &[u32]) -> bool {
+        if self.windows.len() < program.steps.len() {
+            self.windows.resize_with(program.steps.len(), Window::default);
+        }
+        match self.open_ranged(tree, program, 1) {
+            None => true,
+            Some(empty) => self.forward(tree, program, first, empty - 1, &mut |_, _| {}),
+        }
+    }
+
+    /// As `annotate`.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn annotate_ranged(
+        &mut self,
+        tree: &Tree,
+        program: &Program,
+        first: &[u32],
+        emission: &Emission,
+        interner: &mut Interner,
+        out: &mut Chunk,
+        budget: usize,
+    ) -> Result<bool> {
+        let end = out.len() + budget;
+        let mut total = out.len();
+        let last = program.steps.len() - 1;
+        let step = &program.steps[last];
+        let finished = loop {
+            let place = self.places[last];
+            let available = (place.limit - place.index) as usize;
+            let count = available.min(end - total);
+            let mut block = std::mem::take(&mut self.block);
+            block.clear();
+            let range = place.index..place.index + count as u32;
+            block.extend(range.map(|position| self.row_at(tree, program, first, last, position)));
+            for (column, position) in &step.columns {
+                out.columns[*column].extend(block.iter().map(|row| tree.rows[step.node].word(*row, *position)));
+            }
+            if program.nullable {
+                self.push_nulls(tree, program, &block, total, out);
+            }
+            if emission.plain {
+                out.weights.resize(total + count, emission.sign);
+            } else {
+                self.push_annotations(tree, program, &block, place.index as usize, emission, interner, out)?;
+            }
+            self.block = block;
+            total += count;
+            if count < available {
+                self.places[last].index += count as u32;
+                break false;
+            }
+            self.places[last].index = place.limit - 1;
+            let mut fill = |index: usize, place: &Place| fill(tree, &program.steps[index], place, total, out);
+            if !self.forward(tree, program, first, last, &mut fill) {
+                break true;
+            }
+            if total == end {
+                break false;
+            }
+        };
+        if !finished {
+            for (step, place) in program.steps.iter().zip(&self.places[..last]) {
+                fill(tree, step, place, total, out);
+            }
+        }
+        Ok(finished)
+    }
+
+    #[inline]
+    fn row_at(&self, tree: &Tree, program: &Program, first: &[u32], index: usize, position: u32) -> u32 {
+        let step = &program.steps[index];
+        if index == 0 {
+            first[position as usize]
+        } else if step.range.is_some() {
+            self.windows[index].rows[position as usize]
+        } else {
+            step.row(tree, &self.places[index].list, position)
+        }
+    }
+
+    /// Moves the step on, or the last one before it that has more rows, and opens those after it; false when none has. Outer steps
+    /// are filled before they move.
+    fn forward(
+        &mut self,
+        tree: &Tree,
+        program: &Program,
+        first: &[u32],
+        mut index: usize,
+        fill: &mut impl FnMut(usize, &Place),
+    ) -> bool {
+        let last = program.steps.len() - 1;
+        loop {
+            if index < last {
+                fill(index, &self.places[index]);
+            }
+            if self.next_row(tree, program, first, index) {
+                match self.open_ranged(tree, program, index + 1) {
+                    None => return true,
+                    Some(empty) => index = empty - 1,
+                }
+            } else if index == 0 {
+                self.places[0].index = first.len() as u32;
+                return false;
+            } else {
+                index -= 1;
+            }
+        }
+    }
+
+    fn next_row(&mut self, tree: &Tree, program: &Program, first: &[u32], index: usize) -> bool {
+        #[cfg(test)]
+        {
+            self.operations += 1;
+        }
+        let ranged = program.steps[index].range.is_some();
+        let place = &mut self.places[index];
+        place.index += 1;
+        if place.index == place.limit && !(ranged && self.fetch_more(tree, program, index)) {
+            return false;
+        }
+        let place = self.places[index];
+        self.places[index].row = self.row_at(tree, program, first, index, place.index);
+        true
+    }
+
+    /// Opens the lists of the steps from `from` on; gives the first one that is empty.
+    fn open_ranged(&mut self, tree: &Tree, program: &Program, from: usize) -> Option<usize> {
+        for index in from..program.steps.len() {
+            #[cfg(test)]
+            {
+                self.operations += 1;
+            }
+            let step = &program.steps[index];
+            let source = self.places[step.source].row;
+            let entry = tree.rows[program.steps[step.source].node].link(source, step.link);
+            let Some(range) = &step.range else {
+                let state = tree.edges[step.edge].entry(entry);
+                let (list, limit) =
+                    if step.up { (state.parents, state.live) } else { (state.children, state.children.len) };
+                self.places[index] = Place { list, limit, index: 0, row: step.row(tree, &list, 0), filled: 0 };
+                continue;
+            };
+            let (mut least, mut most) = (i128::from(i64::MIN), i128::from(i64::MAX));
+            for bound in &range.bounds {
+                let rows = &tree.rows[program.steps[bound.source].node];
+                bound.narrow(rows, self.places[bound.source].row, &mut least, &mut most);
+            }
+            let (Ok(least), Ok(most)) = (i64::try_from(least), i64::try_from(most)) else { return Some(index) };
+            let window = &mut self.windows[index];
+            window.end = (entry, most, u32::MAX);
+            let order = tree.orders.get(step.edge, step.up);
+            window.last = order.fetch((entry, least, 0), false, window.end, FETCH, &mut window.rows);
+            if !self.take_window(index) {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    fn fetch_more(&mut self, tree: &Tree, program: &Program, index: usize) -> bool {
+        let step = &program.steps[index];
+        let window = &mut self.windows[index];
+        let Some(last) = window.last else { return false };
+        let order = tree.orders.get(step.edge, step.up);
+        window.last = order.fetch(last, true, window.end, FETCH, &mut window.rows);
+        self.take_window(index)
+    }
+
+    /// Goes to the first of the rows that were just fetched; false if there is none.
+    fn take_window(&mut self, index: usize) -> bool {
+        let window = &mut self.windows[index];
+        if window.rows.len() < FETCH {
+            window.last = None;
+        }
+        let Some(row) = window.rows.first() else { return false };
+        let place = &mut self.places[index];
+        (place.limit, place.index, place.row) = (window.rows.len() as u32, 0, *row);
+        true
+    }
+}

@@ -1,0 +1,86 @@
+"""Which comparisons get an ordered index, in what form, and why the others have none."""
+
+from __future__ import annotations
+
+import pytest
+
+from crown.plan import plan_with_report
+from crown.plan.model import TreeStage
+from crown.sql import parse
+
+TYPES = "a INT, n BIGINT, t TIMESTAMP, d DATE, p DECIMAL(6,2), q DECIMAL(30,2), e DOUBLE, w STRING"
+SCHEMA = f"CREATE TABLE r (k INT, {TYPES}); CREATE TABLE s (k INT, l INT, {TYPES}); CREATE TABLE u (l INT, a INT)"
+JOINED = "SELECT r.k x, s.k y FROM r JOIN s ON r.k = s.k WHERE "
+
+ORDERED = {
+    "r.a < s.a": ["r_a + 0 < s_a"],
+    "r.a >= s.a": ["s_a + 0 <= r_a"],
+    "r.a > s.n": ["s_n + 0 < r_a"],
+    "NOT (r.a > s.a)": ["r_a + 0 <= s_a"],
+    "r.a + 3 < s.a AND r.a > 5": ["r_a_value + 0 < s_a"],
+    "r.a - s.a < 3": ["r_a + -3 < s_a"],
+    # Two variables of one column: one order has both bounds.
+    "r.a BETWEEN s.a - 5 AND s.a + 5": ["s_a_value + 0 <= r_a", "r_a + -10 <= s_a_value"],
+    "r.t BETWEEN s.t - INTERVAL 5 SECONDS AND s.t": ["s_t_value + 0 <= r_t", "r_t + -5000000 <= s_t_value"],
+    "r.d >= s.d - INTERVAL 5 DAYS AND r.d < date_add(s.d, 3)": ["s_d_value + 0 <= r_d", "r_d + -8 < s_d_value"],
+    "datediff(r.d, s.d) <= 3": ["r_d + -3 <= s_d"],
+    "r.p < s.p": ["r_p + 0 < s_p"],
+    "r.p BETWEEN s.p - 1.5 AND s.p": ["s_p + -150 <= r_p", "r_p + 0 <= s_p"],
+    "r.d < s.t": ["r_d_value + 0 < s_t"],
+    "r.e < s.e": ["r_e + 0 < s_e"],
+}
+FILTERED = {
+    "r.a <> s.a": "it is no single <, <=, > or >=",
+    "(r.a < s.a OR r.n < s.n)": "it is no single <, <=, > or >=",
+    "r.w < s.w": "its sides are not numbers or times plus a constant",
+    "r.q < s.q": "its sides are not numbers or times plus a constant",
+    "r.a * s.a < 3": "its sides are not numbers or times plus a constant",
+    "r.a + s.a < 3": "it does not compare one value with another",
+    "r.k < s.n": "s has both values",
+}
+
+
+def comparisons(sql: str) -> tuple[list[str], list[str]]:
+    plan, report = plan_with_report(parse(sql, SCHEMA))
+    (stage,) = (stage for stage in plan.stages if isinstance(stage, TreeStage))
+    ordered = [f"{c.lower} + {c.offset} {'<' if c.strict else '<='} {c.upper}" for c in stage.ordered]
+    return ordered, [c.cost for c in report.constructs if c.name == "residual predicate"]
+
+
+@pytest.mark.parametrize("condition", ORDERED)
+def test_ordered(condition: str) -> None:
+    assert comparisons(JOINED + condition) == (ORDERED[condition], [])
+
+
+@pytest.mark.parametrize("condition", FILTERED)
+def test_filtered(condition: str) -> None:
+    ordered, filters = comparisons(JOINED + condition)
+    assert ordered == []
+    assert len(filters) == 1
+    assert filters[0].endswith(f"has no ordered index, for {FILTERED[condition]}")
+
+
+def test_days_of_a_timestamp_have_no_fixed_length() -> None:
+    ordered, filters = comparisons(JOINED + "r.t BETWEEN s.t - INTERVAL 1 DAY AND s.t")
+    assert ordered == ["s_t_value + 0 <= r_t"]
+    assert filters[0].endswith("for s is in the order of s_t_value already")
+
+
+def test_a_list_has_one_order() -> None:
+    ordered, filters = comparisons(JOINED + "r.a < s.a AND r.n < s.n")
+    assert ordered == ["r_a + 0 < s_a"]
+    assert filters[0].endswith("for r is in the order of r_a already")
+
+
+def test_no_relation_may_be_between() -> None:
+    sql = "SELECT r.a x, s.a y, u.a z FROM r JOIN s ON r.k = s.k JOIN u ON s.l = u.l WHERE "
+    ordered, filters = comparisons(sql + "r.a < s.a AND s.a < u.a AND r.a < u.a")
+    assert ordered == ["r_a + 0 < s_a", "s_a + 0 < u_a"]
+    assert filters[0].endswith("for s is between r and u in the tree")
+
+
+def test_aggregates_and_joins_without_a_key() -> None:
+    assert comparisons("SELECT r.k, SUM(r.n) FROM r JOIN s ON r.k = s.k AND r.a < s.a GROUP BY r.k")[0] == [
+        "r_a + 0 < s_a"
+    ]
+    assert comparisons("SELECT r.n, s.n m FROM r, s WHERE r.a <= s.a")[0] == ["r_a + 0 <= s_a"]
