@@ -309,3 +309,15 @@ def test_a_view_of_a_bare_plan_can_not_explain_itself(tmp_path: Path) -> None:
     view.save(tmp_path / "view")
     with pytest.raises(crown.PlanError, match="not made from SQL"):
         crown.View.load(tmp_path / "view").explain()
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT COUNT(*) AS n FROM r", "SELECT COUNT(*) AS n FROM r UNION ALL SELECT 0 FROM s"]
+)
+def test_one_row_of_a_global_aggregate_that_no_variable_can_spread(sql: str, tmp_path: Path) -> None:
+    view = crown.View(sql, SCHEMA, threads=3)
+    assert view.to_arrow().to_pylist() == [{"n": 0}]
+    view.apply({"r": [(1, 2), (3, 4)]})
+    view.save(tmp_path / "view")
+    for same in (view, crown.View.load(tmp_path / "view")):
+        assert (same.to_arrow().to_pylist(), len(same)) == ([{"n": 2}], 1)

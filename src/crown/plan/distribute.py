@@ -55,6 +55,11 @@ class Distributed:
     merge: Plan | None
 
 
+def can_be_spread(plan: Plan) -> bool:
+    """Whether several cells can share the work; if not, one of them gets every row."""
+    return choose_cube(plan, 2) is not None
+
+
 def distribute(plan: Plan, cells: int) -> Distributed:
     """Spread a plan over cells; any number of them."""
     if cells < 1:
@@ -124,7 +129,7 @@ def _coordinate(atom: Atom, variable: str) -> Expression | None:
 
 
 def _all_to_one(plan: Plan, cells: int) -> Routing:
-    """Every row to one and the same cell: right for any plan."""
+    """Every row to one and the same cell. The others must not be asked: a global aggregate over nothing has a row."""
     stages = {stage.id for stage in plan.stages}
     routes = tuple(
         Route(stage.id, index, (Literal(0, "int64"),))

@@ -85,6 +85,8 @@ class View:
         on_invalid: OnInvalid,
         state: Mapping[str, list[bytes]] | None = None,
     ) -> None:
+        from crown.plan.distribute import can_be_spread
+
         self.plan = plan
         self._about = {"deltas": deltas, "threads": threads, "on_invalid": on_invalid}
         self._on_invalid: OnInvalid = on_invalid
@@ -92,7 +94,8 @@ class View:
         read = {table.name.lower(): table for table in plan.tables}
         self._inputs = {name: TableInput(t, self._tables.get(name, _names(t.columns))) for name, t in read.items()}
         self._engines: Engines
-        if threads > 1:
+        # Cells that never get a row would still show that of a global aggregate.
+        if threads > 1 and can_be_spread(plan):
             self._engines = ManyEngines(plan, threads, deltas=deltas, on_invalid=on_invalid, state=state)
         else:
             self._engines = OneEngine(plan, deltas=deltas, state=state)
