@@ -4,7 +4,7 @@
 
 The stream is that of the other benchmarks: a FIFO window of a fifth of the edges slides over the graph, as often as it
 takes, each edge an insertion and later a deletion, in `BATCHES` files of `--rows` changes of which each is one
-micro-batch. An edge that comes and goes within a batch is in no delta, so there are fewer of them the larger a batch is.
+micro-batch. An edge that comes and goes within a batch is in no delta: the larger a batch, the fewer there are.
 
 Streaming is set against two engines in Crown's place. One does nothing and gives nothing, so the pipeline is also
 spared every delta. The other does nothing but hand out as many ready-made rows as Crown gives deltas: what is left of

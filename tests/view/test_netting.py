@@ -1,4 +1,4 @@
-"""Batches are netted before they touch the view: what comes and goes is judged in order, whatever the atoms show of it."""
+"""Batches are netted before they touch the view: what comes and goes is judged in order, whatever atoms show of it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def test_deletions_of_absent_rows_are_found_in_order(rng: random.Random, sql: st
                 alive[row] -= 1
             else:
                 absent.append(position)
-        columns = dict(zip(["src", "dst"], (pa.array(column, pa.int64()) for column in zip(*rows)), strict=True))
+        columns = dict(
+            zip(["src", "dst"], (pa.array(column, pa.int64()) for column in zip(*rows, strict=True)), strict=True)
+        )
         view.apply({"g": pa.table({**columns, "_change_type": words})})
         taken = crown.View(sql, SCHEMA)
         taken.insert("g", sorted(alive.elements(), key=str))
