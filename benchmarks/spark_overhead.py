@@ -3,14 +3,15 @@
     python -m benchmarks.spark_overhead [--edges 500000] [--graph epinions.tsv] [--rows 1000000] [--output result.json]
 
 The stream is that of the other benchmarks: a FIFO window of a fifth of the edges slides over the graph, as often as it
-takes, each edge an insertion and later a deletion, in `BATCHES` files of `--rows` changes of which each is one
-micro-batch. An edge that comes and goes within a batch is in no delta: the larger a batch, the fewer there are.
+takes, each edge an insertion and later a deletion, in `BATCHES` micro-batches of `--rows` changes. An edge that comes
+and goes within a batch is in no delta: the larger a batch, the fewer there are.
 
 Streaming is set against two engines in Crown's place. One does nothing and gives nothing, so the pipeline is also
 spared every delta. The other does nothing but hand out as many ready-made rows as Crown gives deltas: what is left of
-the ratio is what the kernel itself costs. All ratios come from one run on one machine, each measure the median of a few
-repetitions after one that warms up. Needs an otherwise idle machine to mean anything; the CPU seconds by process, also
-noted, suffer less from a busy one.
+the ratio is what the kernel itself costs. All ratios come from one run on one machine: a stream is run twice and
+measured the second time, since the JVM compiles for a minute, all else is the median of a few repetitions after one
+that warms up. Needs an otherwise idle machine to mean anything; the CPU seconds by process, also noted, suffer less
+from a busy one.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ from crown.spark.host.engines import rebuild
 from crown.workload import streams
 
 CELLS = 2
-BATCHES = 5
+BATCHES = 12
+LOGGED = 1_000_000  # changes that a lost engine is rebuilt from
 QUERIES = ("three_hop", "four_hop_project")
 COLUMNS = "src BIGINT, dst BIGINT, _change_type STRING"
 _GIVEN = "CROWN_OVERHEAD_DELTAS"  # deltas per change that the engine `Given` hands out
@@ -108,7 +110,7 @@ def session() -> SparkSession:
 
 @dataclass(frozen=True)
 class Drained:
-    """One run of a stream: the batches after the first, which also starts workers and compiles."""
+    """One run of a stream: its batches after the first, in which its workers start."""
 
     rows_per_second: float
     updates: int  # changes as the cells see them: replicated ones count in each
@@ -124,20 +126,20 @@ def drained(frame: DataFrame, directory: Path) -> Drained:
     used = {kind: seconds - before.get(kind, 0.0) for kind, seconds in cpu_seconds().items()}
     progress = [p for p in query.recentProgress if p.numInputRows]
     shutil.rmtree(checkpoint, ignore_errors=True)
-    seconds = sum(p.durationMs["triggerExecution"] for p in progress[1:]) / 1000
+    steady = progress[1:]
+    seconds = sum(p.durationMs["triggerExecution"] for p in steady) / 1000
     reports = [p.observedMetrics["crown"] for p in progress if "crown" in (p.observedMetrics or {})]
     return Drained(
-        sum(p.numInputRows for p in progress[1:]) / seconds,
+        sum(p.numInputRows for p in steady) / seconds,
         sum(report.updates for report in reports),
         sum(report.deltas for report in reports),
         {kind: round(seconds, 2) for kind, seconds in used.items()},
     )
 
 
-def median_drained(frame: DataFrame, directory: Path, repeat: int) -> Drained:
-    """The run of median speed, after one that only warms up."""
-    runs = [drained(frame, directory) for _ in range(repeat + 1)][1:]
-    return sorted(runs, key=lambda run: run.rows_per_second)[len(runs) // 2]
+def warm_drained(frame: DataFrame, directory: Path) -> dict[str, Any]:
+    drained(frame, directory)
+    return asdict(drained(frame, directory))
 
 
 def cpu_seconds() -> dict[str, float]:
@@ -185,7 +187,7 @@ def main() -> None:
     arguments.add_argument("--edges", type=int, default=500_000, help="of the generated graph")
     arguments.add_argument("--graph", help="an edge list, e.g. SNAP's Epinions; generated when not given")
     arguments.add_argument("--rows", type=int, default=1_000_000, help="changes in a micro-batch")
-    arguments.add_argument("--repeat", type=int, default=3)
+    arguments.add_argument("--repeat", type=int, default=2)
     arguments.add_argument("--output", type=Path)
     arguments.add_argument("--part", choices=QUERIES, help=argparse.SUPPRESS)
     arguments.add_argument("--directory", type=Path, help=argparse.SUPPRESS)
@@ -209,8 +211,8 @@ def measure(edges: int, graph: str | None, batch_rows: int, repeat: int) -> dict
     rounds = pa.concat_tables([rows] * -(-(BATCHES * batch_rows + window) // (2 * rows.num_rows)))
     changes = streams.count_window({"G": rounds}, window, drain=False)["G"].drop_columns(["_sequence"])
     changes = changes.slice(0, BATCHES * batch_rows)
-    write_files(changes, directory / "large", files=BATCHES)
-    write_files(changes.slice(0, 400), directory / "small", files=20)
+    write_files(changes, directory / "large", BATCHES)
+    write_files(changes.slice(0, 400), directory / "small", 20)
     measures: dict[str, Any] = {}
     try:
         for query in QUERIES:
@@ -221,7 +223,7 @@ def measure(edges: int, graph: str | None, batch_rows: int, repeat: int) -> dict
             for name, engine in (("nothing", "Nothing"), ("given", "Given")):
                 environment = {"CROWN_SPARK_ENGINE": f"benchmarks.spark_overhead:{engine}", **given}
                 measures.setdefault(name, {})[query] = _part(directory, query, repeat, environment)
-        measures["recovery"] = {name: recovery(name, changes) for name in QUERIES}
+        measures["recovery"] = {name: recovery(name, changes.slice(0, LOGGED)) for name in QUERIES}
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     described = {**data.describe(), "window": window, "changes": changes.num_rows, "rows in a batch": batch_rows}
@@ -231,16 +233,17 @@ def measure(edges: int, graph: str | None, batch_rows: int, repeat: int) -> dict
     return {**stamp, "measures": measures, "ratios": _ratios(measures)}
 
 
-def write_files(edges: pa.Table, path: Path, files: int) -> None:
+def write_files(edges: pa.Table, path: Path, batches: int) -> None:
+    """As many files for each micro-batch as there are cores, as a source that is worth a cluster has."""
     path.mkdir(parents=True)
-    step = -(-edges.num_rows // files)
-    for number in range(files):
+    step = -(-edges.num_rows // (batches * CELLS))
+    for number in range(batches * CELLS):
         pyarrow.parquet.write_table(edges.slice(number * step, step), path / f"{number:03d}.parquet")
         os.utime(path / f"{number:03d}.parquet", (1_700_000_000 + number,) * 2)
 
 
 def _source(spark: SparkSession, path: Path) -> DataFrame:
-    return spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(path))
+    return spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", CELLS).parquet(str(path))
 
 
 def _part(directory: Path, query: str, repeat: int, environment: dict[str, str]) -> dict[str, Any]:
@@ -267,7 +270,7 @@ def _measure_part(directory: Path, query: str, repeat: int) -> dict[str, Any]:
 def _with_engine(spark: SparkSession, directory: Path, name: str, repeat: int, *, crown: bool) -> dict[str, Any]:
     sql = WORKLOADS[name].text()
     streaming = maintain(spark, sql, {"G": _source(spark, directory / "large")}, cells=CELLS)
-    found: dict[str, Any] = {"streaming": asdict(median_drained(streaming, directory, repeat))}
+    found: dict[str, Any] = {"streaming": warm_drained(streaming, directory)}
     if crown:
         bounded = spark.read.parquet(str(directory / "large"))
         seconds = [timed(lambda: run_batch(spark, sql, {"G": bounded}, cells=CELLS)) for _ in range(repeat + 1)]
@@ -282,7 +285,7 @@ def _plain(spark: SparkSession, directory: Path, repeat: int) -> dict[str, Any]:
     shuffled = lambda: bounded.repartition(CELLS, "src").mapInArrow(identity, COLUMNS)  # noqa: E731
     fixed_cost(_source(spark, directory / "small"), directory)
     return {
-        "scan": asdict(median_drained(_source(spark, directory / "large"), directory, repeat)),
+        "scan": warm_drained(_source(spark, directory / "large"), directory),
         "repartition_identity_seconds": statistics.median([timed(shuffled) for _ in range(repeat + 1)][1:]),
         "pass_through_micro_batch_ms": fixed_cost(_source(spark, directory / "small"), directory),
     }
@@ -291,9 +294,9 @@ def _plain(spark: SparkSession, directory: Path, repeat: int) -> dict[str, Any]:
 def recovery(name: str, changes: pa.Table) -> float:
     """Rows rebuilt per second and cell from the log that the state holds, as the host does it."""
     plan = _plan(name)
-    step = -(-changes.num_rows // BATCHES)
+    step = -(-changes.num_rows // 5)
     chunks = []
-    for version in range(BATCHES):
+    for version in range(5):
         batches = changes.slice(version * step, step).combine_chunks().to_batches(max_chunksize=32_768)
         chunks += log_chunks(version + 1, [("G", write_blob([batch], changes.schema)) for batch in batches])
     started = time.monotonic()

@@ -33,6 +33,9 @@ def recommended(cells: int) -> dict[str, str]:
         # Stateful streams are never re-planned; the checks alone would cost time in each batch.
         "spark.sql.adaptive.enabled": "false",
         "spark.python.unix.domain.socket.enabled": "true",
+        # Unless the limit is the largest number, Spark measures the whole Arrow batch after each row on its way to
+        # Python. Batches stay limited by their rows.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         "spark.sql.session.timeZone": "UTC",
     }
 
