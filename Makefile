@@ -58,7 +58,7 @@ test-slow: java setup ## The long tests: more examples, more seeds, more faults
 
 .PHONY: bench
 bench: java setup ## Ten minutes of benchmarks, then docs/benchmarks.md from that very run; GRAPH=edges.tsv.zst for a real graph
-	$(BIN)/crown bench run selection --seconds 10 $(if $(GRAPH),--graph $(GRAPH)) $(BENCH)
+	$(BIN)/crown bench run selection --seconds 6 $(if $(GRAPH),--graph $(GRAPH)) $(BENCH)
 	$(BIN)/crown bench report
 
 .PHONY: bench-all
