@@ -32,6 +32,12 @@ impl Net {
         self.width + 3
     }
 
+    /// Makes room for `additional` more rows at once.
+    pub fn reserve(&mut self, additional: usize) {
+        self.rows.reserve(additional * self.stride());
+        self.index.reserve(additional);
+    }
+
     /// The hash of a row, for what takes it.
     pub fn hash(words: &[Word], nulls: Nulls) -> u64 {
         hash_all(words.iter().copied().chain([nulls]))

@@ -32,7 +32,13 @@ impl Engine {
             };
             let own = |batch: &&Batch| batch.source == source;
             let whole = !self.sources[source].has_state() && batches.iter().filter(own).all(reached);
-            whole.then(|| TableNet { net: Net::new(self.sources[source].columns.len()), masks: Vec::new() })
+            whole.then(|| {
+                let mut net = Net::new(self.sources[source].columns.len());
+                // A row that goes was there before, or comes in the same batch.
+                let coming = |batch: &Batch| batch.events.rows.weights.iter().filter(|weight| **weight > 0).count();
+                net.reserve(batches.iter().filter(own).map(coming).sum());
+                TableNet { net, masks: Vec::new() }
+            })
         };
         (0..self.sources.len()).map(net).collect()
     }

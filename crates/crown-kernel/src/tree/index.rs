@@ -89,6 +89,14 @@ impl Index {
         }
     }
 
+    /// Makes room for `additional` more ids at once.
+    pub fn reserve(&mut self, additional: usize) {
+        let wanted = (self.len + additional) * 4 / 3 + 1;
+        if wanted > self.slots.len() {
+            self.rebuild(wanted.max(self.slots.len() * 3 / 2).max(SMALLEST));
+        }
+    }
+
     /// Adds an id that is not there.
     #[inline]
     pub fn insert(&mut self, hash: u64, id: u32) {

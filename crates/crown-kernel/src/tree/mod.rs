@@ -236,6 +236,12 @@ impl Tree {
         changes: impl Iterator<Item = AtomChange<'a>>,
         interner: &mut Interner,
     ) -> Result<()> {
+        let (known, _) = changes.size_hint();
+        let mut changes = changes.peekable();
+        if let Some(first) = changes.peek() {
+            // All are of one atom when their number is known.
+            self.rows[self.shape.atom_nodes[first.atom]].reserve(known);
+        }
         self.quiet = true;
         let result = self.apply_all(changes, interner, &mut Chunk::default());
         self.quiet = false;

@@ -116,6 +116,12 @@ impl Rows {
         self.index.iter()
     }
 
+    /// Makes room for `additional` more rows at once.
+    pub fn reserve(&mut self, additional: usize) {
+        reserve_slowly(&mut self.slab, additional * self.stride);
+        self.index.reserve(additional);
+    }
+
     /// Adds a row that is not there yet, with multiplicity 1 and links unset.
     #[inline]
     pub fn insert(&mut self, hash: u64, words: &[Word]) -> u32 {
