@@ -10,13 +10,17 @@ from benchmarks.store import Result
 
 def draw(result: Result, axes: Any, *, value: str, y: str, group: str = "workload", log: bool = True) -> None:
     """An engine without a value has a gap; one that a limit stopped is hatched."""
+    from matplotlib import colormaps
+
     groups = list(dict.fromkeys(row[group] for row in result.rows))
     names = list(dict.fromkeys(row["engine"] for row in result.rows if row.get(value)))
     width = 0.85 / max(1, len(names))
+    # The usual ten colours would come twice when there are many engines.
+    colours = [f"C{position}" for position in range(10)] if len(names) <= 10 else colormaps["tab20"].colors
     for position, name in enumerate(names):
         rows = [row for row in result.rows if row["engine"] == name and row.get(value)]
         places = [groups.index(row[group]) + position * width for row in rows]
-        bars = axes.bar(places, [row[value] for row in rows], width, label=name)
+        bars = axes.bar(places, [row[value] for row in rows], width, label=name, color=colours[position % len(colours)])
         for bar, row in zip(bars, rows, strict=True):
             if not row["status"].startswith("ok"):
                 bar.set(hatch="////", edgecolor="white")
