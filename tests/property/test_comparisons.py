@@ -19,7 +19,7 @@ from crown.plan.model import TreeStage
 from crown.sql import parse
 from tests.property.queries import Atom, Schema, TableShape
 from tests.property.streams import streams
-from tests.support.judge import Change, Judge
+from tests.support.judge import Change, Judge, follow
 
 VALUES = (("x", "wide"), ("t", "time"), ("d", "date"), ("p", "decimal"), ("e", "double"))
 TYPES = "x BIGINT, t TIMESTAMP_NTZ, d DATE, p DECIMAL(8,2), e DOUBLE"
@@ -106,14 +106,7 @@ def check(case: tuple[str, list[list[Change]]]) -> None:
     hypothesis.note(sql)
     judge = Judge(sql, SCHEMA.ddl)
     views = {f"threads={threads}": crown.View(sql, schema=SCHEMA.ddl, threads=threads) for threads in (1, 2)}
-    for batch in batches:
-        changes = judge.as_arrow(batch)
-        deltas = {name: view.apply(changes) for name, view in views.items()}
-        judge.apply(batch)
-        for name, view in views.items():
-            judge.check_delta(deltas[name], where=f"delta, {name}")
-            judge.check_result(view.to_arrow(), where=f"full result, {name}")
-            assert len(view) == judge.result.total(), f"len, {name}"
+    follow(judge, views, batches)
 
 
 @hypothesis.given(cases())

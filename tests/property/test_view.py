@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import crown
 from tests.property.queries import Schema, queries
 from tests.property.streams import streams
-from tests.support.judge import Change, Judge
+from tests.support.judge import Change, Judge, follow
 
 
 @st.composite
@@ -28,14 +28,7 @@ def check(case: tuple[Schema, str, list[list[Change]]]) -> None:
     views = {f"threads={threads}": crown.View(sql, schema=schema.ddl, threads=threads) for threads in (1, 3)}
     for view in views.values():
         judge.check_result(view.to_arrow(), where="before any change")
-    for batch in batches:
-        changes = judge.as_arrow(batch)
-        deltas = {name: view.apply(changes) for name, view in views.items()}
-        judge.apply(batch)
-        for name, view in views.items():
-            judge.check_delta(deltas[name], where=f"delta, {name}")
-            judge.check_result(view.to_arrow(), where=f"full result, {name}")
-            assert len(view) == judge.result.total(), f"len, {name}"
+    follow(judge, views, batches)
 
 
 @hypothesis.given(cases())

@@ -20,7 +20,7 @@ import itertools
 import math
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -258,3 +258,15 @@ def _tuples(rows: pa.Table | Iterable[Row]) -> Iterator[Row]:
 def _shorten(rows: Counter[Row]) -> str:
     shown = ", ".join(f"{row!r} x{count}" for row, count in rows.most_common(10))
     return f"{shown or 'nothing'}{', ...' if len(rows) > 10 else ''}"
+
+
+def follow(judge: Judge, views: Mapping[str, crown.View], batches: Iterable[list[Change]]) -> None:
+    """Give the batches to the judge and to views of its query: all must agree after each, on delta, result and len."""
+    for batch in batches:
+        changes = judge.as_arrow(batch)
+        deltas = {name: view.apply(changes) for name, view in views.items()}
+        judge.apply(batch)
+        for name, view in views.items():
+            judge.check_delta(deltas[name], where=f"delta, {name}")
+            judge.check_result(view.to_arrow(), where=f"full result, {name}")
+            assert len(view) == judge.result.total(), f"len, {name}"

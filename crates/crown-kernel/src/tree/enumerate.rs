@@ -58,7 +58,7 @@ pub(super) struct Walk {
     pub candidates: u64,
     /// Of each step with a range the rows at hand.
     pub(super) windows: Vec<Window>,
-    pub(super) block: Vec<u32>,
+    block: Vec<u32>,
     values: Vec<Value>,
     prefix: Vec<Value>,
     keep: Vec<bool>,
@@ -136,9 +136,7 @@ impl Walk {
             return Ok(true);
         }
         let start = out.len();
-        let finished = if program.ranged {
-            self.annotate_ranged(tree, program, first, emission, interner, out, budget)?
-        } else if emission.plain && !program.nullable {
+        let finished = if emission.plain && !program.nullable && !program.ranged {
             let finished = self.expand(tree, program, first, out, budget);
             out.weights.resize(start + self.expanded, emission.sign);
             finished
@@ -186,10 +184,7 @@ impl Walk {
             let range = place.index..place.index + count as u32;
             let mut block = std::mem::take(&mut self.block);
             block.clear();
-            block.extend(range.map(|position| match last {
-                0 => first[position as usize],
-                _ => step.row(tree, &place.list, position),
-            }));
+            block.extend(range.map(|position| self.row_at(tree, program, first, last, position)));
             let rows = &tree.rows[step.node];
             for (column, position) in &step.columns {
                 out.columns[*column].extend(block.iter().map(|row| rows.word(*row, *position)));
@@ -208,7 +203,13 @@ impl Walk {
                 self.places[last].index += count as u32;
                 break false;
             }
-            if !self.advance(tree, program, first, |step, place| fill(tree, step, place, total, out)) {
+            let fill = |step: &Step, place: &mut Place| fill(tree, step, place, total, out);
+            let more = if program.ranged {
+                self.advance_ranged(tree, program, first, fill)
+            } else {
+                self.advance(tree, program, first, fill)
+            };
+            if !more {
                 break true;
             }
             if total == end {
@@ -323,7 +324,7 @@ impl Walk {
 
     /// The NULL masks of a block, `total` rows being there before it.
     #[cold]
-    pub(super) fn push_nulls(&mut self, tree: &Tree, program: &Program, block: &[u32], total: usize, out: &mut Chunk) {
+    fn push_nulls(&mut self, tree: &Tree, program: &Program, block: &[u32], total: usize, out: &mut Chunk) {
         let (innermost, outer) = program.steps.split_last().expect("a program has steps");
         let prefix = outer.iter().zip(&self.places).fold(0, |mask, (step, place)| mask | step.nulls(tree, place.row));
         for (offset, row) in block.iter().enumerate() {
@@ -337,7 +338,7 @@ impl Walk {
 
     /// The weights of a block, and in mode ring its component columns.
     #[allow(clippy::too_many_arguments)]
-    pub(super) fn push_annotations(
+    fn push_annotations(
         &mut self,
         tree: &Tree,
         program: &Program,
@@ -491,7 +492,7 @@ impl Step {
 }
 
 /// Fills the columns of an outer step with its row's values up to `total` rows.
-pub(super) fn fill(tree: &Tree, step: &Step, place: &Place, total: usize, out: &mut Chunk) {
+fn fill(tree: &Tree, step: &Step, place: &Place, total: usize, out: &mut Chunk) {
     for (column, position) in &step.columns {
         out.columns[*column].resize(total, tree.rows[step.node].word(place.row, *position));
     }

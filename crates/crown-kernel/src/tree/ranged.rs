@@ -3,13 +3,10 @@
 //! Then the step before moves on, so the delay is no longer constant: a row may be visited whose range is empty. What is never visited is
 //! a row outside its range. Rows of a range are fetched a few at a time, so a walk can stop and go on, and keeps little.
 
-use super::enumerate::{fill, Emission, Place, Walk};
+use super::enumerate::{Place, Walk};
 use super::ordered::Key;
-use super::program::Program;
+use super::program::{Program, Step};
 use super::Tree;
-use crate::chunk::Chunk;
-use crate::error::Result;
-use crate::interner::Interner;
 
 /// Rows of a range that are fetched at once.
 const FETCH: usize = 128;
@@ -35,66 +32,22 @@ impl Walk {
         }
     }
 
-    /// As `annotate`.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn annotate_ranged(
+    /// As `advance`.
+    pub(super) fn advance_ranged(
         &mut self,
         tree: &Tree,
         program: &Program,
         first: &[u32],
-        emission: &Emission,
-        interner: &mut Interner,
-        out: &mut Chunk,
-        budget: usize,
-    ) -> Result<bool> {
-        let end = out.len() + budget;
-        let mut total = out.len();
+        mut fill: impl FnMut(&Step, &mut Place),
+    ) -> bool {
         let last = program.steps.len() - 1;
-        let step = &program.steps[last];
-        let finished = loop {
-            let place = self.places[last];
-            let available = (place.limit - place.index) as usize;
-            let count = available.min(end - total);
-            let mut block = std::mem::take(&mut self.block);
-            block.clear();
-            let range = place.index..place.index + count as u32;
-            block.extend(range.map(|position| self.row_at(tree, program, first, last, position)));
-            for (column, position) in &step.columns {
-                out.columns[*column].extend(block.iter().map(|row| tree.rows[step.node].word(*row, *position)));
-            }
-            if program.nullable {
-                self.push_nulls(tree, program, &block, total, out);
-            }
-            if emission.plain {
-                out.weights.resize(total + count, emission.sign);
-            } else {
-                self.push_annotations(tree, program, &block, place.index as usize, emission, interner, out)?;
-            }
-            self.block = block;
-            total += count;
-            if count < available {
-                self.places[last].index += count as u32;
-                break false;
-            }
-            self.places[last].index = place.limit - 1;
-            let mut fill = |index: usize, place: &Place| fill(tree, &program.steps[index], place, total, out);
-            if !self.forward(tree, program, first, last, &mut fill) {
-                break true;
-            }
-            if total == end {
-                break false;
-            }
-        };
-        if !finished {
-            for (step, place) in program.steps.iter().zip(&self.places[..last]) {
-                fill(tree, step, place, total, out);
-            }
-        }
-        Ok(finished)
+        self.places[last].index = self.places[last].limit - 1;
+        self.forward(tree, program, first, last, &mut fill)
     }
 
+    /// The row at a place of a step's list.
     #[inline]
-    fn row_at(&self, tree: &Tree, program: &Program, first: &[u32], index: usize, position: u32) -> u32 {
+    pub(super) fn row_at(&self, tree: &Tree, program: &Program, first: &[u32], index: usize, position: u32) -> u32 {
         let step = &program.steps[index];
         if index == 0 {
             first[position as usize]
@@ -113,12 +66,12 @@ impl Walk {
         program: &Program,
         first: &[u32],
         mut index: usize,
-        fill: &mut impl FnMut(usize, &Place),
+        fill: &mut impl FnMut(&Step, &mut Place),
     ) -> bool {
         let last = program.steps.len() - 1;
         loop {
             if index < last {
-                fill(index, &self.places[index]);
+                fill(&program.steps[index], &mut self.places[index]);
             }
             if self.next_row(tree, program, first, index) {
                 match self.open_ranged(tree, program, index + 1) {
