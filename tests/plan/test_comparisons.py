@@ -84,3 +84,11 @@ def test_aggregates_and_joins_without_a_key() -> None:
         "r_a + 0 < s_a"
     ]
     assert comparisons("SELECT r.n, s.n m FROM r, s WHERE r.a <= s.a")[0] == ["r_a + 0 <= s_a"]
+
+
+def test_the_card_promises_constant_delay_only_where_nothing_is_left_out() -> None:
+    sql = "SELECT r.k x, r.a, s.a b FROM r JOIN s ON r.k = s.k"
+    delays = [
+        plan_with_report(parse(text, SCHEMA))[1].conjunctions[0].delay for text in (sql, f"{sql} WHERE r.a < s.a")
+    ]
+    assert delays == ["O(1)", "O(1) in the tree"]

@@ -59,7 +59,8 @@ def conjunction_report(draft: Draft, stage: TreeStage, context: Context) -> Conj
         considered=draft.trees.count,
         exhaustive=draft.trees.exhaustive,
         space="O(N)" if width == 1 else f"O(N^{width})",
-        delay="O(1)",
+        # What is left out after enumeration has a construct that says so.
+        delay="O(1) in the tree" if stage.residual or (draft.added and not linear) else "O(1)",
         guarantees=_guarantees(height, stage, draft, context),
         why_not_better=_why_not(effective, draft, thanks_to_keys=with_keys != without_keys),
         improvements=_improvements(effective, draft),
