@@ -24,7 +24,8 @@ from crown.plan.distribute import describe
 from crown.plan.model import Plan
 from crown.spark.cells import cell_keys
 from crown.spark.chunks import read_blob, write_blob
-from crown.spark.dispatch import DELETED, Dispatcher
+from crown.spark.dispatch import Dispatcher
+from crown.spark.netting import DELETED, Netting
 from crown.spark.streaming import merge_dispatcher
 from crown.spark.topology import Topology, lay_out
 from crown.spark.unpack import Repacker
@@ -113,7 +114,9 @@ class Laid:
         plan, cells = self.topology.cell, self.topology.cells
         table = self.topology.table(name)
         ordered = bool(table.primary_key or table.window)
-        dispatcher = Dispatcher(name, cell_keys(cells), to_json(plan) if cells > 1 else None, None, None, ordered)
+        routed = to_json(plan) if cells > 1 else None
+        netting = None if ordered else Netting()
+        dispatcher = Dispatcher(name, cell_keys(cells), routed, None, None, ordered, netting=netting)
         parts = [rows] if ordered else scattered(rows, self.rng)
         for source, part in enumerate(parts):
             for batch in dispatcher(iter(part.combine_chunks().to_batches(max_chunksize=5))):

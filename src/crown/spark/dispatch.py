@@ -21,13 +21,12 @@ from pyspark import TaskContext
 from crown.errors import InvalidChange
 from crown.spark.chunks import TARGET_BYTES, write_blob
 from crown.spark.host.server import POSITION
+from crown.spark.netting import DELETED, Netting
 from crown.spark.rejects import PARTITION_SHIFT, Rejects
 from crown.spark.schema import CHANGE_TYPE
 
 # The text of a record that did not parse; null in all others.
 CORRUPT = "_corrupt_record"
-# What `_change_type` says: whether the row goes; null where it is none of the known words.
-DELETED = "_deleted"
 
 PACKED_ARROW = pa.schema(
     [
@@ -55,19 +54,17 @@ class Dispatcher:
     cell_column: str | None = None  # the column that holds each row's cell, where Spark has computed it
     ordered: bool = False  # a table with a key or a window: changes count in the order in which they come
     wakes: pa.Schema | None = None  # of the table, where its stage has a row over nothing and so must always be called
+    netting: Netting | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         source = context.partitionId() if context is not None else 0
         waiting = {(cell, deletes): _Waiting(deletes) for deletes in (False, True) for cell in range(len(self.keys))}
-        sequence = row = 0
+        sequence = 0
         faults: list[dict[str, Any]] = []
-        for batch in batches:
-            rows = batch.num_rows
-            if self.rejects is not None:
-                batch = _with_positions(batch, source, row)
-            batch = self._well_formed(batch, source, row, faults)
-            row += rows
+        read = _Count()
+        checked = self._checked(batches, source, read, faults)
+        for batch in checked if self.netting is None else self.netting(checked):
             for deletes, part in self._by_kind(batch):
                 for cell, piece in self._route(part):
                     found = waiting[cell, deletes]
@@ -75,7 +72,7 @@ class Dispatcher:
                     if found.size >= TARGET_BYTES:
                         yield self._packed(cell, source, sequence, found)
                         sequence += 1
-        if self.wakes is not None and row == 0:
+        if self.wakes is not None and read.rows == 0:
             waiting[0, False].add(pa.RecordBatch.from_pylist([], self.wakes))
         for (cell, _), rest in waiting.items():
             if rest.batches:
@@ -85,6 +82,16 @@ class Dispatcher:
         if faults and self.rejects is not None:
             number = int(context.getLocalProperty("streaming.sql.batchId") or 0) if context is not None else 0
             self.rejects.write(number, f"{self.table}-{source}", pa.Table.from_pylist(faults))
+
+    def _checked(
+        self, batches: Iterable[pa.RecordBatch], source: int, read: _Count, faults: list[dict[str, Any]]
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = batch.num_rows
+            if self.rejects is not None:
+                batch = _with_positions(batch, source, read.rows)
+            yield self._well_formed(batch, source, read.rows, faults)
+            read.rows += rows
 
     def _well_formed(
         self, batch: pa.RecordBatch, source: int, row: int, faults: list[dict[str, Any]]
@@ -170,6 +177,13 @@ class Dispatcher:
         ends = pa.py_buffer(struct.pack("<2i", 0, blob.size))
         arrays.append(pa.Array.from_buffers(pa.binary(), 1, [None, ends, blob]))
         return pa.RecordBatch.from_arrays(arrays, schema=PACKED_ARROW)
+
+
+@dataclass
+class _Count:
+    """Rows that a task has read."""
+
+    rows: int = 0
 
 
 @dataclass

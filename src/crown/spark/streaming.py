@@ -15,7 +15,8 @@ from crown.plan import to_json
 from crown.plan.model import Plan
 from crown.spark import settings
 from crown.spark.cells import cell_keys
-from crown.spark.dispatch import CORRUPT, DELETED, Dispatcher
+from crown.spark.dispatch import CORRUPT, Dispatcher
+from crown.spark.netting import DELETED, Netting
 from crown.spark.once import load_once
 from crown.spark.processor import DELTAS, PACKED, CellProcessor, Stage
 from crown.spark.rejects import Rejects
@@ -132,7 +133,11 @@ def dispatched(
     if column is not None:
         key = (F.col(quoted(name)) for name in table.primary_key)
         rows = rows.withColumn(column, F.pmod(F.hash(*key), F.lit(cells)).cast("int"))
-    return rows.mapInArrow(Dispatcher(name, cell_keys(cells), routed, rejects, column, ordered), PACKED)
+    netting = None
+    if not ordered and rejects is None and MULTIPLICITY not in rows.columns:
+        netting = Netting(tuple(column.name for column in table.columns if not column.nullable))
+    dispatcher = Dispatcher(name, cell_keys(cells), routed, rejects, column, ordered, netting=netting)
+    return rows.mapInArrow(dispatcher, PACKED)
 
 
 def merge_dispatcher(topology: Topology) -> tuple[Dispatcher, int]:

@@ -11,7 +11,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from crown.spark.chunks import read_blob
-from crown.spark.dispatch import DELETED, Dispatcher
+from crown.spark.dispatch import Dispatcher
+from crown.spark.netting import DELETED
 from crown.spark.schema import CHANGE_TYPE
 
 

@@ -1,0 +1,77 @@
+"""Rows that come and go within one task's share of a batch cancel out before they travel.
+
+What Spark's map-side combine does for sums, for changes. The rows of a batch have no order and insertions count before
+deletions, so a row that does both changes nothing, wherever in the batch. With a window shorter than a batch, or rows
+that are updated again and again, most of a batch is spared routing, shuffle, state and kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# What `_change_type` says: whether the row goes; null where it is none of the known words.
+DELETED = "_deleted"
+
+# How much of a task's input is held and netted at a time, and the share of it that must cancel for the task to go on.
+HELD_BYTES = 32 << 20
+WORTHWHILE = 0.1
+
+_WEIGHT = "_weight"
+
+
+@dataclass(frozen=True)
+class Netting:
+    """For a table whose changes may cancel: their order does not count and nobody asks for the position of each."""
+
+    required: tuple[str, ...] = ()  # NOT NULL: a row with a NULL here must reach a cell, which refuses it
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What is left of the changes."""
+        batches = iter(batches)
+        held: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            if not _can_cancel(batch.schema):
+                yield batch
+                continue
+            held.append(batch)
+            size += batch.nbytes
+            if size >= HELD_BYTES:
+                rows = pa.Table.from_batches(held)
+                left = cancelled(rows, self.required)
+                yield from left.to_batches()
+                held, size = [], 0
+                if left.num_rows > (1 - WORTHWHILE) * rows.num_rows:
+                    yield from batches
+        if held:
+            yield from cancelled(pa.Table.from_batches(held), self.required).to_batches()
+
+
+def cancelled(rows: pa.Table, required: tuple[str, ...]) -> pa.Table:
+    """As many copies of each row as come more often than they go, or go more often than they come."""
+    deleted = rows[DELETED]
+    if not pc.any(deleted).as_py() or pc.all(deleted).as_py() or any(rows[name].null_count for name in required):
+        return rows
+    columns = [name for name in rows.column_names if name != DELETED]
+    weights = pc.subtract(1, pc.multiply(deleted.cast(pa.int8()), 2))
+    weighed = rows.drop_columns([DELETED]).append_column(_WEIGHT, weights)
+    sums = weighed.group_by(columns, use_threads=False).aggregate([(_WEIGHT, "sum")])
+    weight = sums[f"{_WEIGHT}_sum"]
+    kept, weight = sums.select(columns).filter(pc.not_equal(weight, 0)), weight.filter(pc.not_equal(weight, 0))
+    copies = pc.abs(weight)
+    kept = kept.append_column(DELETED, pc.less(weight, 0))
+    if kept.num_rows and pc.max(copies).as_py() > 1:
+        kept = kept.take(np.repeat(np.arange(kept.num_rows), copies.to_numpy()))
+    return kept
+
+
+def _can_cancel(schema: pa.Schema) -> bool:
+    """Whether equal rows of these columns are the same to Arrow and to the kernel: floats have NaN and two zeros."""
+    return DELETED in schema.names and not any(
+        pa.types.is_floating(field.type) or pa.types.is_nested(field.type) for field in schema
+    )
