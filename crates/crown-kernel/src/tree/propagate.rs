@@ -7,6 +7,7 @@
 
 use super::edges::Edge;
 use super::hash::hash_words;
+use super::lists::List;
 use super::ring::{overflow, Value};
 use super::shape::LINK;
 use super::{Sink, Tree};
@@ -38,6 +39,10 @@ impl Change {
 
     pub fn is_empty(&self) -> bool {
         self.moved.is_empty() && self.valued.is_empty()
+    }
+
+    fn is_one_row(&self) -> bool {
+        self.moved.len() == 1 && self.valued.is_empty()
     }
 }
 
@@ -79,9 +84,13 @@ impl Tree {
             if scratch.change.is_empty() {
                 return;
             }
-            self.change_entries(node, scratch);
             let Some(parent) = self.shape.nodes[node].parent else { return };
-            self.change_parents(node, parent, scratch);
+            if scratch.change.is_one_row() && self.shape.one_exact_component != self.shape.components.is_empty() {
+                self.change_one(node, parent, scratch);
+            } else {
+                self.change_entries(node, scratch);
+                self.change_parents(node, parent, scratch);
+            }
             std::mem::swap(&mut scratch.change, &mut scratch.next);
             if self.shape.nodes[parent].connex && !scratch.change.entering && self.shape.nodes[node].annotated {
                 // The delta of rows that leave shows annotations as they were.
@@ -147,12 +156,9 @@ impl Tree {
         let mut next = std::mem::take(&mut scratch.next);
         let (touched, sums) = (std::mem::take(&mut scratch.touched), std::mem::take(&mut scratch.sums));
         next.clear();
-        let (anti, guard) = (self.shape.nodes[node].anti, self.shape.nodes[node].guard);
         let width = if self.shape.nodes[node].annotated { self.shape.slot_count } else { 0 };
-        let connex = self.shape.nodes[parent].connex;
-        let annotate = !self.shape.components.is_empty() && !connex;
         // Nobody asks for another annotation in the connex part when there are no deltas.
-        let valued = width > 0 && (self.deltas || !connex);
+        let valued = width > 0 && (self.deltas || !self.shape.nodes[parent].connex);
         let mut overflowed = false;
         for (index, Touched { entry, count }) in touched.iter().enumerate() {
             let old_sums = &sums[index * width..(index + 1) * width];
@@ -160,31 +166,96 @@ impl Tree {
             let (was, is) = (*count > 0, state.children.len > 0);
             if was == is {
                 if valued && *old_sums != *self.edges[node].values(*entry) {
-                    for position in 0..state.parents.len {
-                        let row = self.parents.get(&state.parents, position);
-                        if self.rows[parent].missing(row) == 0 {
-                            next.valued.push(row);
-                            overflowed |= self.weight_pair(parent, row, node, old_sums, &mut next.value_pairs);
-                        }
-                    }
+                    overflowed |= self.revalue(node, parent, &state.parents, old_sums, &mut next);
                 }
                 continue;
             }
-            next.entering = is != anti;
-            if is && guard && state.parents.len == 0 {
-                let row = self.create_generalised(node, parent, *entry, scratch);
-                if self.rows[parent].missing(row) == 0 {
-                    next.moved.push(row);
-                    if annotate {
-                        overflowed |= self.weight(parent, row, 1, None, &mut next.amounts);
-                    }
-                }
-                continue;
+            overflowed |= self.flip(node, parent, *entry, old_sums, &mut next, scratch);
+        }
+        (scratch.next, scratch.touched, scratch.sums) = (next, touched, sums);
+        if overflowed {
+            self.failure.get_or_insert_with(overflow);
+        }
+    }
+
+    /// S-update and P-update at once for one row and at most one component, which is exact: so are most changes.
+    fn change_one(&mut self, node: usize, parent: usize, scratch: &mut Scratch) {
+        let Scratch { change, next, touched, sums, .. } = scratch;
+        next.clear();
+        let annotated = self.shape.nodes[node].annotated;
+        let edge = &mut self.edges[node];
+        let entry = self.rows[node].link(change.moved[0], LINK);
+        let state = edge.entry_mut(entry);
+        let (count, parents) = (state.children.len, state.parents);
+        let left = if change.entering { count + 1 } else { count - 1 };
+        state.children.len = left;
+        let (mut old, mut overflowed) = (0, false);
+        if annotated {
+            let sum = &mut edge.values_mut(entry)[0];
+            old = *sum;
+            (*sum, overflowed) = match change.entering {
+                true => old.overflowing_add(change.amounts[0]),
+                false if left == 0 => (0, false),
+                false => old.overflowing_sub(change.amounts[0]),
+            };
+        }
+        self.counter_changes += 1;
+        if (count > 0) != (left > 0) {
+            touched.clear();
+            sums.clear();
+            touched.push(Touched { entry, count });
+            let mut next = std::mem::take(next);
+            let old = if annotated { &[old][..] } else { &[] };
+            sums.extend_from_slice(old);
+            overflowed |= self.flip(node, parent, entry, old, &mut next, scratch);
+            scratch.next = next;
+        } else if annotated && (self.deltas || !self.shape.nodes[parent].connex) {
+            overflowed |= self.revalue(node, parent, &parents, &[old], next);
+        }
+        if overflowed {
+            self.failure.get_or_insert_with(overflow);
+        }
+    }
+
+    /// The parent rows with these keys whose annotation is another one now.
+    #[inline(always)]
+    fn revalue(&self, node: usize, parent: usize, parents: &List, old_sums: &[Value], next: &mut Change) -> bool {
+        let mut overflowed = false;
+        for row in self.parents.slice(parents) {
+            if self.rows[parent].missing(*row) == 0 {
+                next.valued.push(*row);
+                overflowed |= self.weight_pair(parent, *row, node, old_sums, &mut next.value_pairs);
             }
+        }
+        overflowed
+    }
+
+    /// The parent rows of an entry whose key has come into the child's projection view, or has gone from it.
+    fn flip(
+        &mut self,
+        node: usize,
+        parent: usize,
+        entry: u32,
+        old_sums: &[Value],
+        next: &mut Change,
+        scratch: &mut Scratch,
+    ) -> bool {
+        let (anti, guard) = (self.shape.nodes[node].anti, self.shape.nodes[node].guard);
+        let annotate = !self.shape.components.is_empty() && !self.shape.nodes[parent].connex;
+        let state = *self.edges[node].entry(entry);
+        let is = state.children.len > 0;
+        let mut overflowed = false;
+        next.entering = is != anti;
+        let first = next.moved.len();
+        if is && guard && state.parents.len == 0 {
+            let row = self.create_generalised(node, parent, entry, scratch);
+            if self.rows[parent].missing(row) == 0 {
+                next.moved.push(row);
+            }
+        } else {
             self.counter_changes += u64::from(state.parents.len);
             let rows = &mut self.rows[parent];
             let flipping = if next.entering { 1 } else { 0 };
-            let first = next.moved.len();
             for row in self.parents.slice(&state.parents) {
                 let missing = rows.missing(*row);
                 rows.set_missing(*row, if next.entering { missing - 1 } else { missing + 1 });
@@ -192,30 +263,28 @@ impl Tree {
                     next.moved.push(*row);
                 }
             }
-            if annotate {
-                let before = (width > 0 && !next.entering).then_some((node, old_sums));
-                for row in &next.moved[first..] {
-                    let multiplicity = self.rows[parent].multiplicity(*row);
-                    overflowed |= self.weight(parent, *row, multiplicity, before, &mut next.amounts);
-                }
-            }
-            if guard && !is {
-                // The key was there, so the generalised parent has exactly one row with it.
-                let row = self.parents.get(&state.parents, 0);
-                if self.lacks_guards(parent, row) {
-                    scratch.dead.push((parent, row));
-                }
+        }
+        if annotate {
+            let before = (!old_sums.is_empty() && !next.entering).then_some((node, old_sums));
+            for row in &next.moved[first..] {
+                let multiplicity = self.rows[parent].multiplicity(*row);
+                overflowed |= self.weight(parent, *row, multiplicity, before, &mut next.amounts);
             }
         }
+        let rows = &mut self.rows[parent];
         if next.entering {
-            self.rows[parent].in_semi_join += next.moved.len();
+            rows.in_semi_join += next.moved.len() - first;
         } else {
-            self.rows[parent].in_semi_join -= next.moved.len();
+            rows.in_semi_join -= next.moved.len() - first;
         }
-        (scratch.next, scratch.touched, scratch.sums) = (next, touched, sums);
-        if overflowed {
-            self.failure.get_or_insert_with(overflow);
+        if guard && !is {
+            // The key was there, so the generalised parent has exactly one row with it.
+            let row = self.parents.get(&state.parents, 0);
+            if self.lacks_guards(parent, row) {
+                scratch.dead.push((parent, row));
+            }
         }
+        overflowed
     }
 
     fn swap_sums(&mut self, node: usize, scratch: &mut Scratch) {
