@@ -28,8 +28,12 @@ impl Tree {
         if !scratch.change.valued.is_empty() {
             self.emit_valued(node, scratch, interner, sink);
         }
-        if scratch.change.moved.is_empty() {
-            return;
+        match scratch.change.moved[..] {
+            [] => return,
+            [row] if self.is_alone(node, row, scratch.change.entering) => {
+                return self.change_alone(node, row, scratch.change.entering, interner, sink);
+            }
+            _ => {}
         }
         let mut levels = std::mem::take(&mut scratch.levels);
         let height = if scratch.change.entering {
@@ -48,6 +52,55 @@ impl Tree {
         };
         debug_assert!(height <= levels.len());
         scratch.levels = levels;
+    }
+
+    /// Whether no row above comes or goes with this one: other rows have its key, or none above wants it.
+    #[inline]
+    fn is_alone(&self, node: usize, row: u32, entering: bool) -> bool {
+        let shape = &self.shape.nodes[node];
+        let state = self.edges[node].entry(self.rows[node].link(row, LINK));
+        let others = state.children.len - u32::from(!entering);
+        others > 0 || shape.parent.is_none() || (state.parents.len == 0 && !shape.guard)
+    }
+
+    /// All of a change that is no more than one row, as most are: it is the only witness, if it is one.
+    fn change_alone(&mut self, node: usize, row: u32, entering: bool, interner: &mut Interner, sink: &mut impl Sink) {
+        let entry = self.rows[node].link(row, LINK);
+        let state = self.edges[node].entry_mut(entry);
+        let witness = self.deltas && state.live > 0;
+        let inner = !self.shape.nodes[node].connex_children.is_empty();
+        self.counter_changes += 1;
+        if entering {
+            let rows = &mut self.rows[node];
+            rows.set_link(row, LINK + 1, state.children.len);
+            let words = self.shape.nodes[node].fresh.iter().map(|column| rows.word(row, *column));
+            self.children[node].push(&mut state.children, row, words);
+            if let Some(order) = self.orders.of_children(node) {
+                order.add(&self.rows[node], row, LINK);
+            }
+            if witness {
+                self.emit_moved(node, &[row], 1, interner, sink);
+                if inner {
+                    self.mark_live(node, row);
+                }
+            }
+        } else {
+            // The walk starts from the row and does not meet its list, so that can be cut after it.
+            if witness {
+                self.emit_moved(node, &[row], -1, interner, sink);
+                if inner {
+                    self.kill(node, row);
+                }
+            }
+            let position = self.rows[node].link(row, LINK + 1);
+            let children = &mut self.edges[node].entry_mut(entry).children;
+            if let Some(moved) = self.children[node].swap_remove(children, position) {
+                self.rows[node].set_link(moved, LINK + 1, position);
+            }
+            if let Some(order) = self.orders.of_children(node) {
+                order.remove(&self.rows[node], row, LINK);
+            }
+        }
     }
 
     /// Puts the moved rows into the semi-join views, from `node` up; `levels` get the rows of each node. Gives the number of levels.

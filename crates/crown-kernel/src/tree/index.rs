@@ -2,7 +2,7 @@
 //!
 //! Open addressing with linear probing; a slot has an id and 32 bits of its hash. So a look-up costs one cache miss, looks at
 //! a row only when all 32 bits agree, and growing or deleting never looks at a row at all. The home of a hash is its share
-//! of the table (multiply and shift), so the table can grow by half and stays at least half full.
+//! of the table (multiply and shift), so the table can grow by half. It is at most five eighths full: a run is short then, and a slot has eight bytes.
 //!
 //! Each size of the table has an order of hashes of its own: rows that come in the order of another table, as those of a
 //! saved state do, would else crowd into one part of this one while it grows, and make ever longer runs.
@@ -91,7 +91,7 @@ impl Index {
 
     /// Makes room for `additional` more ids at once.
     pub fn reserve(&mut self, additional: usize) {
-        let wanted = (self.len + additional) * 4 / 3 + 1;
+        let wanted = (self.len + additional) * 8 / 5 + 1;
         if wanted > self.slots.len() {
             self.rebuild(wanted.max(self.slots.len() * 3 / 2).max(SMALLEST));
         }
@@ -100,7 +100,7 @@ impl Index {
     /// Adds an id that is not there.
     #[inline]
     pub fn insert(&mut self, hash: u64, id: u32) {
-        if (self.len + 1) * 4 > self.slots.len() * 3 {
+        if (self.len + 1) * 8 > self.slots.len() * 5 {
             self.rebuild((self.slots.len() * 3 / 2).max(SMALLEST));
         }
         self.place(short(hash) << 32 | (u64::from(id) + 1));

@@ -29,9 +29,10 @@ const EDGES: usize = 4;
 
 const NONE: u32 = u32::MAX;
 
-/// What is known of a coming change.
-#[derive(Clone, Copy, Default)]
-struct Coming {
+/// A coming change and what is known of it.
+#[derive(Clone, Copy)]
+struct Coming<'a> {
+    change: AtomChange<'a>,
     node: usize,
     hash: u64,
     comes: bool,
@@ -40,6 +41,18 @@ struct Coming {
     /// Of the node's first edges by one column: the hashes of the keys of a row that comes, and the entries.
     keys: [u64; EDGES],
     entries: [u32; EDGES],
+}
+
+impl Coming<'_> {
+    const NOTHING: Coming<'static> = Coming {
+        change: AtomChange { atom: 0, words: &[], nulls: 0, weight: 0 },
+        node: 0,
+        hash: 0,
+        comes: false,
+        row: NONE,
+        keys: [0; EDGES],
+        entries: [NONE; EDGES],
+    };
 }
 
 impl Tree {
@@ -51,17 +64,22 @@ impl Tree {
         sink: &mut impl Sink,
     ) -> Result<(), (usize, KernelError)> {
         let mut changes = changes.fuse();
-        let mut block: Vec<AtomChange> = Vec::with_capacity(BLOCK);
-        let mut coming = [Coming::default(); BLOCK];
+        let mut block = [Coming::NOTHING; BLOCK];
         let mut done = 0;
         loop {
-            block.clear();
-            block.extend(changes.by_ref().take(BLOCK));
-            if block.is_empty() {
+            let mut size = 0;
+            for (coming, change) in block.iter_mut().zip(&mut changes) {
+                self.find_slots(change, coming);
+                size += 1;
+            }
+            if size == 0 {
                 return Ok(());
             }
-            self.look_ahead(&block, &mut coming);
-            for (change, Coming { hash, .. }) in block.iter().zip(&coming) {
+            let block = &mut block[..size];
+            if size > 1 {
+                self.look_ahead(block);
+            }
+            for Coming { change, hash, .. } in block {
                 self.apply_hashed(change, *hash, interner, sink).map_err(|error| (done, error))?;
                 done += 1;
             }
@@ -69,14 +87,7 @@ impl Tree {
     }
 
     #[inline(always)]
-    fn look_ahead(&self, block: &[AtomChange], coming: &mut [Coming; BLOCK]) {
-        for (change, coming) in block.iter().zip(coming.iter_mut()) {
-            self.find_slots(change, coming);
-        }
-        if block.len() == 1 {
-            return;
-        }
-        let coming = &mut coming[..block.len()];
+    fn look_ahead(&self, coming: &mut [Coming]) {
         for coming in coming.iter_mut() {
             self.guess_ids(coming);
         }
@@ -93,7 +104,8 @@ impl Tree {
 
     /// The slots of the row, and of the keys of a row that comes.
     #[inline(always)]
-    fn find_slots(&self, change: &AtomChange, coming: &mut Coming) {
+    fn find_slots<'a>(&self, change: AtomChange<'a>, coming: &mut Coming<'a>) {
+        coming.change = change;
         let node = self.shape.atom_nodes[change.atom];
         let shape = at(&self.shape.nodes, node);
         coming.hash = self.hash_row(node, change.words, change.nulls);
@@ -101,7 +113,7 @@ impl Tree {
         at(&self.rows, node).prefetch_slot(coming.hash);
         if coming.comes && change.words.len() == shape.variables.len() {
             for (keyed, known) in shape.keyed.iter().zip(&mut coming.keys) {
-                *known = hash_words(&[change.words[keyed.column]]);
+                *known = hash_words(&[*at(change.words, keyed.column)]);
                 at(&self.edges, keyed.edge).prefetch_slot(*known);
             }
         }

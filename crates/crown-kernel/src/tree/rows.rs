@@ -151,8 +151,9 @@ impl Rows {
     /// Copies a few words to a place of the slab, without a call.
     #[inline(always)]
     fn copy(&mut self, start: usize, words: &[Word]) {
-        for (offset, word) in words.iter().enumerate() {
-            *at_mut(&mut self.slab, start + offset) = *word;
+        debug_assert_eq!(words.len(), self.width);
+        for offset in 0..self.width {
+            *at_mut(&mut self.slab, start + offset) = *at(words, offset);
         }
     }
 
