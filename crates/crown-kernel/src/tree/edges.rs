@@ -5,9 +5,9 @@
 
 use super::hash::hash_words;
 use super::index::Index;
-use super::lists::{reserve_slowly, List};
+use super::lists::List;
 use super::rows::same;
-use super::slab::{at, at_mut, prefetch};
+use super::slab::{at, at_mut, prefetch, reserve_slowly, with_capacity};
 use crate::chunk::Word;
 
 const NONE: u32 = u32::MAX;
@@ -195,8 +195,8 @@ impl Edge {
         let mut ids = vec![NONE; self.entries.len()];
         let mut entries = self.ids();
         entries.sort_unstable();
-        fresh.entries.reserve_exact(entries.len());
-        fresh.keys.reserve_exact(entries.len() * self.width);
+        fresh.entries = with_capacity(entries.len());
+        fresh.keys = with_capacity(if self.width == 1 { 0 } else { entries.len() * self.width });
         for entry in entries {
             let target = fresh.insert(hash_words(self.key(entry)), self.key(entry));
             fresh.entries[target as usize] = self.entries[entry as usize];

@@ -8,7 +8,7 @@
 //! saved state do, would else crowd into one part of this one while it grows, and make ever longer runs.
 
 use super::hash::hash_words;
-use super::slab::{at, at_mut, prefetch};
+use super::slab::{at, at_mut, prefetch, with_capacity};
 
 pub(crate) struct Index {
     /// 0, or the hash above and the id plus 1 below.
@@ -147,7 +147,9 @@ impl Index {
 
     #[cold]
     fn rebuild(&mut self, capacity: usize) {
-        let old = std::mem::replace(&mut self.slots, vec![0; capacity]);
+        let mut slots = with_capacity(capacity);
+        slots.resize(capacity, 0);
+        let old = std::mem::replace(&mut self.slots, slots);
         self.multiplier = hash_words(&[capacity as u64]) as u32 | 1;
         for slot in old.into_iter().filter(|slot| *slot != 0) {
             self.place(slot);

@@ -6,7 +6,7 @@
 //! is stored in its own header; others take a block of 1, 2, 4, 8, ... items. A block grows when it is full and shrinks when
 //! it is three quarters empty, so each push and removal costs amortised constant time.
 
-use super::slab::{at, at_mut, prefetch};
+use super::slab::{at, at_mut, prefetch, reserve_slowly};
 use crate::chunk::Word;
 
 const NONE: u32 = u32::MAX;
@@ -249,13 +249,6 @@ impl Lists {
 
     pub fn bytes(&self) -> usize {
         self.pool.capacity() * 4
-    }
-}
-
-/// Makes room for `additional` items, growing by an eighth: amortised constant time with little slack.
-pub(super) fn reserve_slowly<T>(items: &mut Vec<T>, additional: usize) {
-    if items.capacity() - items.len() < additional {
-        items.reserve_exact(additional.max(items.len() / 8).max(16));
     }
 }
 

@@ -6,8 +6,7 @@
 
 use super::hash::hash_words;
 use super::index::Index;
-use super::lists::reserve_slowly;
-use super::slab::{at, at_mut, half, half_mut, prefetch};
+use super::slab::{at, at_mut, half, half_mut, prefetch, reserve_slowly, with_capacity};
 use crate::chunk::Word;
 
 const NONE: u32 = u32::MAX;
@@ -207,7 +206,7 @@ impl Rows {
         let mut fresh = Rows::new(self.width, 2 * (self.stride - self.width), self.missing, self.factor_count);
         let mut ids = vec![NONE; self.slab.len() / self.stride];
         fresh.in_semi_join = self.in_semi_join;
-        fresh.slab.reserve_exact(self.len() * self.stride);
+        fresh.slab = with_capacity(self.len() * self.stride);
         let mut rows: Vec<u32> = self.iter().collect();
         rows.sort_unstable();
         for row in rows {
