@@ -25,7 +25,8 @@ from crown.plan.model import Plan
 from crown.spark.cells import cell_keys
 from crown.spark.chunks import read_blob, write_blob
 from crown.spark.dispatch import Dispatcher
-from crown.spark.netting import DELETED, Netting
+from crown.spark.netting import Netting
+from crown.spark.schema import DELETED
 from crown.spark.streaming import merge_dispatcher
 from crown.spark.topology import Topology, lay_out
 from crown.spark.unpack import Repacker

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from crown.spark import netting
-from crown.spark.netting import DELETED, Netting
+from crown.spark.netting import Netting
+from crown.spark.schema import DELETED
 
 SCHEMA = pa.schema([("k", pa.int64()), ("name", pa.string()), (DELETED, pa.bool_())])
 
@@ -64,6 +65,15 @@ def test_a_null_where_none_may_be_reaches_its_cell() -> None:
     rows = [(1, None, False), (1, None, True), (2, "a", False), (2, "a", True)]
     assert list(Netting()(batches(rows))) == []
     assert sum(batch.num_rows for batch in Netting(("name",))(batches(rows))) == 4
+
+
+def test_columns_may_have_any_name() -> None:
+    names = ["weight", "weight_sum", "0", "_weight"]
+    schema = pa.schema([*((name, pa.int64()) for name in names), (DELETED, pa.bool_())])
+    rows = [(1, 2, 3, 4, False), (1, 2, 3, 4, True), (4, 3, 2, 1, True), (4, 3, 2, 1, True), (5, 5, 5, 5, False)]
+    (left,) = Netting()(batches(rows, schema))
+    assert left.schema.equals(schema)
+    assert weights([left]) == {(4, 3, 2, 1): -2, (5, 5, 5, 5): 1}
 
 
 def test_floats_are_left_to_the_kernel() -> None:

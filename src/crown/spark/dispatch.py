@@ -21,9 +21,9 @@ from pyspark import TaskContext
 from crown.errors import InvalidChange
 from crown.spark.chunks import TARGET_BYTES, write_blob
 from crown.spark.host.server import POSITION
-from crown.spark.netting import DELETED, Netting
+from crown.spark.netting import Netting
 from crown.spark.rejects import PARTITION_SHIFT, Rejects
-from crown.spark.schema import CHANGE_TYPE
+from crown.spark.schema import CHANGE_TYPE, DELETED
 
 # The text of a record that did not parse; null in all others.
 CORRUPT = "_corrupt_record"
@@ -54,7 +54,7 @@ class Dispatcher:
     cell_column: str | None = None  # the column that holds each row's cell, where Spark has computed it
     ordered: bool = False  # a table with a key or a window: changes count in the order in which they come
     wakes: pa.Schema | None = None  # of the table, where its stage has a row over nothing and so must always be called
-    netting: Netting | None = None
+    netting: Netting | None = None  # where changes may cancel out before they travel
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()

@@ -14,14 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# What `_change_type` says: whether the row goes; null where it is none of the known words.
-DELETED = "_deleted"
+from crown.spark.schema import DELETED
 
 # How much of a task's input is held and netted at a time, and the share of it that must cancel for the task to go on.
 HELD_BYTES = 32 << 20
 WORTHWHILE = 0.1
-
-_WEIGHT = "_weight"
 
 
 @dataclass(frozen=True)
@@ -57,14 +54,16 @@ def cancelled(rows: pa.Table, required: tuple[str, ...]) -> pa.Table:
     deleted = rows[DELETED]
     if not pc.any(deleted).as_py() or pc.all(deleted).as_py() or any(rows[name].null_count for name in required):
         return rows
-    columns = [name for name in rows.column_names if name != DELETED]
+    plain = rows.drop_columns([DELETED])
+    # Columns go by number, so that no name of the user's meets one of ours.
+    numbers = [str(number) for number in range(plain.num_columns)]
     weights = pc.subtract(1, pc.multiply(deleted.cast(pa.int8()), 2))
-    weighed = rows.drop_columns([DELETED]).append_column(_WEIGHT, weights)
-    sums = weighed.group_by(columns, use_threads=False).aggregate([(_WEIGHT, "sum")])
-    weight = sums[f"{_WEIGHT}_sum"]
-    kept, weight = sums.select(columns).filter(pc.not_equal(weight, 0)), weight.filter(pc.not_equal(weight, 0))
+    weighed = plain.rename_columns(numbers).append_column("weight", weights)
+    sums = weighed.group_by(numbers, use_threads=False).aggregate([("weight", "sum")])
+    left = sums.filter(pc.not_equal(sums["weight_sum"], 0))
+    weight = left["weight_sum"]
     copies = pc.abs(weight)
-    kept = kept.append_column(DELETED, pc.less(weight, 0))
+    kept = left.select(numbers).rename_columns(plain.column_names).append_column(DELETED, pc.less(weight, 0))
     if kept.num_rows and pc.max(copies).as_py() > 1:
         kept = kept.take(np.repeat(np.arange(kept.num_rows), copies.to_numpy()))
     return kept

@@ -31,6 +31,8 @@ from crown.plan.model import Plan
 
 CHANGE_TYPE = "_change_type"
 MULTIPLICITY = "_multiplicity"
+# On the way to the cells, in the place of `_change_type`: whether the row goes; null where it is no known word.
+DELETED = "_deleted"
 # Delta's change feed names the commit beside the change; neither is data.
 FEED_COLUMNS = frozenset({CHANGE_TYPE, MULTIPLICITY, "_commit_version", "_commit_timestamp"})
 

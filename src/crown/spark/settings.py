@@ -36,6 +36,7 @@ def recommended(cells: int) -> dict[str, str]:
         # Unless the limit is the largest number, Spark measures the whole Arrow batch after each row on its way to
         # Python. Batches stay limited by their rows.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+        # Each Arrow batch has a cost of its own on both sides of the socket.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         "spark.sql.session.timeZone": "UTC",
     }

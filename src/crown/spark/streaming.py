@@ -16,11 +16,11 @@ from crown.plan.model import Plan
 from crown.spark import settings
 from crown.spark.cells import cell_keys
 from crown.spark.dispatch import CORRUPT, Dispatcher
-from crown.spark.netting import DELETED, Netting
+from crown.spark.netting import Netting
 from crown.spark.once import load_once
 from crown.spark.processor import DELTAS, PACKED, CellProcessor, Stage
 from crown.spark.rejects import Rejects
-from crown.spark.schema import CHANGE_TYPE, MULTIPLICITY, output_schema, table_schema
+from crown.spark.schema import CHANGE_TYPE, DELETED, MULTIPLICITY, output_schema, table_schema
 from crown.spark.selection import quoted, selection
 from crown.spark.topology import Topology, lay_out
 from crown.spark.unpack import Repacker, Unpacker

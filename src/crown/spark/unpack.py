@@ -12,8 +12,7 @@ from pyspark.sql.types import StructType
 
 from crown.spark.chunks import read_blob
 from crown.spark.dispatch import Dispatcher
-from crown.spark.netting import DELETED
-from crown.spark.schema import CHANGE_TYPE
+from crown.spark.schema import CHANGE_TYPE, DELETED
 
 
 @dataclass(frozen=True)

@@ -66,15 +66,11 @@ impl Tree {
     /// All of a change that is no more than one row, as most are: it is the only witness, if it is one.
     fn change_alone(&mut self, node: usize, row: u32, entering: bool, interner: &mut Interner, sink: &mut impl Sink) {
         let entry = self.rows[node].link(row, LINK);
-        let state = self.edges[node].entry_mut(entry);
-        let witness = self.deltas && state.live > 0;
+        let witness = self.deltas && self.edges[node].entry(entry).live > 0;
         let inner = !self.shape.nodes[node].connex_children.is_empty();
         self.counter_changes += 1;
         if entering {
-            let rows = &mut self.rows[node];
-            rows.set_link(row, LINK + 1, state.children.len);
-            let words = self.shape.nodes[node].fresh.iter().map(|column| rows.word(row, *column));
-            self.children[node].push(&mut state.children, row, words);
+            self.add_to_list(node, row, entry);
             if let Some(order) = self.orders.of_children(node) {
                 order.add(&self.rows[node], row, LINK);
             }
@@ -103,6 +99,15 @@ impl Tree {
         }
     }
 
+    /// Appends a row to the list of its key.
+    #[inline(always)]
+    fn add_to_list(&mut self, node: usize, row: u32, entry: u32) {
+        let (rows, children) = (&mut self.rows[node], &mut self.edges[node].entry_mut(entry).children);
+        rows.set_link(row, LINK + 1, children.len);
+        let words = self.shape.nodes[node].fresh.iter().map(|column| rows.word(row, *column));
+        self.children[node].push(children, row, words);
+    }
+
     /// Puts the moved rows into the semi-join views, from `node` up; `levels` get the rows of each node. Gives the number of levels.
     fn enter(&mut self, mut node: usize, levels: &mut Vec<Vec<u32>>, scratch: &mut Scratch) -> usize {
         start_level(levels, 0).extend_from_slice(&scratch.change.moved);
@@ -112,13 +117,10 @@ impl Tree {
             let shape = &self.shape.nodes[node];
             let (guard, parent) = (shape.guard, shape.parent);
             for row in &levels[height - 1] {
-                let rows = &mut self.rows[node];
-                let entry = rows.link(*row, LINK);
-                let state = self.edges[node].entry_mut(entry);
-                let first = state.children.len == 0;
-                rows.set_link(*row, LINK + 1, state.children.len);
-                let words = self.shape.nodes[node].fresh.iter().map(|column| rows.word(*row, *column));
-                self.children[node].push(&mut state.children, *row, words);
+                let entry = self.rows[node].link(*row, LINK);
+                let first = self.edges[node].entry(entry).children.len == 0;
+                self.add_to_list(node, *row, entry);
+                let state = self.edges[node].entry(entry);
                 let Some(parent) = parent.filter(|_| first) else { continue };
                 if guard && state.parents.len == 0 {
                     let created = self.create_generalised(node, parent, entry, scratch);

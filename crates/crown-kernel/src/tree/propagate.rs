@@ -85,7 +85,8 @@ impl Tree {
                 return;
             }
             let Some(parent) = self.shape.nodes[node].parent else { return };
-            if scratch.change.is_one_row() && self.shape.one_exact_component != self.shape.components.is_empty() {
+            let simple = self.shape.one_exact_component || self.shape.components.is_empty();
+            if simple && scratch.change.is_one_row() {
                 self.change_one(node, parent, scratch);
             } else {
                 self.change_entries(node, scratch);
