@@ -51,10 +51,16 @@ fn names(list: &str) -> Vec<String> {
     list.split_whitespace().map(String::from).collect()
 }
 
+fn column(name: &str) -> Expression {
+    Expression::Column { name: name.into(), data_type: "int64".into() }
+}
+
 fn atom(name: &str, variables: &str) -> Atom {
-    let column = |name: &String| Expression::Column { name: name.clone(), data_type: "int64".into() };
-    let bindings =
-        names(variables).iter().map(|name| Binding { variable: name.clone(), expression: column(name) }).collect();
+    let bindings = names(variables)
+        .into_iter()
+        .zip(["src", "dst"])
+        .map(|(variable, name)| Binding { variable, expression: column(name) })
+        .collect();
     Atom { name: name.into(), source: "g".into(), bindings, filter: None, not_null: Vec::new() }
 }
 
@@ -84,8 +90,14 @@ fn stage(atoms: Vec<Atom>, nodes: Vec<Node>, outputs: &str, mode: Mode) -> TreeS
     }
 }
 
-fn three_hop() -> TreeStage {
-    let atoms = vec![atom("G1", "a b"), atom("G2", "b c"), atom("G3", "c d")];
+/// `filter`: only edges to a higher vertex match G3. The stream leaves the others out.
+fn three_hop(filter: Option<Word>) -> TreeStage {
+    let mut atoms = vec![atom("G1", "a b"), atom("G2", "b c"), atom("G3", "c d")];
+    atoms[2].filter = filter.map(|bound| Expression::Call {
+        function: "gt".into(),
+        arguments: vec![column("dst"), Expression::Literal { value: bound.into(), data_type: "int64".into() }],
+        data_type: "boolean".into(),
+    });
     let nodes = vec![
         node("b c", Some(1), None, "", true),
         node("a b", Some(0), Some(0), "b", true),
@@ -272,7 +284,7 @@ fn main() {
     let wanted = |name: &str| only.is_empty() || only == name;
     let options = Options { rounds, json };
     if wanted("hop") {
-        workload("3-Hop", &edges, &three_hop(), options, |atom, edge| atom != 2 || edge[1] > filter);
+        workload("3-Hop", &edges, &three_hop(Some(filter)), options, |atom, edge| atom != 2 || edge[1] > filter);
     }
     if wanted("project") {
         workload("4-Hop project", &edges, &four_hop_project(), options, |_, _| true);
@@ -282,6 +294,6 @@ fn main() {
     }
     if wanted("large") {
         let prefix = &edges[..edges.len().min(60_000)];
-        workload("3-Hop without filter, first 60,000 edges", prefix, &three_hop(), options, |_, _| true);
+        workload("3-Hop without filter, first 60,000 edges", prefix, &three_hop(None), options, |_, _| true);
     }
 }

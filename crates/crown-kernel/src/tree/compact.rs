@@ -3,6 +3,7 @@
 //! A rebuild costs time linear in the slab and happens only after three quarters of it were freed, so it is amortised
 //! constant per deletion. It renames ids, so both sides of every link are rewritten.
 
+use super::hash::hash_words;
 use super::shape::LINK;
 use super::Tree;
 
@@ -13,8 +14,8 @@ impl Tree {
     #[cold]
     pub(super) fn compact(&mut self) {
         for node in 0..self.rows.len() {
-            if self.rows[node].is_sparse() {
-                self.compact_rows(node);
+            if self.ids[node].is_sparse() {
+                self.compact_ids(node);
             }
             if self.edges[node].is_sparse() {
                 self.compact_edge(node);
@@ -40,18 +41,30 @@ impl Tree {
         }
     }
 
-    fn compact_rows(&mut self, node: usize) {
-        let ids = self.rows[node].compact();
-        self.orders.of_children(node).into_iter().for_each(|order| order.rename_rows(&ids));
+    /// The rows of a node and of its twins.
+    fn compact_ids(&mut self, first: usize) {
+        let rows = &self.rows[first];
+        let (ids, count) = self.ids[first].compact(|row| hash_words(rows.words(row)));
+        for node in first..self.rows.len() {
+            if self.shape.nodes[node].twins.first == first {
+                self.rows[node].rename(&ids, count);
+                self.rename_rows(node, &ids);
+            }
+        }
+    }
+
+    /// Writes the new ids of a node's rows wherever they are linked to.
+    fn rename_rows(&mut self, node: usize, ids: &[u32]) {
+        self.orders.of_children(node).into_iter().for_each(|order| order.rename_rows(ids));
         for child in &self.shape.nodes[node].children {
-            self.orders.of_parents(*child).into_iter().for_each(|order| order.rename_rows(&ids));
+            self.orders.of_parents(*child).into_iter().for_each(|order| order.rename_rows(ids));
             for entry in self.edges[*child].ids() {
-                self.parents.rename(&mut self.edges[*child].entries[entry as usize].parents, &ids);
+                self.parents.rename(&mut self.edges[*child].entries[entry as usize].parents, ids);
             }
         }
         if self.shape.nodes[node].connex {
             for entry in self.edges[node].ids() {
-                self.children[node].rename(&mut self.edges[node].entries[entry as usize].children, &ids);
+                self.children[node].rename(&mut self.edges[node].entries[entry as usize].children, ids);
             }
         }
     }
@@ -63,7 +76,7 @@ impl Tree {
         self.orders.of_children(node).into_iter().for_each(|order| order.rename_entries(&ids));
         self.orders.of_parents(node).into_iter().for_each(|order| order.rename_entries(&ids));
         for (side, link) in [(node, LINK), (parent, shape.link_in_parent)] {
-            let rows: Vec<u32> = self.rows[side].iter().collect();
+            let rows: Vec<u32> = self.row_ids(side).collect();
             for row in rows {
                 let entry = self.rows[side].link(row, link);
                 self.rows[side].set_link(row, link, ids[entry as usize]);

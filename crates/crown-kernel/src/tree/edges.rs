@@ -21,7 +21,7 @@ pub(super) struct Entry {
     pub children: List,
     /// Parent rows with the key, the live ones first.
     pub parents: List,
-    /// How many parent rows are live.
+    /// How many parent rows are live; `NONE` if the entry is free.
     pub live: u32,
     /// How many of `children` are leaving in the current update: enumeration still sees them, counting does not.
     /// On edges of children that are not connex: where the current update has the entry in its list of changed entries.
@@ -118,9 +118,12 @@ impl Edge {
         self.find(hash, key).unwrap_or_else(|| self.insert(hash, key))
     }
 
-    /// As `find_or_insert` for keys of one word, which are most.
+    /// As `find_or_insert` for keys of one word, which are most; the entry is most likely `hint`.
     #[inline(always)]
-    pub fn find_or_insert_word(&mut self, word: Word) -> u32 {
+    pub fn find_or_insert_word(&mut self, word: Word, hint: u32) -> u32 {
+        if self.entries.get(hint as usize).is_some_and(|entry| entry.key == word && entry.live != NONE) {
+            return hint;
+        }
         let hash = hash_words(&[word]);
         let found = self.index.find(hash, |entry| self.entry(entry).key == word);
         found.unwrap_or_else(|| self.insert(hash, &[word]))
@@ -165,7 +168,8 @@ impl Edge {
 
     fn release(&mut self, entry: u32) {
         self.index.remove(hash_words(self.key(entry)), entry);
-        self.entries[entry as usize].references = self.free;
+        let state = &mut self.entries[entry as usize];
+        (state.references, state.live) = (self.free, NONE);
         self.free = entry;
     }
 

@@ -3,10 +3,14 @@
 //! Rows are written behind the lengths of the columns, which are set when the walk pauses: each step writes its columns at its own pace, the
 //! innermost a list at a time, an outer one when it moves on, with one value for all rows since it last moved.
 
-use super::enumerate::{Place, Walk, AHEAD};
+use super::enumerate::{Place, Walk};
 use super::program::{Pairs, Program, Step};
 use super::Tree;
 use crate::chunk::{Chunk, Word};
+
+/// How many rows before its use an entry is asked for, and a row.
+const NEAR: u32 = 3;
+const FAR: u32 = 6;
 
 /// The columns being written.
 struct Writer<'a> {
@@ -141,36 +145,41 @@ impl Walk {
         let (column, index) = inner_step.listed[0];
         let start = writer.at(column, 0);
         let mut total = from;
-        loop {
+        let list = outer.list;
+        let row = if outer_step.up { tree.parents.ids(&list) } else { tree.children[outer_step.node].ids(&list) };
+        // The entries of the rows from the current one on: each is asked for `NEAR` rows before its list is read.
+        let mut entries = [0; (NEAR + 1) as usize];
+        let entry_of = |position: u32| rows.link(row(position), inner_step.link);
+        for position in outer.index + 1..outer.limit.min(outer.index + NEAR + 1) {
+            entries[(position % (NEAR + 1)) as usize] = entry_of(position);
+        }
+        while outer.index + 1 < outer.limit && total + inner.list.len as usize <= end {
             let count = inner.list.len as usize;
-            if outer.index + 1 == outer.limit || total + count > end {
-                break;
-            }
             // SAFETY: there is room up to `end`.
             lists.write_words(&inner.list, 0, count, index, unsafe { start.add(total) });
             total += count;
             fill(tree, outer_step, outer, total, writer);
             outer.index += 1;
             let position = outer.index;
-            if position + AHEAD < outer.limit {
-                rows.prefetch(outer_step.row(tree, &outer.list, position + AHEAD));
-            }
-            if position + AHEAD / 2 < outer.limit {
-                let row = outer_step.row(tree, &outer.list, position + AHEAD / 2);
-                edge.prefetch(rows.link(row, inner_step.link));
-            }
+            outer.row = row(position);
+            inner.list = edge.entry(entries[(position % (NEAR + 1)) as usize]).children;
             if position + 1 < outer.limit {
-                let row = outer_step.row(tree, &outer.list, position + 1);
-                lists.prefetch(&edge.entry(rows.link(row, inner_step.link)).children, 0);
+                lists.prefetch(&edge.entry(entries[((position + 1) % (NEAR + 1)) as usize]).children, 0);
             }
-            outer.row = outer_step.row(tree, &outer.list, position);
-            inner.list = edge.entry(rows.link(outer.row, inner_step.link)).children;
-            inner.limit = inner.list.len;
+            if position + NEAR < outer.limit {
+                let entry = entry_of(position + NEAR);
+                edge.prefetch(entry);
+                entries[((position + NEAR) % (NEAR + 1)) as usize] = entry;
+            }
+            if position + FAR < outer.limit {
+                rows.prefetch(row(position + FAR));
+            }
             #[cfg(test)]
             {
                 self.operations += 2;
             }
         }
+        inner.limit = inner.list.len;
         total
     }
 

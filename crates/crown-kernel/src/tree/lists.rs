@@ -46,7 +46,7 @@ impl Lists {
         list.start as usize + position as usize * self.stride
     }
 
-    /// The rows of a list whose items are bare ids.
+    /// The items of a list: its rows, if they are bare ids.
     #[inline(always)]
     pub fn slice<'a>(&'a self, list: &'a List) -> &'a [u32] {
         if self.is_inline(list) {
@@ -57,6 +57,13 @@ impl Lists {
             // SAFETY: the list has its items in the pool.
             unsafe { std::slice::from_raw_parts(self.pool.as_ptr().add(start), len) }
         }
+    }
+
+    /// The rows of a list by position, for a loop over them.
+    #[inline(always)]
+    pub fn ids<'a>(&'a self, list: &'a List) -> impl Fn(u32) -> u32 + 'a {
+        let (items, stride) = (self.slice(list), self.stride);
+        move |position| *at(items, position as usize * stride)
     }
 
     #[inline(always)]

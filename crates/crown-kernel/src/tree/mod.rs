@@ -6,7 +6,7 @@
 //! | module | idea |
 //! |---|---|
 //! | `shape` | the plan's tree, checked, names resolved to positions |
-//! | `rows`, `edges`, `lists`, `index`, `hash` | the state: rows of a node, entries of an edge, pooled lists |
+//! | `ids`, `rows`, `edges`, `lists`, `index`, `hash` | the state: rows of a node, entries of an edge, pooled lists |
 //! | `propagate` | changes below the connex part: counters and sums climb |
 //! | `delta`, `live`, `direct` | changes of the connex part: witnesses, live views |
 //! | `program`, `enumerate`, `expand`, `cursor` | walks from witnesses, or from the root, by column |
@@ -23,6 +23,7 @@ mod edges;
 mod enumerate;
 mod expand;
 pub(crate) mod hash;
+mod ids;
 pub(crate) mod index;
 mod lists;
 mod live;
@@ -43,6 +44,7 @@ mod weight;
 
 pub use cursor::Cursor;
 pub use prefetch::AtomChange;
+use prefetch::Hints;
 pub use sample::Sampler;
 pub use stats::{NodeStats, TreeStats};
 
@@ -53,13 +55,14 @@ use crate::plan::{self, Mode};
 use edges::Edge;
 use enumerate::Walk;
 use hash::{hash_all, hash_words};
+use ids::{Ids, NONE};
 use lists::Lists;
 use ordered::Orders;
 use program::Program;
 use propagate::Scratch;
 use ring::overflow;
-use rows::Rows;
-use shape::Shape;
+use rows::{same, Rows};
+use shape::{Shape, Twins};
 
 /// Where a tree puts its output rows.
 pub trait Sink {
@@ -88,6 +91,8 @@ pub struct Tree {
     /// For each connex node the outputs that are its variables.
     projections: Vec<Vec<usize>>,
     deltas: bool,
+    /// By the first of the nodes that share them; see `NodeShape::twins`.
+    ids: Vec<Ids>,
     rows: Vec<Rows>,
     edges: Vec<Edge>,
     /// The lists of parent rows of all edges, and of child rows per edge.
@@ -133,6 +138,7 @@ impl Tree {
             .iter()
             .map(|node| Rows::new(node.width, node.links, node.missing, node.factors.len()))
             .collect();
+        let ids = shape.nodes.iter().map(|_| Ids::new()).collect();
         let children = shape.nodes.iter().map(|node| Lists::new(node.fresh.len())).collect();
         let slots = shape.slot_count;
         let mut edges: Vec<Edge> = shape
@@ -148,6 +154,7 @@ impl Tree {
             programs,
             projections,
             deltas,
+            ids,
             rows,
             edges,
             parents: Lists::new(0),
@@ -168,13 +175,67 @@ impl Tree {
     pub fn atom_multiplicity(&self, atom: usize, words: &[Word], nulls: Nulls) -> u64 {
         let node = self.shape.atom_nodes[atom];
         let found = if self.shape.nodes[node].nullable == 0 {
-            self.rows[node].find(hash_words(words), words)
+            self.find(node, words)
         } else {
             let mut row = words.to_vec();
             row.push(nulls);
-            self.rows[node].find(hash_words(&row), &row)
+            self.find(node, &row)
         };
         found.map_or(0, |row| self.rows[node].multiplicity(row))
+    }
+
+    /// The row of a node with these words, of which the NULL mask is the last where a variable may be NULL.
+    fn find(&self, node: usize, words: &[Word]) -> Option<u32> {
+        let twins = &self.shape.nodes[node].twins;
+        self.locate(node, hash_words(words), words, NONE).filter(|row| self.ids[twins.first].holds(twins.bit, *row))
+    }
+
+    /// The id of a row with these words that the node or one of its twins has, most likely `hint`.
+    #[inline(always)]
+    fn locate(&self, node: usize, hash: u64, words: &[Word], hint: u32) -> Option<u32> {
+        let first = self.shape.nodes[node].twins.first;
+        let (ids, rows) = (&self.ids[first], &self.rows[first]);
+        if ids.has(hint) && same(rows.words(hint), words) {
+            return Some(hint);
+        }
+        ids.find(hash, |row| same(rows.words(row), words))
+    }
+
+    /// Adds a row that the node does not have; `known` is its id if a twin has it.
+    #[inline(always)]
+    fn add_row(&mut self, node: usize, hash: u64, words: &[Word], known: Option<u32>) -> u32 {
+        let Twins { first, bit } = self.shape.nodes[node].twins;
+        let row = match known {
+            Some(row) => {
+                self.ids[first].join(bit, row);
+                row
+            }
+            None => {
+                let row = self.ids[first].add(bit, hash);
+                if first != node {
+                    // The row is found by the words that the first twin has.
+                    self.rows[first].write(row, words);
+                }
+                row
+            }
+        };
+        self.rows[node].write(row, words);
+        self.rows[node].len += 1;
+        row
+    }
+
+    #[inline(always)]
+    fn remove_row(&mut self, node: usize, row: u32) {
+        let Twins { first, bit } = self.shape.nodes[node].twins;
+        let rows = &self.rows[node];
+        self.ids[first].leave(bit, row, || hash_words(rows.words(row)));
+        self.rows[node].remove(row);
+    }
+
+    /// The rows of a node.
+    fn row_ids(&self, node: usize) -> impl Iterator<Item = u32> + '_ {
+        let Twins { first, bit } = self.shape.nodes[node].twins;
+        self.ids[first].of(bit)
     }
 
     /// The hash of a row of a node, whose NULL mask belongs to it where a variable may be NULL.
@@ -201,7 +262,7 @@ impl Tree {
         sink: &mut impl Sink,
     ) -> Result<()> {
         let hash = self.hash_row(self.shape.atom_nodes[atom], words, nulls);
-        self.apply_hashed(&AtomChange { atom, words, nulls, weight }, hash, interner, sink)
+        self.apply_hashed(&AtomChange { atom, words, nulls, weight }, hash, &Hints::NOTHING, interner, sink)
     }
 
     #[inline]
@@ -209,16 +270,17 @@ impl Tree {
         &mut self,
         change: &AtomChange,
         hash: u64,
+        hints: &Hints,
         interner: &mut Interner,
         sink: &mut impl Sink,
     ) -> Result<()> {
         let mut scratch = self.scratch.take().unwrap_or_default();
         let total = self.total;
-        let result = self.change(change, hash, &mut scratch, interner, sink);
+        let result = self.change(change, hash, hints, &mut scratch, interner, sink);
         if let Some(error) = self.failure.take() {
             let quiet = std::mem::replace(&mut self.quiet, true);
             let undo = AtomChange { weight: -change.weight, ..*change };
-            let undone = self.change(&undo, hash, &mut scratch, interner, sink);
+            let undone = self.change(&undo, hash, &Hints::NOTHING, &mut scratch, interner, sink);
             debug_assert!(undone.is_ok());
             self.quiet = quiet;
             self.failure = None;
@@ -240,7 +302,11 @@ impl Tree {
         let mut changes = changes.peekable();
         if let Some(first) = changes.peek() {
             // All are of one atom when their number is known.
-            self.rows[self.shape.atom_nodes[first.atom]].reserve(known);
+            let node = self.shape.atom_nodes[first.atom];
+            self.rows[node].reserve(known);
+            if self.shape.nodes[node].twins.first == node {
+                self.ids[node].reserve(known);
+            }
         }
         self.quiet = true;
         let result = self.apply_all(changes, interner, &mut Chunk::default());
@@ -275,6 +341,7 @@ impl Tree {
         &mut self,
         change: &AtomChange,
         hash: u64,
+        hints: &Hints,
         scratch: &mut Scratch,
         interner: &mut Interner,
         sink: &mut impl Sink,
@@ -285,14 +352,15 @@ impl Tree {
         if words.len() != shape.variables.len() || nulls & !shape.nullable != 0 {
             return Err(KernelError::invalid("CROWN-VALUE", format!("a row that does not fit '{}'", shape.name)));
         }
-        let found = if shape.nullable == 0 {
-            self.rows[node].find(hash, words)
+        let known = if shape.nullable == 0 {
+            self.locate(node, hash, words, hints.row)
         } else {
             scratch.row.clear();
             scratch.row.extend_from_slice(words);
             scratch.row.push(nulls);
-            self.rows[node].find(hash, &scratch.row)
+            self.locate(node, hash, &scratch.row, hints.row)
         };
+        let found = known.filter(|row| self.ids[shape.twins.first].holds(shape.twins.bit, *row));
         let old = found.map_or(0, |row| self.rows[node].multiplicity(row));
         let new = u64::try_from(i128::from(old) + i128::from(weight)).map_err(|_| {
             KernelError::invalid("CROWN-ABSENT", format!("'{}' has fewer rows than are to be removed", shape.name))
@@ -301,7 +369,7 @@ impl Tree {
         self.updates += 1;
         match found {
             None => {
-                let row = self.insert(node, hash, words, nulls, new, scratch, interner)?;
+                let row = self.insert(change, node, hash, known, hints, scratch, interner)?;
                 if self.rows[node].missing(row) == 0 {
                     self.enter_first(node, row, new, scratch);
                     self.climb(node, scratch, interner, sink);
@@ -344,14 +412,15 @@ impl Tree {
     #[inline(always)]
     fn insert(
         &mut self,
+        change: &AtomChange,
         node: usize,
         hash: u64,
-        words: &[Word],
-        nulls: Nulls,
-        multiplicity: u64,
+        known: Option<u32>,
+        hints: &Hints,
         scratch: &mut Scratch,
         interner: &mut Interner,
     ) -> Result<u32> {
+        let AtomChange { words, nulls, weight, .. } = *change;
         let shape = &self.shape.nodes[node];
         scratch.values.clear();
         for (component, expression) in &shape.factors {
@@ -359,10 +428,11 @@ impl Tree {
             let value = self.shape.components[*component].factor(word, expression.data_type(), interner)?;
             scratch.values.push(value);
         }
-        let row = self.rows[node].insert(hash, if shape.nullable == 0 { words } else { &scratch.row });
-        if multiplicity != 1 {
+        let row = self.add_row(node, hash, if shape.nullable == 0 { words } else { &scratch.row }, known);
+        let shape = &self.shape.nodes[node];
+        if weight != 1 {
             self.duplicated = true;
-            self.rows[node].set_multiplicity(row, multiplicity);
+            self.rows[node].set_multiplicity(row, weight as u64);
         }
         if !shape.factors.is_empty() {
             self.rows[node].set_factors(row, &scratch.values);
@@ -370,22 +440,25 @@ impl Tree {
         for column in shape.interned.iter().filter(|column| nulls >> **column & 1 == 0) {
             interner.retain(words[*column]);
         }
-        self.attach(node, row, scratch);
+        self.attach(node, row, hints, scratch);
         Ok(row)
     }
 
+    #[inline(always)]
     fn enter_first(&mut self, node: usize, row: u32, multiplicity: u64, scratch: &mut Scratch) {
         self.rows[node].in_semi_join += 1;
         self.move_first(node, row, multiplicity, scratch);
         scratch.change.entering = true;
     }
 
+    #[inline(always)]
     fn leave_first(&mut self, node: usize, row: u32, multiplicity: u64, scratch: &mut Scratch) {
         self.rows[node].in_semi_join -= 1;
         self.move_first(node, row, multiplicity, scratch);
         scratch.change.entering = false;
     }
 
+    #[inline(always)]
     fn move_first(&mut self, node: usize, row: u32, multiplicity: u64, scratch: &mut Scratch) {
         scratch.change.moved.push(row);
         if !self.shape.components.is_empty()
@@ -397,6 +470,7 @@ impl Tree {
     }
 
     /// Removes an atom row that has left every view.
+    #[inline(always)]
     fn forget(&mut self, node: usize, row: u32, interner: &mut Interner) {
         let shape = &self.shape.nodes[node];
         let words = self.rows[node].words(row);
@@ -449,9 +523,7 @@ impl Tree {
             if shape.nullable != 0 {
                 row.push(bits());
             }
-            let Some(found) =
-                self.rows[node].find(hash_words(&row), &row).filter(|row| self.rows[node].missing(*row) == 0)
-            else {
+            let Some(found) = self.find(node, &row).filter(|row| self.rows[node].missing(*row) == 0) else {
                 return Ok(0);
             };
             if self.shape.mode == Mode::Bag {
@@ -495,7 +567,7 @@ impl Tree {
     pub fn atom_rows(&self, atom: usize) -> impl Iterator<Item = (&[Word], Nulls, u64)> {
         let node = self.shape.atom_nodes[atom];
         let (rows, arity) = (&self.rows[node], self.shape.nodes[node].variables.len());
-        let mut ids: Vec<u32> = rows.iter().collect();
+        let mut ids: Vec<u32> = self.row_ids(node).collect();
         ids.sort_unstable();
         ids.into_iter().map(move |row| {
             let words = rows.words(row);

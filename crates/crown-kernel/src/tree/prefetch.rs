@@ -3,9 +3,11 @@
 //! An update is a chain of dependent reads (index slot, row, entry, list), each likely to miss the cache when the state is large. A single
 //! update can't hide that; neighbouring updates can. So the changes of a batch are taken in blocks, and each link of the chain
 //! is asked for for the whole block before the next one is followed. Nothing here changes state or is needed for
-//! correctness: ids that are out of date when a change is applied only asked for memory in vain.
+//! correctness: the ids that were found are hints, which may be out of date when the change is applied and are checked then.
 
 use super::hash::hash_words;
+use super::ids::NONE;
+use super::shape::Twins;
 use super::slab::at;
 use super::{Sink, Tree};
 use crate::chunk::{Nulls, Word};
@@ -27,7 +29,23 @@ const BLOCK: usize = 16;
 /// Edges of a node that are looked ahead for.
 const EDGES: usize = 4;
 
-const NONE: u32 = u32::MAX;
+/// Where a change most likely finds what it looks for; `NONE` where nothing is known.
+#[derive(Clone, Copy)]
+pub(super) struct Hints {
+    /// A row that goes.
+    pub row: u32,
+    /// The entries of the node's first edges by one column, as in `NodeShape::keyed`.
+    pub entries: [u32; EDGES],
+}
+
+impl Hints {
+    pub const NOTHING: Hints = Hints { row: NONE, entries: [NONE; EDGES] };
+
+    #[inline(always)]
+    pub fn entry(&self, keyed: usize) -> u32 {
+        self.entries.get(keyed).copied().unwrap_or(NONE)
+    }
+}
 
 /// A coming change and what is known of it.
 #[derive(Clone, Copy)]
@@ -36,11 +54,9 @@ struct Coming<'a> {
     node: usize,
     hash: u64,
     comes: bool,
-    /// A row that goes, if it is there.
-    row: u32,
-    /// Of the node's first edges by one column: the hashes of the keys of a row that comes, and the entries.
+    /// The hashes of the keys of a row that comes, by edge as in `hints`.
     keys: [u64; EDGES],
-    entries: [u32; EDGES],
+    hints: Hints,
 }
 
 impl Coming<'_> {
@@ -49,9 +65,8 @@ impl Coming<'_> {
         node: 0,
         hash: 0,
         comes: false,
-        row: NONE,
         keys: [0; EDGES],
-        entries: [NONE; EDGES],
+        hints: Hints::NOTHING,
     };
 }
 
@@ -79,8 +94,8 @@ impl Tree {
             if size > 1 {
                 self.look_ahead(block);
             }
-            for Coming { change, hash, .. } in block {
-                self.apply_hashed(change, *hash, interner, sink).map_err(|error| (done, error))?;
+            for Coming { change, hash, hints, .. } in block {
+                self.apply_hashed(change, *hash, hints, interner, sink).map_err(|error| (done, error))?;
                 done += 1;
             }
         }
@@ -91,13 +106,13 @@ impl Tree {
         for coming in coming.iter_mut() {
             self.guess_ids(coming);
         }
-        for coming in coming.iter_mut().filter(|coming| coming.row != NONE) {
+        for coming in coming.iter_mut().filter(|coming| coming.hints.row != NONE) {
             self.follow_row(coming);
         }
         for coming in coming.iter() {
             self.find_places(coming);
         }
-        for coming in coming.iter().filter(|coming| coming.row != NONE) {
+        for coming in coming.iter().filter(|coming| coming.hints.row != NONE) {
             self.find_moved(coming);
         }
     }
@@ -109,8 +124,8 @@ impl Tree {
         let node = self.shape.atom_nodes[change.atom];
         let shape = at(&self.shape.nodes, node);
         coming.hash = self.hash_row(node, change.words, change.nulls);
-        (coming.node, coming.row, coming.comes) = (node, NONE, change.weight > 0);
-        at(&self.rows, node).prefetch_slot(coming.hash);
+        (coming.node, coming.comes, coming.hints) = (node, change.weight > 0, Hints::NOTHING);
+        at(&self.ids, shape.twins.first).prefetch_slot(coming.hash);
         if coming.comes && change.words.len() == shape.variables.len() {
             for (keyed, known) in shape.keyed.iter().zip(&mut coming.keys) {
                 *known = hash_words(&[*at(change.words, keyed.column)]);
@@ -124,15 +139,15 @@ impl Tree {
     fn guess_ids(&self, coming: &mut Coming) {
         if coming.comes {
             let keyed = &at(&self.shape.nodes, coming.node).keyed;
-            for ((keyed, hash), entry) in keyed.iter().zip(&coming.keys).zip(&mut coming.entries) {
+            for ((keyed, hash), entry) in keyed.iter().zip(&coming.keys).zip(&mut coming.hints.entries) {
                 let edge = at(&self.edges, keyed.edge);
                 *entry = edge.guess(*hash);
                 edge.prefetch(*entry);
             }
         } else {
-            let rows = at(&self.rows, coming.node);
-            coming.row = rows.guess(coming.hash);
-            rows.prefetch(coming.row);
+            let Twins { first, bit } = at(&self.shape.nodes, coming.node).twins;
+            coming.hints.row = at(&self.ids, first).guess(bit, coming.hash);
+            at(&self.rows, coming.node).prefetch(coming.hints.row);
         }
     }
 
@@ -140,8 +155,9 @@ impl Tree {
     #[inline(always)]
     fn follow_row(&self, coming: &mut Coming) {
         let rows = at(&self.rows, coming.node);
-        for (keyed, entry) in at(&self.shape.nodes, coming.node).keyed.iter().zip(&mut coming.entries) {
-            *entry = rows.link(coming.row, keyed.link);
+        let Hints { row, entries } = &mut coming.hints;
+        for (keyed, entry) in at(&self.shape.nodes, coming.node).keyed.iter().zip(entries) {
+            *entry = rows.link(*row, keyed.link);
             at(&self.edges, keyed.edge).prefetch(*entry);
         }
     }
@@ -149,12 +165,10 @@ impl Tree {
     /// The places in lists that will be written or read.
     #[inline(always)]
     fn find_places(&self, coming: &Coming) {
-        if !coming.comes && coming.row == NONE {
-            return;
-        }
+        let Hints { row, entries } = &coming.hints;
         let shape = at(&self.shape.nodes, coming.node);
         let rows = at(&self.rows, coming.node);
-        for (keyed, entry) in shape.keyed.iter().zip(&coming.entries).filter(|(_, entry)| **entry != NONE) {
+        for (keyed, entry) in shape.keyed.iter().zip(entries).filter(|(_, entry)| **entry != NONE) {
             let state = at(&self.edges, keyed.edge).entry(*entry);
             let (lists, list) = if keyed.edge != coming.node {
                 (&self.parents, &state.parents)
@@ -168,8 +182,8 @@ impl Tree {
                 continue;
             };
             lists.prefetch(list, list.len.saturating_sub(1));
-            if coming.row != NONE {
-                lists.prefetch(list, rows.link(coming.row, keyed.link + 1));
+            if *row != NONE {
+                lists.prefetch(list, rows.link(*row, keyed.link + 1));
             }
         }
     }
@@ -178,7 +192,7 @@ impl Tree {
     #[inline(always)]
     fn find_moved(&self, coming: &Coming) {
         let shape = at(&self.shape.nodes, coming.node);
-        for (keyed, entry) in shape.keyed.iter().zip(&coming.entries) {
+        for (keyed, entry) in shape.keyed.iter().zip(&coming.hints.entries) {
             let state = at(&self.edges, keyed.edge).entry(*entry);
             let (lists, list) = if keyed.edge != coming.node {
                 (&self.parents, &state.parents)

@@ -8,6 +8,7 @@
 use super::edges::Edge;
 use super::hash::hash_words;
 use super::lists::List;
+use super::prefetch::Hints;
 use super::ring::{overflow, Value};
 use super::shape::LINK;
 use super::{Sink, Tree};
@@ -310,19 +311,25 @@ impl Tree {
             let bits = key.parent_columns.iter().enumerate().map(|(bit, column)| (mask >> bit & 1) << column);
             *words.last_mut().expect("a nullable node has a mask") = bits.sum();
         }
-        let row = self.rows[node].insert(hash_words(words), words);
-        self.attach(node, row, scratch);
+        let words = std::mem::take(words);
+        let row = self.add_row(node, hash_words(&words), &words, None);
+        scratch.words = words;
+        self.attach(node, row, &Hints::NOTHING, scratch);
         row
     }
 
     /// Links a new row to the entries of its keys and counts the children it misses.
-    pub(super) fn attach(&mut self, node: usize, row: u32, scratch: &mut Scratch) {
+    pub(super) fn attach(&mut self, node: usize, row: u32, hints: &Hints, scratch: &mut Scratch) {
         let (shape, rows) = (&self.shape.nodes[node], &mut self.rows[node]);
         let mut missing = 0;
+        let mut keyed = usize::from(shape.key_column.is_some());
         for below in &shape.below {
             let edge = &mut self.edges[below.child];
             let entry = match below.column {
-                Some(column) => edge.find_or_insert_word(rows.word(row, column)),
+                Some(column) => {
+                    keyed += 1;
+                    edge.find_or_insert_word(rows.word(row, column), hints.entry(keyed - 1))
+                }
                 None => {
                     let key = &self.shape.nodes[below.child].key;
                     key.read(&key.parent_columns, rows.words(row), &mut scratch.key);
@@ -339,7 +346,7 @@ impl Tree {
         rows.set_missing(row, missing);
         let edge = &mut self.edges[node];
         let entry = match (shape.key_column, shape.parent) {
-            (Some(column), _) => edge.find_or_insert_word(rows.word(row, column)),
+            (Some(column), _) => edge.find_or_insert_word(rows.word(row, column), hints.entry(0)),
             (None, Some(_)) => {
                 shape.key.read(&shape.key.child_columns, rows.words(row), &mut scratch.key);
                 edge.find_or_insert(hash_words(&scratch.key), &scratch.key)
@@ -365,7 +372,7 @@ impl Tree {
         let edge = &mut self.edges[node];
         edge.entry_mut(entry).references -= 1;
         edge.remove_if_unused(entry);
-        rows.remove(row);
+        self.remove_row(node, row);
     }
 
     pub(super) fn lacks_guards(&self, node: usize, row: u32) -> bool {

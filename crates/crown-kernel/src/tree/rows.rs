@@ -1,15 +1,12 @@
-//! The rows of one node, in slabs addressed by `u32` ids.
+//! The rows of one node, in slabs addressed by the ids that `ids` gives.
 //!
 //! A row has its words (with its NULL mask as one more word where a variable may be NULL) and, next to them, its links of 32 bits: for
 //! each edge the entry of its key and its place in that entry's list, and how many children it still misses. So after the look-ups at
 //! its insertion a row is reached, and left, by index alone, mostly with one cache miss.
 
-use super::hash::hash_words;
-use super::index::Index;
+use super::ids::NONE;
 use super::slab::{at, at_mut, half, half_mut, prefetch, reserve_slowly, with_capacity};
 use crate::chunk::Word;
-
-const NONE: u32 = u32::MAX;
 
 pub(super) struct Rows {
     width: usize,
@@ -23,9 +20,8 @@ pub(super) struct Rows {
     /// Per row the values of the ring factors of this node's atom.
     factors: Vec<i128>,
     factor_count: usize,
-    index: Index,
-    /// Free rows, linked through their last unit.
-    free: u32,
+    /// Rows that are there, and those of them in the semi-join view.
+    pub len: usize,
     pub in_semi_join: usize,
 }
 
@@ -39,8 +35,7 @@ impl Rows {
             multiplicities: Vec::new(),
             factors: Vec::new(),
             factor_count,
-            index: Index::new(),
-            free: NONE,
+            len: 0,
             in_semi_join: 0,
         }
     }
@@ -89,62 +84,32 @@ impl Rows {
         }
     }
 
-    #[inline(always)]
-    pub fn prefetch_slot(&self, hash: u64) {
-        self.index.prefetch(hash);
-    }
-
-    /// A row that most likely has the hash, without looking at it; `NONE` if there is none.
-    #[inline(always)]
-    pub fn guess(&self, hash: u64) -> u32 {
-        self.index.find(hash, |_| true).unwrap_or(NONE)
-    }
-
-    /// Finds a row by its words, whose hash is given.
-    #[inline(always)]
-    pub fn find(&self, hash: u64, words: &[Word]) -> Option<u32> {
-        debug_assert_eq!(words.len(), self.width);
-        self.index.find(hash, |row| same(self.words(row), words))
-    }
-
-    pub fn len(&self) -> usize {
-        self.index.len()
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.index.iter()
-    }
-
     /// Makes room for `additional` more rows at once.
     pub fn reserve(&mut self, additional: usize) {
         reserve_slowly(&mut self.slab, additional * self.stride);
-        self.index.reserve(additional);
     }
 
-    /// Adds a row that is not there yet, with multiplicity 1 and links unset.
-    #[inline]
-    pub fn insert(&mut self, hash: u64, words: &[Word]) -> u32 {
-        let row = if self.free == NONE {
-            let row = u32::try_from(self.slab.len() / self.stride).expect("fewer than 2^32 rows");
-            reserve_slowly(&mut self.slab, self.stride);
-            self.slab.resize((row as usize + 1) * self.stride, 0);
-            self.copy(row as usize * self.stride, words);
-            if !self.multiplicities.is_empty() {
-                self.multiplicities.push(1);
-            }
-            if self.factor_count > 0 {
-                self.factors.resize(self.factors.len() + self.factor_count, 0);
-            }
-            row
-        } else {
-            let row = self.free;
-            let start = row as usize * self.stride;
-            self.free = *at(&self.slab, start + self.stride - 1) as u32;
-            self.copy(start, words);
-            row
-        };
-        self.index.insert(hash, row);
-        row
+    /// Writes the words of a row that comes, with multiplicity 1 and links unset.
+    #[inline(always)]
+    pub fn write(&mut self, row: u32, words: &[Word]) {
+        let start = row as usize * self.stride;
+        if start >= self.slab.len() {
+            self.extend_to(start + self.stride);
+        }
+        self.copy(start, words);
+    }
+
+    /// Makes the slab `end` units long at least: as long as the memory that it needs anyway.
+    #[cold]
+    fn extend_to(&mut self, end: usize) {
+        let start = self.slab.len();
+        reserve_slowly(&mut self.slab, end - start);
+        let slots = self.slab.capacity() / self.stride;
+        self.slab.resize(slots * self.stride, 0);
+        if !self.multiplicities.is_empty() {
+            self.multiplicities.resize(slots, 1);
+        }
+        self.factors.resize(slots * self.factor_count, 0);
     }
 
     /// Copies a few words to a place of the slab, without a call.
@@ -156,13 +121,13 @@ impl Rows {
         }
     }
 
+    /// A row goes: what comes to its place is there once.
+    #[inline(always)]
     pub fn remove(&mut self, row: u32) {
-        self.index.remove(hash_words(self.words(row)), row);
+        self.len -= 1;
         if let Some(multiplicity) = self.multiplicities.get_mut(row as usize) {
             *multiplicity = 1;
         }
-        *at_mut(&mut self.slab, (row as usize + 1) * self.stride - 1) = u64::from(self.free);
-        self.free = row;
     }
 
     #[inline(always)]
@@ -195,36 +160,26 @@ impl Rows {
         self.factors[start..start + self.factor_count].copy_from_slice(values);
     }
 
-    /// Whether the slab is worth rebuilding: large and mostly free.
-    pub fn is_sparse(&self) -> bool {
-        let slots = self.slab.len() / self.stride;
-        slots > 256 && self.len() * 4 < slots
-    }
-
-    /// Moves all rows to the front of a new slab; gives the new id of each old one.
-    pub fn compact(&mut self) -> Vec<u32> {
-        let mut fresh = Rows::new(self.width, 2 * (self.stride - self.width), self.missing, self.factor_count);
-        let mut ids = vec![NONE; self.slab.len() / self.stride];
-        fresh.in_semi_join = self.in_semi_join;
-        fresh.slab = with_capacity(self.len() * self.stride);
-        let mut rows: Vec<u32> = self.iter().collect();
-        rows.sort_unstable();
-        for row in rows {
-            let target = fresh.insert(hash_words(self.words(row)), self.words(row));
-            let (from, to) = (row as usize * self.stride, target as usize * self.stride);
-            fresh.slab[to..to + self.stride].copy_from_slice(&self.slab[from..from + self.stride]);
-            fresh.set_multiplicity(target, self.multiplicity(row));
-            if self.factor_count > 0 {
-                fresh.set_factors(target, self.factors(row));
+    /// Moves the rows to new ids, of which there are `slots`.
+    pub fn rename(&mut self, ids: &[u32], slots: usize) {
+        let (stride, width) = (self.stride, self.factor_count);
+        let slab = std::mem::replace(&mut self.slab, with_capacity(slots * stride));
+        self.slab.resize(slots * stride, 0);
+        let multiplicities = std::mem::take(&mut self.multiplicities);
+        let factors = std::mem::replace(&mut self.factors, vec![0; slots * width]);
+        for (row, (record, id)) in slab.chunks_exact(stride).zip(ids).enumerate().filter(|(_, (_, id))| **id != NONE) {
+            let target = *id as usize;
+            self.slab[target * stride..(target + 1) * stride].copy_from_slice(record);
+            if let Some(multiplicity) = multiplicities.get(row) {
+                self.set_multiplicity(*id, *multiplicity);
             }
-            ids[row as usize] = target;
+            self.factors[target * width..(target + 1) * width]
+                .copy_from_slice(&factors[row * width..(row + 1) * width]);
         }
-        *self = fresh;
-        ids
     }
 
     pub fn bytes(&self) -> usize {
-        (self.slab.capacity() + self.multiplicities.capacity()) * 8 + self.factors.capacity() * 16 + self.index.bytes()
+        (self.slab.capacity() + self.multiplicities.capacity()) * 8 + self.factors.capacity() * 16
     }
 }
 

@@ -4,6 +4,7 @@
 //! the root's semi-join view is a list like any other and a root row is a witness by the same rule as every other row. A root that is not
 //! connex (no outputs) gets a connex root without variables above it: then each tree has a connex root.
 
+use super::ids::MOST_TWINS;
 use super::ring::Arithmetic;
 use crate::chunk::{Nulls, Word, MAX_COLUMNS};
 use crate::error::{KernelError, Result};
@@ -22,6 +23,7 @@ pub(super) struct NodeShape {
     pub width: usize,
     pub nullable: Nulls,
     pub interned: Vec<usize>,
+    pub twins: Twins,
     pub parent: Option<usize>,
     pub children: Vec<usize>,
     pub connex_children: Vec<usize>,
@@ -66,6 +68,15 @@ impl NodeShape {
             column: self.key.single(&self.key.parent_columns),
         }
     }
+}
+
+/// The nodes that share their ids with a node: those of atoms that get the same rows.
+#[derive(Clone, Copy)]
+pub(super) struct Twins {
+    /// The first of them, by which the ids are kept.
+    pub first: usize,
+    /// Which of them the node is.
+    pub bit: u8,
 }
 
 /// The edge to a child.
@@ -193,6 +204,7 @@ impl Shape {
         let root = add_connex_root(&mut nodes);
         link(&mut nodes, !components.is_empty())?;
         let atom_nodes = place_atoms(stage, &nodes)?;
+        find_twins(stage, &mut nodes);
         read_factors(stage, &components, &variables, &atom_nodes, &mut nodes)?;
         check_outputs(stage, &nodes)?;
         let typed_outputs: Vec<(String, DataType)> =
@@ -293,6 +305,7 @@ fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<Node
             nullable,
             interned: (0..names.len()).filter(|i| node.atom.is_some() && types[*i].0.interned()).collect(),
             variables: names,
+            twins: Twins { first: index, bit: 1 },
             parent: node.parent,
             children: Vec::new(),
             connex_children: Vec::new(),
@@ -364,6 +377,7 @@ fn add_connex_root(nodes: &mut Vec<NodeShape>) -> usize {
         width: 0,
         nullable: 0,
         interned: Vec::new(),
+        twins: Twins { first: root, bit: 1 },
         parent: None,
         children: Vec::new(),
         connex_children: Vec::new(),
@@ -438,6 +452,41 @@ fn place_atoms(stage: &plan::TreeStage, nodes: &[NodeShape]) -> Result<Vec<usize
     let missing = places.iter().position(|place| *place == usize::MAX);
     require(missing.is_none() && nodes.len() >= stage.nodes.len(), || "an atom has no node".into())?;
     Ok(places)
+}
+
+/// Atoms that read the same columns of one source under the same conditions have the same rows.
+fn find_twins(stage: &plan::TreeStage, nodes: &mut [NodeShape]) {
+    let mut families: Vec<(&plan::Atom, Nulls, usize, usize)> = Vec::new();
+    for (index, node) in stage.nodes.iter().enumerate() {
+        let Some(atom) = node.atom.map(|atom| &stage.atoms[atom]) else { continue };
+        let nullable = nodes[index].nullable;
+        let known = families
+            .iter_mut()
+            .find(|(other, mask, _, members)| *mask == nullable && *members < MOST_TWINS && read_the_same(atom, other));
+        match known {
+            Some((_, _, first, members)) => {
+                nodes[index].twins = Twins { first: *first, bit: 1 << *members };
+                *members += 1;
+            }
+            None => families.push((atom, nullable, index, 1)),
+        }
+    }
+}
+
+fn read_the_same(left: &plan::Atom, right: &plan::Atom) -> bool {
+    // The variables' names differ; which columns are bound to the same one must not.
+    let shape = |atom: &plan::Atom| {
+        let names = atom_variables(atom);
+        let place = |name: &String| names.iter().position(|other| other == name);
+        let not_null: Vec<_> = atom.not_null.iter().map(place).collect();
+        let bindings: Vec<_> = atom.bindings.iter().map(|binding| place(&binding.variable)).collect();
+        (bindings, not_null)
+    };
+    let same = |(left, right): (&plan::Binding, &plan::Binding)| left.expression == right.expression;
+    left.source == right.source
+        && left.filter == right.filter
+        && shape(left) == shape(right)
+        && left.bindings.iter().zip(&right.bindings).all(same)
 }
 
 fn read_factors(

@@ -31,10 +31,11 @@ impl Tree {
         let nodes: Vec<NodeStats> = (0..self.rows.len())
             .map(|node| NodeStats {
                 name: self.shape.nodes[node].name.clone(),
-                rows: self.rows[node].len(),
+                rows: self.rows[node].len,
                 semi_join_rows: self.rows[node].in_semi_join,
                 keys: self.edges[node].len(),
-                bytes: self.rows[node].bytes()
+                bytes: self.ids[node].bytes()
+                    + self.rows[node].bytes()
                     + self.edges[node].bytes()
                     + self.children[node].bytes()
                     + self.orders.bytes(node),
@@ -45,7 +46,7 @@ impl Tree {
             nodes,
             updates: self.updates,
             counter_changes: self.counter_changes,
-            live_rows: self.shape.atom_nodes.iter().map(|node| self.rows[*node].len()).sum(),
+            live_rows: self.shape.atom_nodes.iter().map(|node| self.rows[*node].len).sum(),
             bytes,
         }
     }

@@ -4,7 +4,7 @@ use super::oracle::{self, row, Bag, Row};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::interner::Interner;
 use crate::plan::{Mode, TreeStage};
-use crate::tree::Tree;
+use crate::tree::{AtomChange, Tree};
 
 #[derive(Clone, Debug)]
 pub struct Update {
@@ -66,6 +66,7 @@ pub fn run(stage: &TreeStage, stream: &[Update]) {
         assert_eq!(old.keys().next(), Some(&row(&initial, 0)));
     }
     let mut seen: Vec<Row> = Vec::new();
+    let mut deltas = Vec::new();
     for (step, update) in stream.iter().enumerate() {
         let (words, nulls) = split(&update.row);
         let mut delta = Chunk::new(columns);
@@ -82,6 +83,7 @@ pub fn run(stage: &TreeStage, stream: &[Update]) {
         }
         let new = oracle::result(stage, &atoms);
         assert_eq!(rows(&delta), difference(&old, &new), "delta of step {step}: {update:?}");
+        deltas.extend(in_order(&delta));
 
         let expected: Vec<(Row, i64)> = new.iter().map(|(row, n)| (row.clone(), *n as i64)).collect();
         let block = [1, 2, 3, 1000][step % 4];
@@ -112,6 +114,36 @@ pub fn run(stage: &TreeStage, stream: &[Update]) {
         old = new;
     }
     check_rebuild(stage, &tree, &old, &mut interner);
+    check_all_at_once(stage, stream, &deltas, &mut interner);
+}
+
+/// Changes that are looked ahead for have the deltas, in the order, that they have one by one.
+fn check_all_at_once(
+    stage: &TreeStage,
+    stream: &[Update],
+    deltas: &[(Vec<Word>, Nulls, i64)],
+    interner: &mut Interner,
+) {
+    let mut tree = Tree::new(stage, true).unwrap();
+    let parts: Vec<(Vec<Word>, Nulls)> = stream.iter().map(|update| split(&update.row)).collect();
+    let changes = stream.iter().zip(&parts).map(|(update, (words, nulls))| AtomChange {
+        atom: update.atom,
+        words,
+        nulls: *nulls,
+        weight: update.weight,
+    });
+    let mut sink = Chunk::new(stage.outputs.len() + stage.ring.len());
+    tree.apply_all(changes, interner, &mut sink).map_err(|(_, error)| error).unwrap();
+    assert_eq!(in_order(&sink), deltas, "all at once");
+}
+
+fn in_order(chunk: &Chunk) -> Vec<(Vec<Word>, Nulls, i64)> {
+    let read = |index: usize| {
+        let mut words = Vec::new();
+        let nulls = chunk.read(index, &mut words);
+        (words, nulls, chunk.weights[index])
+    };
+    (0..chunk.len()).map(read).collect()
 }
 
 /// A tree built from the atoms' rows alone enumerates the same result.

@@ -2,7 +2,7 @@
 
 use super::harness::{enumerate, rows, run, Update};
 use super::oracle::Row;
-use super::random::{column, Random};
+use super::random::{bind, column, Random};
 use crate::chunk::{Chunk, Word};
 use crate::interner::Interner;
 use crate::plan::*;
@@ -25,7 +25,7 @@ pub fn stage(lines: &[Line], outputs: &str, mode: Mode) -> TreeStage {
             }
         }
         if atom.is_some() {
-            let bindings = names(list).iter().map(|v| Binding { variable: v.clone(), expression: column(v) }).collect();
+            let bindings = bind(&names(list));
             atoms.push(Atom { name: (*name).into(), source: "t".into(), bindings, filter: None, not_null: Vec::new() });
         }
         nodes.push(Node {

@@ -34,6 +34,15 @@ pub fn column(name: &str) -> Expression {
     Expression::Column { name: name.into(), data_type: "int64".into() }
 }
 
+/// The columns of a table in their order: atoms of one table and width are twins, though the tests give each its own rows.
+pub fn bind(variables: &[String]) -> Vec<Binding> {
+    let binding = |(place, variable): (usize, &String)| Binding {
+        variable: variable.clone(),
+        expression: column(&format!("c{place}")),
+    };
+    variables.iter().enumerate().map(binding).collect()
+}
+
 struct Builder<'a> {
     random: &'a mut Random,
     stage: TreeStage,
@@ -128,11 +137,10 @@ impl Builder<'_> {
         let index = self.stage.nodes.len();
         let generalised = depth < 3 && self.random.chance(if depth == 0 { 40 } else { 15 });
         let atom = (!generalised).then(|| {
-            let bindings = names.iter().map(|name| Binding { variable: name.clone(), expression: column(name) });
             self.stage.atoms.push(Atom {
                 name: format!("a{index}"),
-                source: "t".into(),
-                bindings: bindings.collect(),
+                source: if self.random.chance(70) { "t" } else { "u" }.into(),
+                bindings: bind(&names),
                 filter: None,
                 not_null: Vec::new(),
             });
