@@ -6,6 +6,7 @@ The stream is that of the other benchmarks: a FIFO window of a fifth of the edge
 takes, each edge an insertion and later a deletion, in `BATCHES` micro-batches of `--rows` changes. An edge that comes
 and goes within a batch is in no delta: the larger a batch, the fewer there are.
 
+Changes come in two ways: as rows that Spark reads, and as files that `crown.spark.files` names and Crown reads.
 Streaming is set against two engines in Crown's place. One does nothing and gives nothing, so the pipeline is also
 spared every delta. The other does nothing but hand out as many ready-made rows as Crown gives deltas: what is left of
 the ratio is what the kernel itself costs. All ratios come from one run on one machine. A JVM compiles for minutes, most
@@ -38,7 +39,7 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.data import Data
 from benchmarks.store import machine
 from benchmarks.workloads import WORKLOADS
-from crown.spark import configure, maintain, run_batch
+from crown.spark import configure, files, maintain, run_batch
 from crown.spark.chunks import log_chunks, write_blob
 from crown.spark.host.engines import rebuild
 from crown.workload import streams
@@ -121,6 +122,9 @@ class Drained:
 
 
 def drained(frame: DataFrame, directory: Path) -> Drained:
+    """A run over the large batches, of which each has as many changes."""
+    parts = (directory / "large").iterdir()
+    batch_rows = sum(pyarrow.parquet.read_metadata(part).num_rows for part in parts) // BATCHES
     checkpoint = tempfile.mkdtemp(dir=directory)
     before = cpu_seconds()
     query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
@@ -132,7 +136,7 @@ def drained(frame: DataFrame, directory: Path) -> Drained:
     seconds = sum(p.durationMs["triggerExecution"] for p in steady) / 1000
     reports = [p.observedMetrics["crown"] for p in progress if "crown" in (p.observedMetrics or {})]
     return Drained(
-        sum(p.numInputRows for p in steady) / seconds,
+        batch_rows * len(steady) / seconds,
         sum(report.updates for report in reports),
         sum(report.deltas for report in reports),
         {kind: round(seconds, 2) for kind, seconds in used.items()},
@@ -243,6 +247,10 @@ def _source(spark: SparkSession, path: Path) -> DataFrame:
     return spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", CELLS).parquet(str(path))
 
 
+def _files(spark: SparkSession, path: Path) -> DataFrame:
+    return files(spark, str(path), COLUMNS, files_per_batch=CELLS)
+
+
 def _part(directory: Path, query: str, repeat: int, environment: dict[str, str]) -> dict[str, Any]:
     """One query with one engine, in a process of its own: a JVM and its host keep the environment they began with."""
     output = directory / "part.json"
@@ -267,10 +275,13 @@ def _measure_part(directory: Path, query: str, repeat: int) -> dict[str, Any]:
 def _with_engine(spark: SparkSession, directory: Path, name: str, repeat: int, *, crown: bool) -> dict[str, Any]:
     sql = WORKLOADS[name].text()
     streaming = maintain(spark, sql, {"G": _source(spark, directory / "large")}, cells=CELLS)
+    by_file = maintain(spark, sql, {"G": _files(spark, directory / "large")}, cells=CELLS)
     small = maintain(spark, sql, {"G": _source(spark, directory / "small")}, cells=CELLS)
     drained(streaming, directory)
     found: dict[str, Any] = {"micro_batch_ms": fixed_cost(small, directory)}
     found["streaming"] = asdict(drained(streaming, directory))
+    drained(by_file, directory)
+    found["files"] = asdict(drained(by_file, directory))
     if crown:
         bounded = spark.read.parquet(str(directory / "large"))
         seconds = [timed(lambda: run_batch(spark, sql, {"G": bounded}, cells=CELLS)) for _ in range(repeat + 1)]
@@ -321,9 +332,12 @@ def _ratios(measures: dict[str, Any]) -> dict[str, dict[str, float]]:
             "deltas per change": crown[name]["streaming"]["deltas"] / crown[name]["streaming"]["updates"],
             "streaming against an engine that does nothing": speed(crown[name]["streaming"])
             / speed(measures["nothing"][name]["streaming"]),
+            "files against an engine that does nothing": speed(crown[name]["files"])
+            / speed(measures["nothing"][name]["files"]),
             "streaming against ready-made deltas": speed(crown[name]["streaming"])
             / speed(measures["given"][name]["streaming"]),
             "streaming against a bare scan": speed(crown[name]["streaming"]) / speed(crown[name]["plain"]["scan"]),
+            "files against a bare scan": speed(crown[name]["files"]) / speed(crown[name]["plain"]["scan"]),
             "bounded against repartition and identity": crown[name]["plain"]["repartition_identity_seconds"]
             / crown[name]["bounded_seconds"],
             "micro-batch against a pass-through": crown[name]["micro_batch_ms"]

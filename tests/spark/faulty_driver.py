@@ -27,7 +27,7 @@ def main(master: str, directory: str, sql: str, cells: int, options: list[str]) 
     spark = configure(builder, cells=cells).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     base = Path(directory)
-    tables = {path.name: stream(spark, path) for path in (base / "in").iterdir()}
+    tables = {path.name: stream(spark, path, by_name=True) for path in (base / "in").iterdir()}
     deltas = maintain(spark, sql, tables, cells=cells)
     writer = deltas.writeStream.format("parquet").option("path", str(base / "out"))
     query = writer.option("checkpointLocation", str(base / "checkpoint")).trigger(availableNow=True).start()

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from crown.spark import files
 from tests.support.judge import Change, Judge, Row, split_delta
 
 GRAPH = "CREATE TABLE g (src BIGINT, dst BIGINT)"
@@ -74,12 +75,15 @@ class Feed:
             early.rename(file)
         self.written += 1
 
-    def tables(self, spark: SparkSession) -> dict[str, DataFrame]:
-        return {name: stream(spark, self.path / name) for name in self.judge.tables}
+    def tables(self, spark: SparkSession, *, by_name: bool = False) -> dict[str, DataFrame]:
+        return {name: stream(spark, self.path / name, by_name=by_name) for name in self.judge.tables}
 
 
-def stream(spark: SparkSession, path: Path) -> DataFrame:
+def stream(spark: SparkSession, path: Path, *, by_name: bool = False) -> DataFrame:
+    """A directory's changes, a file at a time: rows that Spark reads, or `by_name` files that Crown reads."""
     schema = spark.read.parquet(str(path)).schema
+    if by_name:
+        return files(spark, str(path), schema, files_per_batch=1)
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(path))
 
 

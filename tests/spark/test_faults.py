@@ -99,7 +99,7 @@ def struck_run(
     struck: list[int] = []
     for _ in range(20):
         stop = threading.Event()
-        deltas = maintain(spark, judge.sql, {"g": stream(spark, directory / "in" / "g")}, cells=2)
+        deltas = maintain(spark, judge.sql, {"g": stream(spark, directory / "in" / "g", by_name=True)}, cells=2)
         writer = deltas.writeStream.format("parquet").option("path", str(directory / "out"))
         query = writer.option("checkpointLocation", str(directory / "checkpoint")).trigger(availableNow=True).start()
         striker = threading.Thread(target=strike, args=(rng, find, directory, stop, struck, kills))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 from pyspark import TaskContext
@@ -123,6 +123,12 @@ class Meta:
     def mark(self) -> tuple[int, str]:
         return self.version, self.token
 
+    def after(self, token: str, rows: int, chunks: int) -> Meta:
+        """With one more batch of changes in the log."""
+        return replace(
+            self, version=self.version + 1, token=token, next_chunk=self.next_chunk + chunks, rows=self.rows + rows
+        )
+
     def wasteful(self, live: int) -> bool:
         """More than half of the chunks' rows are dead, or the log is in crumbs."""
         snapshot = self.first_log_chunk - self.first_chunk
@@ -158,12 +164,15 @@ class CellProcessor(StatefulProcessor):
             yield _delta_row(cell, sequence, blob=delta)
             sequence += 1
         result = engine.result
-        committed = self._write_log(meta, following, blobs, result["updates"])
+        log = list(log_chunks(meta.version + 1, blobs))
+        committed = meta.after(following, result["updates"], len(log))
         if result["rejected"] and stage.rejects is not None:
             stage.rejects.write(batch, f"{stage.name}-{cell}", engine.rejected(committed.mark))
         live = live_rows(result["stats"])
         if committed.wasteful(live):
-            committed = self._rewrite(committed, engine.save(committed.mark), live)
+            committed = self._rewrite(meta, committed, engine.save(committed.mark), live)
+        else:
+            self._append(meta.next_chunk, log)
         self._meta.update((*astuple(committed), stage.name, stage.plan))
         yield _delta_row(
             cell,
@@ -207,25 +216,18 @@ class CellProcessor(StatefulProcessor):
                 )
             yield Chunk(found[0], found[1], found[2], bytes(found[3]))
 
-    def _write_log(self, meta: Meta, token: str, blobs: list[tuple[str, bytes]], rows: int) -> Meta:
-        version = meta.version + 1
-        index = self._append(meta.next_chunk, log_chunks(version, blobs))
-        return Meta(
-            version, token, meta.first_chunk, index, meta.first_log_chunk, meta.rows + rows, self._stage.fingerprint
-        )
-
-    def _rewrite(self, meta: Meta, parts: list[bytes], live: int) -> Meta:
-        """Replace all chunks by a snapshot."""
+    def _rewrite(self, meta: Meta, committed: Meta, parts: list[bytes], live: int) -> Meta:
+        """Replace all chunks by a snapshot, which the log of this batch is in already."""
         for index in range(meta.first_chunk, meta.next_chunk):
             self._chunks.removeKey((index,))
-        after = self._append(meta.next_chunk, snapshot_chunks(meta.version, parts))
-        return Meta(meta.version, meta.token, meta.next_chunk, after, after, live, meta.fingerprint)
+        chunks = list(snapshot_chunks(committed.version, parts))
+        self._append(meta.next_chunk, chunks)
+        after = meta.next_chunk + len(chunks)
+        return replace(committed, first_chunk=meta.next_chunk, next_chunk=after, first_log_chunk=after, rows=live)
 
-    def _append(self, index: int, chunks: Iterator[Chunk]) -> int:
-        for chunk in chunks:
-            self._chunks.updateValue((index,), (chunk.version, chunk.snapshot, chunk.checksum, chunk.data))
-            index += 1
-        return index
+    def _append(self, index: int, chunks: list[Chunk]) -> None:
+        for place, chunk in enumerate(chunks, index):
+            self._chunks.updateValue((place,), (chunk.version, chunk.snapshot, chunk.checksum, chunk.data))
 
 
 def live_rows(stats: dict[str, Any]) -> int:

@@ -11,23 +11,28 @@ from crown.expression import Call, Column, Expression, Literal
 from crown.plan.model import Atom, BagStage, Plan, TreeStage
 from crown.render import quoted
 
-__all__ = ["quoted", "selection", "to_spark_sql"]
+__all__ = ["compares", "quoted", "selection", "to_spark_sql"]
 
 _SAME_IN_SPARK = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct", "and", "or", "not", "is_null", "in"})
 
 
 def selection(plan: Plan, table: str) -> str | None:
     """The condition for rows of `table`, or None when all are needed."""
-    conditions = []
-    for stage in plan.stages:
-        if isinstance(stage, TreeStage | BagStage):
-            for atom in stage.atoms:
-                if atom.source == table:
-                    conditions.append(_condition(atom))
+    conditions = [_condition(atom) for atom in _atoms(plan, table)]
     wanted = [condition for condition in conditions if condition is not None]
     if not conditions or len(wanted) < len(conditions):
         return None
     return " OR ".join(f"({condition})" for condition in dict.fromkeys(wanted))
+
+
+def compares(plan: Plan, table: str) -> bool:
+    """Whether the condition for rows of `table` asks for more than values that are not NULL."""
+    return all(_comparisons(atom) for atom in _atoms(plan, table))
+
+
+def _atoms(plan: Plan, table: str) -> list[Atom]:
+    trees = [stage for stage in plan.stages if isinstance(stage, TreeStage | BagStage)]
+    return [atom for stage in trees for atom in stage.atoms if atom.source == table]
 
 
 def _condition(atom: Atom) -> str | None:
@@ -37,9 +42,12 @@ def _condition(atom: Atom) -> str | None:
         for binding in atom.bindings
         if binding.variable in atom.not_null and isinstance(binding.expression, Column)
     ]
+    return " AND ".join(dict.fromkeys(parts + _comparisons(atom))) or None
+
+
+def _comparisons(atom: Atom) -> list[str]:
     conjuncts = _conjuncts(atom.filter) if atom.filter is not None else ()
-    parts += [f"({text})" for conjunct in conjuncts if (text := to_spark_sql(conjunct)) is not None]
-    return " AND ".join(dict.fromkeys(parts)) or None
+    return [f"({text})" for conjunct in conjuncts if (text := to_spark_sql(conjunct)) is not None]
 
 
 def _conjuncts(expression: Expression) -> tuple[Expression, ...]:

@@ -9,19 +9,21 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from crown.errors import PlanError, SchemaError
 from crown.plan import to_json
-from crown.plan.model import Plan
+from crown.plan.model import Plan, Table
 from crown.spark import settings
 from crown.spark.cells import cell_keys
 from crown.spark.dispatch import CORRUPT, Dispatcher
 from crown.spark.netting import Netting
 from crown.spark.once import load_once
+from crown.spark.parquet import FileDispatcher, file_names
 from crown.spark.processor import DELTAS, PACKED, CellProcessor, Stage
 from crown.spark.rejects import Rejects
 from crown.spark.schema import CHANGE_TYPE, DELETED, MULTIPLICITY, output_schema, table_schema
-from crown.spark.selection import quoted, selection
+from crown.spark.selection import compares, quoted, selection
 from crown.spark.topology import Topology, lay_out
 from crown.spark.unpack import Repacker, Unpacker
 from crown.view.types import arrow_type
@@ -125,19 +127,40 @@ def dispatched(
     changes: DataFrame, plan: Plan, name: str, cells: int, *, keyed: bool = False, rejects: Rejects | None = None
 ) -> DataFrame:
     """A table's changes as packed blobs: routed by the plan, or with `keyed` by the table's primary key."""
-    rows = prepared(changes, plan, name)
     table = next(table for table in plan.tables if table.name == name)
     ordered = bool(table.primary_key or table.window)
     routed = None if keyed or cells == 1 else to_json(plan)
+    names = file_names(changes)
+    if names is not None and _untouched(changes, plan, table):
+        needed = StructType([changes.schema[column.name] for column in table.columns])
+        dispatcher = Dispatcher(name, cell_keys(cells), routed, rejects, netting=_netting(table, rejects))
+        return names.mapInArrow(FileDispatcher(dispatcher, needed), PACKED)
+    rows = prepared(changes, plan, name)
     column = _CELL_COLUMN if keyed and cells > 1 else None
     if column is not None:
         key = (F.col(quoted(name)) for name in table.primary_key)
         rows = rows.withColumn(column, F.pmod(F.hash(*key), F.lit(cells)).cast("int"))
-    netting = None
-    if not ordered and rejects is None and MULTIPLICITY not in rows.columns:
-        netting = Netting(tuple(column.name for column in table.columns if not column.nullable))
+    netting = None if ordered or MULTIPLICITY in rows.columns else _netting(table, rejects)
     dispatcher = Dispatcher(name, cell_keys(cells), routed, rejects, column, ordered, netting=netting)
     return rows.mapInArrow(dispatcher, PACKED)
+
+
+def _untouched(changes: DataFrame, plan: Plan, table: Table) -> bool:
+    """Whether Spark has nothing to do with a table's changes, and so needs not see them."""
+    return not (
+        table.primary_key
+        or table.window
+        or table.computed
+        or not table.columns
+        or MULTIPLICITY in changes.columns
+        or compares(plan, table.name)
+    )
+
+
+def _netting(table: Table, rejects: Rejects | None) -> Netting | None:
+    """What cancels changes of a table early: not where each that is rejected must be found again."""
+    required = tuple(column.name for column in table.columns if not column.nullable)
+    return Netting(required) if rejects is None else None
 
 
 def merge_dispatcher(topology: Topology) -> tuple[Dispatcher, int]:
