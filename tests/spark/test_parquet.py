@@ -49,6 +49,7 @@ def test_columns_match_as_in_spark(tmp_path: Path) -> None:
     file = write(tmp_path / "day=2024-02-03" / "city=New%20York" / "a.parquet", columns)
     schema = "id BIGINT, price DECIMAL(10,2), day DATE, city STRING, absent STRING"
     (row,) = read(file, schema)
+    assert read(Path(f"file:{file}"), schema) == [row]
     assert row.pop(DELETED) is False
     assert list(row) == ["id", "price", "day", "city", "absent"]
     assert (row["id"], row["price"], str(row["day"])) == (1, Decimal("2.00"), "2024-02-03")
@@ -139,8 +140,9 @@ def test_spark_sees_names_only(spark: SparkSession, cells: int, tmp_path: Path) 
 def test_unknown_words_are_set_aside(spark: SparkSession, cells: int, tmp_path: Path) -> None:
     words = ["insert", "upsert", "insert"]
     columns = {"src": pa.array([1, 5, 2]), "dst": pa.array([2, 6, 3]), "_change_type": pa.array(words)}
-    write(tmp_path / "in" / "a.parquet", columns)
-    changes = files(spark, str(tmp_path / "in"), "src BIGINT, dst BIGINT")
+    directory = tmp_path / "ü %41"
+    write(directory / "a.parquet", columns)
+    changes = files(spark, str(directory), "src BIGINT, dst BIGINT")
     deltas = maintain(
         spark, GRAPH_QUERIES[0], {"g": changes}, cells=cells, on_invalid="quarantine", rejects=str(tmp_path / "rejects")
     )

@@ -63,7 +63,7 @@ def remember_names(spark: SparkSession, changes: DataFrame, path: str, options: 
 
 def file_names(changes: DataFrame) -> DataFrame | None:
     """The names of the files that a stream reads, if it is just that."""
-    return getattr(changes, _REMEMBERED, None)
+    return vars(changes).get(_REMEMBERED)
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,7 @@ def read_changes(name: str, columns: StructType) -> Iterator[pa.RecordBatch]:
     """The changes in a file, in the form that is dispatched: NULL or no `_change_type` is an insertion."""
     wanted = to_arrow_schema(columns, timezone="UTC")
     try:
-        system, path = open_filesystem(name)
-        opened = pyarrow.parquet.ParquetFile(system.open_input_file(path))
+        opened = pyarrow.parquet.ParquetFile(_open(name))
     except (OSError, pa.ArrowInvalid) as error:
         raise SchemaError(
             f"{name} can't be read as Parquet",
@@ -100,6 +99,14 @@ def read_changes(name: str, columns: StructType) -> Iterator[pa.RecordBatch]:
             kind = batch.column(stored[CHANGE_TYPE]) if CHANGE_TYPE in stored else None
             arrays.append(_deleted(kind, batch.num_rows))
             yield pa.RecordBatch.from_arrays(arrays, schema=wanted.append(pa.field(DELETED, pa.bool_())))
+
+
+def _open(name: str) -> Any:
+    """The file of a name that Spark gives: a URI, but with nothing in its path escaped."""
+    if name.startswith("file:"):
+        name = "/" + name.removeprefix("file:").lstrip("/")
+    system, path = open_filesystem(name)
+    return system.open_input_file(path)
 
 
 def _column(

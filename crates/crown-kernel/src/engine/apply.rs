@@ -123,7 +123,7 @@ impl Engine {
             sink.push_chunk(&rows, &self.interner)?;
         }
         self.applied = Some(Applied { outputs, initial });
-        sink.finish(&self.interner)
+        sink.finish(&self.interner).map(|_| ())
     }
 
     /// The one tree of the plan: its blocks of rows leave as they are, when they are known to be net.
@@ -136,9 +136,10 @@ impl Engine {
     ) -> Result<()> {
         let (width, interned) = (self.stages[tree].columns.len(), self.stages[tree].interned());
         if self.stages[tree].is_net() && (!self.stages[tree].may_lose_net() || self.adds_single_copies(tree)) {
-            let mut sink = ArrowSink::new(width, interned, projection, false, output, emit);
+            let mut sink = ArrowSink::new(width, interned, projection, false, output, emit).expect(self.last_delta);
             self.stages[tree].apply_atoms(&self.nets[tree], &mut self.interner, &mut sink)?;
-            return sink.finish(&self.interner);
+            self.last_delta = sink.finish(&self.interner)?;
+            return Ok(());
         }
         let mut sink = Blocks::new(width);
         self.stages[tree].apply_atoms(&self.nets[tree], &mut self.interner, &mut sink)?;

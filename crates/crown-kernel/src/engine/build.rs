@@ -79,6 +79,7 @@ impl Engine {
             undoable: false,
             settled: true,
             applied: None,
+            last_delta: 0,
         };
         engine.initial = engine.start()?;
         Ok(engine)

@@ -88,12 +88,18 @@ impl Sink for Blocks {
     }
 }
 
+/// An empty chunk with room for `rows`, as many as will most likely come.
+fn room_for(rows: usize, width: usize) -> Chunk {
+    let mut chunk = Chunk::new(width);
+    let rows = rows.min(BLOCK_ROWS);
+    chunk.columns.iter_mut().for_each(|column| column.reserve_exact(rows + rows / 8));
+    chunk.weights.reserve_exact(rows + rows / 8);
+    chunk
+}
+
 /// An empty chunk for rows after a full one: there will be as many again.
 fn next_block(width: usize) -> Chunk {
-    let mut chunk = Chunk::new(width);
-    chunk.columns.iter_mut().for_each(|column| column.reserve_exact(BLOCK_ROWS + BLOCK_ROWS / 8));
-    chunk.weights.reserve_exact(BLOCK_ROWS + BLOCK_ROWS / 8);
-    chunk
+    room_for(BLOCK_ROWS, width)
 }
 
 /// The columns of an output row, by their position in the rows of the stage that makes them.
@@ -102,6 +108,8 @@ pub(super) type Projection = [usize];
 /// Turns rows into record batches as blocks fill up.
 pub(super) struct ArrowSink<'a> {
     chunk: Chunk,
+    /// Rows that have left.
+    emitted: usize,
     /// The update behind each row, when the output shows it.
     updates: Vec<u64>,
     update: u64,
@@ -127,6 +135,7 @@ impl<'a> ArrowSink<'a> {
     ) -> Self {
         ArrowSink {
             chunk: Chunk::new(width),
+            emitted: 0,
             updates: Vec::new(),
             update: 0,
             tagged,
@@ -137,6 +146,12 @@ impl<'a> ArrowSink<'a> {
             waiting: interned.then(Vec::new),
             nothing_interned: Interner::default(),
         }
+    }
+
+    /// Makes room for rows that are likely to come, so that the first block need not grow step by step.
+    pub fn expect(mut self, rows: usize) -> Self {
+        self.chunk = room_for(rows, self.width);
+        self
     }
 
     pub fn width(&self) -> usize {
@@ -186,15 +201,16 @@ impl<'a> ArrowSink<'a> {
         Ok(())
     }
 
-    /// The last, partial block.
-    pub fn finish(mut self, interner: &Interner) -> Result<()> {
+    /// The last, partial block. Gives the number of rows in all.
+    pub fn finish(mut self, interner: &Interner) -> Result<usize> {
         self.tag();
         self.settle(interner)?;
-        if self.chunk.is_empty() {
-            return Ok(());
+        let total = self.emitted + self.chunk.len();
+        if !self.chunk.is_empty() {
+            let rows = project(self.chunk, self.projection);
+            self.emit.emit(self.output.batch(rows, self.updates, interner)?)?;
         }
-        let rows = project(self.chunk, self.projection);
-        self.emit.emit(self.output.batch(rows, self.updates, interner)?)
+        Ok(total)
     }
 }
 
@@ -208,6 +224,7 @@ impl Sink for ArrowSink<'_> {
             return Ok(());
         }
         self.tag();
+        self.emitted += self.chunk.len();
         let rows = std::mem::replace(&mut self.chunk, next_block(self.width));
         let updates = std::mem::take(&mut self.updates);
         match &mut self.waiting {

@@ -57,6 +57,8 @@ pub struct Engine {
     /// Nothing is left of the last batch.
     settled: bool,
     applied: Option<Applied>,
+    /// Rows of the last delta: the next one may well have as many.
+    last_delta: usize,
 }
 
 /// The tree whose rows are the view's, when the plan has nothing else but perhaps an order of columns.

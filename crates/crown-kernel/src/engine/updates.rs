@@ -40,7 +40,7 @@ impl Engine {
                 return Err(error);
             }
         }
-        sink.finish(&self.interner)
+        sink.finish(&self.interner).map(|_| ())
     }
 
     /// Applies the events of one table. On an error the events from the failing one on have weight 0.
