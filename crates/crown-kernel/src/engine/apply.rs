@@ -111,9 +111,11 @@ impl Engine {
     /// Runs the stages on the nets and emits the view's change.
     fn run(&mut self, emit: &mut dyn Emit) -> Result<()> {
         let output = self.output(true, self.plan.bag, false);
-        if let (Some(Direct { tree, projection, .. }), None, false) = (&self.direct, &self.initial, self.undoable) {
+        if let (Some(Direct { tree, projection, .. }), None) = (&self.direct, &self.initial) {
             let (tree, projection) = (*tree, projection.clone());
-            return self.run_direct(tree, projection.as_deref(), &output, emit);
+            self.run_direct(tree, projection.as_deref(), &output, emit)?;
+            self.applied = Some(Applied { outputs: Vec::new(), initial: None });
+            return Ok(());
         }
         let initial = self.initial.clone();
         let mut outputs = self.run_stages()?;
@@ -230,7 +232,8 @@ impl Engine {
             if stage.has_atoms() {
                 self.nets[position].iter_mut().for_each(Net::negate);
                 stage.apply_atoms(&self.nets[position], &mut self.interner, &mut discard)?;
-            } else {
+            } else if !outputs.is_empty() {
+                // (After a direct run there are none: what follows its tree has no state.)
                 let inputs: Vec<Chunk> = stage.inputs.iter().map(|input| negated(&outputs[*input])).collect();
                 let inputs: Vec<&Chunk> = inputs.iter().collect();
                 stage.apply_inputs(earlier, &inputs, &mut self.interner, discard.chunk())?;

@@ -73,7 +73,7 @@ struct Direct {
 
 /// What the last batch did, while it may still be taken back.
 struct Applied {
-    /// The net change of each stage but the last.
+    /// The net change of each stage but the last; none after a direct run.
     outputs: Vec<Chunk>,
     initial: Option<Chunk>,
 }
