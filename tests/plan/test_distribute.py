@@ -67,3 +67,11 @@ def test_the_middle_of_a_chain_is_not_replicated() -> None:
     loads = {load.atom: load.copies for load in plan_with_report(built, cells=8)[1].distribution.loads}
     assert loads["s"] == 1
     assert loads["r"] * loads["t"] == 8
+
+
+@pytest.mark.parametrize(("condition", "copied"), [("r.a > 5", "r"), ("t.d > 5", "t")])
+def test_among_equals_the_atom_with_a_condition_is_copied(condition: str, copied: str) -> None:
+    schema = "CREATE TABLE r (a INT, b INT); CREATE TABLE s (b INT, c INT); CREATE TABLE t (c INT, d INT)"
+    sql = f"SELECT r.a, s.b, t.c, t.d FROM r, s, t WHERE r.b = s.b AND s.c = t.c AND {condition}"
+    loads = {load.atom: load.copies for load in plan_with_report(parse(sql, schema), cells=2)[1].distribution.loads}
+    assert loads == {"r": 1, "s": 1, "t": 1} | {copied: 2}

@@ -148,7 +148,7 @@ impl Output {
     /// `updates` is the cause of each row, when the output shows it.
     pub fn batch(&self, rows: Chunk, updates: Vec<u64>, interner: &Interner) -> Result<RecordBatch> {
         let length = rows.len();
-        let Chunk { columns, nulls, weights } = rows;
+        let Chunk { columns, nulls, mut weights } = rows;
         let mut arrays: Vec<ArrayRef> = columns
             .into_iter()
             .zip(&self.types)
@@ -162,7 +162,9 @@ impl Output {
             arrays.push(Arc::new(DictionaryArray::<Int8Type>::new(keys, self.words.clone())));
         }
         if self.multiplicity {
-            arrays.push(Arc::new(Int64Array::new(weights.into_iter().map(i64::abs).collect(), None)));
+            // In their place: a fresh column would be as large as any other.
+            weights.iter_mut().for_each(|weight| *weight = weight.abs());
+            arrays.push(Arc::new(Int64Array::new(weights.into(), None)));
         }
         if self.update {
             arrays.push(Arc::new(Int64Array::new(scalars(updates), None)));

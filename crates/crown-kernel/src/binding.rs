@@ -62,9 +62,14 @@ impl Binder {
         self.filter.is_none() && self.plain.is_some()
     }
 
+    /// Writes the atom's row into `row`, for a binder that takes all rows.
+    pub fn pick(&self, words: &[Word], row: &mut Vec<Word>) {
+        row.extend(self.plain.iter().flatten().map(|column| words[*column]));
+    }
+
     /// Whether binding can fail on some values (arithmetic, casts).
     pub fn can_fail(&self) -> bool {
-        self.filter.is_some() || self.plain.is_none()
+        self.filter.iter().chain(self.bindings.iter().map(|(_, expression)| expression)).any(Compiled::can_fail)
     }
 
     /// Writes the atom's row into `row` and gives its NULL mask; `None` when the source's row is not one of the atom's.

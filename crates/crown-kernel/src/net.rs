@@ -68,14 +68,15 @@ impl Net {
     pub fn insert(&mut self, hash: u64, words: &[Word], nulls: Nulls) -> usize {
         let row = self.len();
         self.index.insert(hash, u32::try_from(row).expect("fewer than 2^32 rows in a batch"));
-        self.push(words, nulls, 0);
+        self.push(words, nulls, 0, None);
         row
     }
 
-    /// Appends a row that is not there. It is not found again: for a net that is filled in this way alone.
-    pub fn push(&mut self, words: &[Word], nulls: Nulls, weight: i64) {
+    /// Appends a row that is not there, with the number of copies that there are already if it is known. It is not found
+    /// again: for a net that is filled in this way alone.
+    pub fn push(&mut self, words: &[Word], nulls: Nulls, weight: i64, before: Option<u64>) {
         self.rows.extend_from_slice(words);
-        self.rows.extend([nulls, weight as Word, UNKNOWN]);
+        self.rows.extend([nulls, weight as Word, before.unwrap_or(UNKNOWN)]);
     }
 
     /// Adds to the sum of the row at a position.
@@ -110,17 +111,17 @@ impl Net {
         *before as i64 + *sum as i64
     }
 
-    /// All rows by position: words, NULL mask, sum.
-    pub fn all_rows(&self) -> impl Iterator<Item = (&[Word], Nulls, i64)> {
+    /// All rows by position: words, NULL mask, sum, and how many copies there are already if that is known.
+    pub fn all_rows(&self) -> impl Iterator<Item = (&[Word], Nulls, i64, Option<u64>)> {
         self.rows.chunks_exact(self.stride()).map(|row| {
             let (words, rest) = row.split_at(self.width);
-            (words, rest[0], rest[1] as i64)
+            (words, rest[0], rest[1] as i64, (rest[2] != UNKNOWN).then_some(rest[2]))
         })
     }
 
     /// The rows whose sum is not 0.
     pub fn rows(&self) -> impl Iterator<Item = (&[Word], Nulls, i64)> {
-        self.all_rows().filter(|(_, _, sum)| *sum != 0)
+        self.all_rows().filter(|(_, _, sum, _)| *sum != 0).map(|(words, nulls, sum, _)| (words, nulls, sum))
     }
 
     pub fn negate(&mut self) {

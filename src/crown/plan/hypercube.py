@@ -2,7 +2,9 @@
 
 A row of an atom goes to one coordinate of each dimension whose variable it holds and to all of the others, so of
 an atom each cell gets size / (product of the shares of its dimensions). Sizes are the tables' expected updates; the
-shares' product is the number of cells. All factorisations over the `DIMENSIONS` most useful dimensions are compared.
+shares' product is the number of cells. All factorisations over the `DIMENSIONS` most useful dimensions are compared. How
+many rows an atom's condition keeps is not known, so it counts for little (`FILTERED`): among equals, such atoms are
+the ones to be copied.
 
 Nothing is known of how many values a variable has, but join variables and parts of primary keys tend to have many,
 and descriptive columns (a year, a nation's name) few, which would leave cells idle: the latter are taken only when
@@ -22,6 +24,7 @@ from crown.plan.model import Atom, BagStage, Plan, TreeStage
 
 DIMENSIONS = 6
 WORTH_A_MERGE = 0.6
+FILTERED = 0.9
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def _sized_atoms(layout: Layout, sizes: dict[str, float]) -> Iterator[tuple[Tree
         stage = layout.stages[stage_id]
         assert isinstance(stage, TreeStage | BagStage)
         atom = stage.atoms[index]
-        yield tree, atom, sizes[atom.source]
+        yield tree, atom, sizes[atom.source] * (1.0 if atom.filter is None else FILTERED)
 
 
 def _size_held(layout: Layout, dimension: Dimension, sizes: dict[str, float]) -> float:

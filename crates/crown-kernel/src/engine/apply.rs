@@ -159,10 +159,11 @@ impl Engine {
     fn adds_single_copies(&self, tree: usize) -> bool {
         let stage = &self.stages[tree];
         self.nets[tree].iter().enumerate().all(|(atom, net)| {
-            let single = |(row, nulls, weight): (&[Word], Nulls, i64)| {
-                weight < 0 || (weight == 1 && stage.atom_multiplicity(atom, row, nulls) == 0)
+            let single = |(row, nulls, weight, before): (&[Word], Nulls, i64, Option<u64>)| {
+                let before = || before.unwrap_or_else(|| stage.atom_multiplicity(atom, row, nulls));
+                weight <= 0 || (weight == 1 && before() == 0)
             };
-            net.rows().all(single)
+            net.all_rows().all(single)
         })
     }
 

@@ -89,6 +89,13 @@ pub(crate) struct Reader {
     pub binder: Binder,
 }
 
+impl Reader {
+    /// Whether the atom alone tells if a row without NULLs is in the table.
+    fn is_witness(&self) -> bool {
+        self.complete && self.binder.takes_all()
+    }
+}
+
 /// A change that was set aside.
 #[derive(Clone, Debug)]
 pub struct Rejection {

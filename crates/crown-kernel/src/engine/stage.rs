@@ -117,6 +117,21 @@ impl Stage {
         }
     }
 
+    /// Asks the memory for where an atom's row without NULLs is found, that will be looked up soon; gives its hash.
+    pub fn prefetch_slot(&self, atom: usize, row: &[Word]) -> u64 {
+        match &self.state {
+            State::Tree { tree, .. } => tree.prefetch_slot(atom, row),
+            _ => 0,
+        }
+    }
+
+    /// Asks the memory for the row itself, when the place where it is found has come.
+    pub fn prefetch_row(&self, atom: usize, hash: u64) {
+        if let State::Tree { tree, .. } = &self.state {
+            tree.prefetch_row(atom, hash);
+        }
+    }
+
     /// Whether what a net batch gives is net without further ado.
     pub fn is_net(&self) -> bool {
         match &self.state {

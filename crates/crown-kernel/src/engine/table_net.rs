@@ -5,9 +5,9 @@
 //! within a batch is never bound. Memory is asked for a block of changes ahead, as in `tree::prefetch`.
 
 use super::batch::{absent_fault, Batch, BoundRows};
-use super::Engine;
+use super::{Engine, Reader};
 use crate::arrow_in::Fault;
-use crate::chunk::{Nulls, Word};
+use crate::chunk::Word;
 use crate::net::Net;
 use crate::source::Events;
 
@@ -20,11 +20,26 @@ pub(super) struct TableNet {
     masks: Vec<u64>,
 }
 
+/// An event and what is looked ahead for it.
+#[derive(Clone, Copy)]
+struct Coming<'a> {
+    event: usize,
+    weight: i64,
+    mask: u64,
+    /// In the net.
+    hash: u64,
+    /// The atom that tells whether the row is there, where its row begins, that row's hash, and whether it will be asked.
+    witness: &'a Reader,
+    picked: usize,
+    found: u64,
+    looked_up: bool,
+}
+
 impl Engine {
     /// A net for each table whose changes in `batches` can be netted as such: each row reaches an atom that has all its columns.
     pub(super) fn table_nets(&self, batches: &[Batch]) -> Vec<Option<TableNet>> {
         let net = |source: usize| {
-            let complete = self.readers[source].iter().filter(|reader| reader.complete && reader.binder.takes_all());
+            let complete = self.readers[source].iter().filter(|reader| reader.is_witness());
             let routes = complete.fold(0, |routes, reader| routes | reader.route);
             let reached = |batch: &Batch| {
                 let Batch { events, .. } = batch;
@@ -54,49 +69,63 @@ impl Engine {
     ) {
         let Engine { readers, stages, interner, .. } = self;
         let readers = &readers[source];
+        let can_fail = readers.iter().any(|reader| reader.binder.can_fail());
+        // A second copy of a row matters to some stages; a deletion without a row to all.
+        let counted = readers.iter().any(|reader| stages[reader.stage].may_lose_net());
         let TableNet { net, masks } = table;
         let width = events.rows.columns.len();
-        let mut block: Vec<(usize, Nulls, u64)> = Vec::with_capacity(BLOCK);
+        let mut block: Vec<Coming> = Vec::with_capacity(BLOCK);
         let mut words: Vec<Word> = Vec::with_capacity(BLOCK * width);
+        let mut picked: Vec<Word> = Vec::with_capacity(BLOCK * width);
         for start in (0..events.rows.len()).step_by(BLOCK) {
             block.clear();
             words.clear();
+            picked.clear();
             for event in start..events.rows.len().min(start + BLOCK) {
-                words.extend(events.rows.columns.iter().map(|column| column[event]));
-                let nulls = events.rows.nulls_at(event);
-                let hash = Net::hash(&words[words.len() - width..], nulls);
-                net.prefetch_slot(hash);
-                block.push((event, nulls, hash));
-            }
-            for (_, _, hash) in &block {
-                net.prefetch_row(*hash);
-            }
-            for (place, (event, nulls, hash)) in block.iter().copied().enumerate() {
-                let row = &words[place * width..(place + 1) * width];
                 let weight = events.rows.weights[event];
+                let mask = events.atoms_at(event);
+                let Some(witness) = readers.iter().find(|reader| mask & reader.route != 0 && reader.is_witness())
+                else {
+                    continue; // There is one for each event, or the table would not be netted as such.
+                };
+                let from = (words.len(), picked.len());
+                words.extend(events.rows.columns.iter().map(|column| column[event]));
+                witness.binder.pick(&words[from.0..], &mut picked);
+                let hash = Net::hash(&words[from.0..], 0);
+                net.prefetch_slot(hash);
+                let looked_up = counted || weight < 0;
+                let row = &picked[from.1..];
+                let found = if looked_up { stages[witness.stage].prefetch_slot(witness.atom, row) } else { 0 };
+                block.push(Coming { event, weight, mask, hash, witness, picked: from.1, found, looked_up });
+            }
+            for Coming { hash, witness, found, looked_up, .. } in &block {
+                net.prefetch_row(*hash);
+                if *looked_up {
+                    stages[witness.stage].prefetch_row(witness.atom, *found);
+                }
+            }
+            for (place, coming) in block.iter().enumerate() {
+                let Coming { event, weight, mask, hash, witness, looked_up, .. } = *coming;
                 if weight == 0 {
                     continue;
                 }
-                let position = match net.find(hash, row, nulls) {
+                let row = &words[place * width..(place + 1) * width];
+                let position = match net.find(hash, row, 0) {
                     Some(position) => position,
                     None => {
-                        if let Err(error) = bound.bind(readers, events, event, interner) {
-                            faults.push(Fault { row: event, code: error.code, reason: error.message });
-                            continue;
+                        if can_fail {
+                            if let Err(error) = bound.bind(readers, events, event, interner) {
+                                faults.push(Fault { row: event, code: error.code, reason: error.message });
+                                continue;
+                            }
                         }
-                        masks.push(events.atoms_at(event));
-                        net.insert(hash, row, nulls)
+                        masks.push(mask);
+                        net.insert(hash, row, 0)
                     }
                 };
-                if weight < 0 {
-                    let existing = || {
-                        // It did not fail when the row came first.
-                        let _ = bound.bind(readers, events, event, interner);
-                        let complete = bound.taken(readers).find(|(reader, ..)| reader.complete);
-                        complete.map_or(0, |(reader, row, nulls)| {
-                            stages[reader.stage].atom_multiplicity(reader.atom, row, nulls)
-                        })
-                    };
+                if looked_up {
+                    let row = &picked[coming.picked..][..witness.binder.width()];
+                    let existing = || stages[witness.stage].atom_multiplicity(witness.atom, row, 0);
                     if net.copies_at(position, existing) + weight < 0 {
                         faults.push(absent_fault(event));
                         continue;
@@ -111,7 +140,7 @@ impl Engine {
     pub(super) fn bind_table(&mut self, source: usize, table: &TableNet) {
         let Engine { readers, interner, nets, .. } = self;
         let mut row = Vec::new();
-        for ((words, nulls, weight), mask) in table.net.all_rows().zip(&table.masks) {
+        for ((words, nulls, weight, before), mask) in table.net.all_rows().zip(&table.masks) {
             if weight == 0 {
                 continue;
             }
@@ -120,7 +149,7 @@ impl Engine {
                 if let Ok(Some(nulls)) = reader.binder.bind(words, nulls, &mut row, interner) {
                     let net = &mut nets[reader.stage][reader.atom];
                     if reader.complete {
-                        net.push(&row, nulls, weight);
+                        net.push(&row, nulls, weight, before);
                     } else {
                         net.add(&row, nulls, weight);
                     }

@@ -58,6 +58,11 @@ impl Compiled {
         }
     }
 
+    /// Whether there may be rows that have no value: those that overflow, for example.
+    pub fn can_fail(&self) -> bool {
+        self.node.can_fail()
+    }
+
     /// The value for one row; `None` is NULL.
     pub fn evaluate(&self, words: &[Word], nulls: Nulls, interner: &mut Interner) -> Result<Option<Word>> {
         if let Node::Column { index, .. } = self.node {

@@ -99,6 +99,31 @@ macro_rules! present {
 }
 
 impl Node {
+    /// Whether `evaluate` may give an error: comparisons and what chooses between values do not, by themselves.
+    pub fn can_fail(&self) -> bool {
+        let any = |nodes: &[Node]| nodes.iter().any(Node::can_fail);
+        match self {
+            Node::Column { .. } | Node::Literal(_) => false,
+            Node::Compare { arguments, .. } | Node::IsNotDistinct(arguments) => any(&arguments[..]),
+            Node::Not(argument) | Node::IsNull(argument) => argument.can_fail(),
+            Node::And(arguments) | Node::Or(arguments) | Node::In(arguments) | Node::Coalesce(arguments) => {
+                any(arguments)
+            }
+            Node::Extreme { arguments, .. } => any(arguments),
+            Node::Case { branches, otherwise } => {
+                branches.iter().any(|(when, then)| when.can_fail() || then.can_fail())
+                    || otherwise.as_ref().is_some_and(|otherwise| otherwise.can_fail())
+            }
+            Node::Arithmetic { .. }
+            | Node::Negate { .. }
+            | Node::Cast { .. }
+            | Node::Like { .. }
+            | Node::Text { .. }
+            | Node::Function { .. }
+            | Node::Part { .. } => true,
+        }
+    }
+
     pub fn evaluate<'a>(&'a self, row: &Row<'a>) -> Evaluated<'a> {
         match self {
             Node::Column { index, .. } if row.nulls >> index & 1 == 1 => Ok(None),

@@ -553,3 +553,19 @@ fn a_bare_column_is_known_as_such() {
     assert_eq!(compiled(&column("s")).unwrap().is_column(), Some(4));
     assert_eq!(compiled(&int(1)).unwrap().is_column(), None);
 }
+
+#[test]
+fn what_can_fail_on_some_row_is_known() {
+    let above = call("gt", &[column("i"), int(3)], "boolean");
+    let sum = call("add", &[column("i"), int(3)], "int64");
+    for (expression, can_fail) in [
+        (above.clone(), false),
+        (call("and", &[above.clone(), call("is_null", &[column("s")], "boolean")], "boolean"), false),
+        (sum.clone(), true),
+        (call("and", &[above.clone(), call("gt", &[sum.clone(), int(3)], "boolean")], "boolean"), true),
+        (call("case", &[above.clone(), sum, int(1)], "int64"), true),
+        (call("case", &[above, int(2), int(1)], "int64"), false),
+    ] {
+        assert_eq!(compiled(&expression).unwrap().can_fail(), can_fail, "{expression}");
+    }
+}

@@ -101,6 +101,24 @@ impl Tree {
         }
     }
 
+    /// Asks for the slot of an atom's row without NULLs whose multiplicity will be asked for; gives its hash.
+    pub fn prefetch_slot(&self, atom: usize, words: &[Word]) -> u64 {
+        let node = self.shape.atom_nodes[atom];
+        let hash = self.hash_row(node, words, 0);
+        self.ids[self.shape.nodes[node].twins.first].prefetch_slot(hash);
+        hash
+    }
+
+    /// Asks for the row itself, when its slot has come.
+    pub fn prefetch_row(&self, atom: usize, hash: u64) {
+        let node = self.shape.atom_nodes[atom];
+        let Twins { first, bit } = self.shape.nodes[node].twins;
+        let row = self.ids[first].guess(bit, hash);
+        if row != NONE {
+            self.rows[node].prefetch(row);
+        }
+    }
+
     #[inline(always)]
     fn look_ahead(&self, coming: &mut [Coming]) {
         for coming in coming.iter_mut() {
