@@ -2,9 +2,9 @@
 
 A row of an atom goes to one coordinate of each dimension whose variable it holds and to all of the others, so of
 an atom each cell gets size / (product of the shares of its dimensions). Sizes are the tables' expected updates; the
-shares' product is the number of cells. All factorisations over the `DIMENSIONS` most useful dimensions are compared. How
-many rows an atom's condition keeps is not known, so it counts for little (`FILTERED`): among equals, such atoms are
-the ones to be copied.
+shares' product is the number of cells. All factorisations over the `DIMENSIONS` most useful dimensions are compared.
+How many rows an atom's condition keeps is not known, so it counts for little (`FILTERED`): among equals, such atoms
+are the ones to be copied.
 
 Nothing is known of how many values a variable has, but join variables and parts of primary keys tend to have many,
 and descriptive columns (a year, a nation's name) few, which would leave cells idle: the latter are taken only when
