@@ -23,7 +23,7 @@ from crown.spark.chunks import TARGET_BYTES, write_blob
 from crown.spark.host.server import POSITION
 from crown.spark.netting import Netting
 from crown.spark.rejects import PARTITION_SHIFT, Rejects
-from crown.spark.schema import CHANGE_TYPE, DELETED
+from crown.spark.schema import CHANGE_TYPE, COMES, DELETED, GOES
 
 # The text of a record that did not parse; null in all others.
 CORRUPT = "_corrupt_record"
@@ -108,8 +108,8 @@ class Dispatcher:
         if DELETED in batch.schema.names and (kinds := batch.column(DELETED)).null_count:
             unknown = kinds.is_null()
             texts = pa.array([str(found) for found in batch.drop_columns([DELETED]).to_pylist()], pa.string())
-            words = "insert, delete, update_preimage or update_postimage"
-            self._fault(batch, unknown, texts, f"{CHANGE_TYPE} is not {words}", source, row, faults)
+            reason = f"{CHANGE_TYPE} is none of {', '.join(COMES + GOES)}"
+            self._fault(batch, unknown, texts, reason, source, row, faults)
             batch = batch.filter(kinds.is_valid())
         return batch
 

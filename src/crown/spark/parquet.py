@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from crown.errors import SchemaError
 from crown.spark.dispatch import Dispatcher
 from crown.spark.filesystem import open_filesystem
-from crown.spark.schema import CHANGE_TYPE, DELETED
+from crown.spark.schema import CHANGE_TYPE, COMES, DELETED, GOES
 
 # Options that choose files. Others change how Spark reads them, so then Spark has to.
 _LISTING = frozenset(
@@ -41,12 +41,7 @@ _LISTING = frozenset(
         "sourcearchivedir",
     }
 )
-_KINDS: Mapping[str, bool | None] = {
-    "insert": False,
-    "update_postimage": False,
-    "delete": True,
-    "update_preimage": True,
-}
+_KINDS: Mapping[str, bool | None] = dict.fromkeys(COMES, False) | dict.fromkeys(GOES, True)
 # What Spark's source of whole files gives; what is not selected is not read.
 _BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 _ROWS = 1 << 17

@@ -30,6 +30,9 @@ from crown.errors import SchemaError
 from crown.plan.model import Plan
 
 CHANGE_TYPE = "_change_type"
+# What `_change_type` may say: that a row comes, or that it goes.
+COMES = ("insert", "update_postimage")
+GOES = ("delete", "update_preimage")
 MULTIPLICITY = "_multiplicity"
 # On the way to the cells, in the place of `_change_type`: whether the row goes; null where it is no known word.
 DELETED = "_deleted"

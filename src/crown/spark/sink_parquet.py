@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from crown.errors import StateError
 from crown.spark.filesystem import names_in, read_file, write_at_once
-from crown.spark.schema import CHANGE_TYPE, MULTIPLICITY
+from crown.spark.schema import CHANGE_TYPE, COMES, MULTIPLICITY
 
 _WEIGHT = "_weight"
 _FEW_ROWS = 1 << 20
@@ -42,7 +42,7 @@ class ParquetTarget:
         before = store.version_before(batch)
         part = f"part-{batch:012d}"
         weight = F.col(MULTIPLICITY) if MULTIPLICITY in deltas.columns else F.lit(1).cast("long")
-        signed = F.when(F.col(CHANGE_TYPE).isin("insert", "update_postimage"), weight).otherwise(-weight)
+        signed = F.when(F.col(CHANGE_TYPE).isin(*COMES), weight).otherwise(-weight)
         changes = deltas.withColumn(_WEIGHT, signed).drop(CHANGE_TYPE, MULTIPLICITY)
         spark = deltas.sparkSession
         changes.write.mode("overwrite").parquet(f"{self._path}/{part}")

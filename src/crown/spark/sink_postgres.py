@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from crown.spark.schema import CHANGE_TYPE, MULTIPLICITY
+from crown.spark.schema import CHANGE_TYPE, COMES, MULTIPLICITY
 
 _NOTES = "crown_batches"
 _TYPES: dict[type[DataType], str] = {
@@ -120,7 +120,7 @@ class PostgresTarget:
 
 def _weighted(row: Any, names: list[str]) -> tuple[Any, ...]:
     weight = row[MULTIPLICITY] if MULTIPLICITY in row.__fields__ else 1
-    sign = 1 if row[CHANGE_TYPE] in ("insert", "update_postimage") else -1
+    sign = 1 if row[CHANGE_TYPE] in COMES else -1
     return (*(row[name] for name in names), sign * weight)
 
 

@@ -22,7 +22,7 @@ from crown.spark.once import load_once
 from crown.spark.parquet import FileDispatcher, file_names
 from crown.spark.processor import DELTAS, PACKED, CellProcessor, Stage
 from crown.spark.rejects import Rejects
-from crown.spark.schema import CHANGE_TYPE, DELETED, MULTIPLICITY, output_schema, table_schema
+from crown.spark.schema import CHANGE_TYPE, COMES, DELETED, GOES, MULTIPLICITY, output_schema, table_schema
 from crown.spark.selection import compares, quoted, selection
 from crown.spark.topology import Topology, lay_out
 from crown.spark.unpack import Repacker, Unpacker
@@ -111,8 +111,8 @@ def prepared(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
     columns = columns or [F.lit(True).alias("_row")]
     if CHANGE_TYPE in frame.columns:
         word = F.col(CHANGE_TYPE)
-        goes = F.when(word.isin("insert", "update_postimage"), False)
-        columns.append(goes.when(word.isin("delete", "update_preimage"), True).alias(DELETED))
+        goes = F.when(word.isin(*COMES), False)
+        columns.append(goes.when(word.isin(*GOES), True).alias(DELETED))
     columns += [F.col(MULTIPLICITY)] if MULTIPLICITY in frame.columns else []
     checked = CORRUPT in frame.columns
     columns += [F.col(CORRUPT)] if checked else []
