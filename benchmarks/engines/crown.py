@@ -71,9 +71,9 @@ def run(job: Job) -> Outcome:
             totals.updates += sum(len(table) for _, table in changes)
         late = totals.seconds > job.seconds and done < len(stream)
         if step % STATE_EVERY == 0 or late or done in (stream.mark, len(stream)):
-            size = view.stats()["bytes"]
-            peak = max(peak, size)
-            totals.details = {"state_bytes": size, "peak_state_bytes": peak}
+            stats = view.stats()
+            peak = max(peak, stats["bytes"])
+            totals.details = {"state_bytes": stats["bytes"], "peak_state_bytes": peak, "lambda": stats["lambda"]}
         note_progress(totals)
         if late:
             totals.status = f"not done in {job.seconds:.0f} s"

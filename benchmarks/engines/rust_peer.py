@@ -40,6 +40,7 @@ def run_program(name: str, crate: str, job: Job) -> Outcome:
         str(threshold),
         str(job.threads),
         str(job.seconds),
+        str(job.options.get("singles", 0)),
     ]
     finished = subprocess.run([str(path), *arguments], capture_output=True, text=True, check=False)
     if finished.returncode != 0:
@@ -57,4 +58,5 @@ def run_program(name: str, crate: str, job: Job) -> Outcome:
         deleted=answer["deleted"],
         checksum=answer["mark_checksum"] if answer["updates"] >= stream.mark else None,
         version=version[1] if version else "",
+        details={"laps": answer["laps"]} if answer["laps"] else {},
     )

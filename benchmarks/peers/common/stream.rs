@@ -21,6 +21,8 @@ pub struct Arguments {
     pub filter: u64,
     pub threads: usize,
     pub seconds: f64,
+    /// The last updates before the mark that are a batch each, whose times are told; 0 for none.
+    pub singles: usize,
 }
 
 pub fn arguments() -> Arguments {
@@ -30,7 +32,7 @@ pub fn arguments() -> Arguments {
     let path = next("stream");
     let mut number = |name: &str| next(name).parse::<f64>().unwrap_or_else(|_| panic!("{name} is not a number"));
     let (batch, mark, filter) = (number("batch") as usize, number("mark") as usize, number("filter") as u64);
-    let (threads, seconds) = (number("threads") as usize, number("seconds"));
+    let (threads, seconds, singles) = (number("threads") as usize, number("seconds"), number("singles") as usize);
     let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let updates = BufReader::new(file)
         .lines()
@@ -42,7 +44,7 @@ pub fn arguments() -> Arguments {
             Update { weight, table: integer() as usize, row: (integer(), integer()) }
         })
         .collect();
-    Arguments { query, updates, batch, mark, filter, threads, seconds }
+    Arguments { query, updates, batch, mark, filter, threads, seconds, singles }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -68,9 +70,10 @@ impl Totals {
     }
 }
 
-pub fn report(started: Instant, done: usize, wanted: usize, totals: Totals, mark: Totals) {
+/// `laps` are the seconds of the single updates.
+pub fn report(started: Instant, done: usize, wanted: usize, totals: Totals, mark: Totals, laps: &[f64]) {
     println!(
-        "{{\"seconds\": {}, \"updates\": {done}, \"finished\": {}, \"inserted\": {}, \"deleted\": {}, \"checksum\": {}, \"mark_checksum\": {}}}",
+        "{{\"seconds\": {}, \"updates\": {done}, \"finished\": {}, \"inserted\": {}, \"deleted\": {}, \"checksum\": {}, \"mark_checksum\": {}, \"laps\": {laps:?}}}",
         started.elapsed().as_secs_f64(),
         done == wanted,
         totals.inserted,
@@ -84,6 +87,12 @@ impl Arguments {
     /// The stream in batches, with a cut at the mark, so that every engine stops there.
     pub fn batches(&self) -> impl Iterator<Item = &[Update]> {
         let (before, after) = self.updates.split_at(self.mark.min(self.updates.len()));
-        before.chunks(self.batch).chain(after.chunks(self.batch))
+        let (before, singles) = before.split_at(before.len() - self.singles.min(before.len()));
+        before.chunks(self.batch).chain(singles.chunks(1)).chain(after.chunks(self.batch))
+    }
+
+    /// Whether the update after `done` others is one whose time is told.
+    pub fn is_single(&self, done: usize) -> bool {
+        done < self.mark && done + self.singles >= self.mark
     }
 }

@@ -103,13 +103,17 @@ fn main() {
     let handles: [ZSetHandle<Edge>; 3] = handles;
     let width = columns(&task.query);
     let started = Instant::now();
-    let (mut done, mut totals, mut mark) = (0, Totals::default(), Totals::default());
+    let (mut done, mut totals, mut mark, mut laps) = (0, Totals::default(), Totals::default(), Vec::new());
     for batch in task.batches() {
+        let begun = Instant::now();
         for update in batch {
             handles[update.table].push(Tup2(update.row.0, update.row.1), update.weight);
         }
         circuit.transaction().expect("the step runs");
         consume(&output, width, &mut totals);
+        if task.is_single(done) {
+            laps.push(begun.elapsed().as_secs_f64());
+        }
         done += batch.len();
         if done == task.mark {
             mark = totals;
@@ -118,6 +122,6 @@ fn main() {
             break;
         }
     }
-    stream::report(started, done, task.updates.len(), totals, mark);
+    stream::report(started, done, task.updates.len(), totals, mark, &laps);
     circuit.kill().expect("the workers stop");
 }

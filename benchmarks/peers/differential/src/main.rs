@@ -94,13 +94,15 @@ fn main() {
             result.probe().0
         });
         let started = Instant::now();
-        let (mut done, mut mark) = (0, Totals::default());
+        let (mut done, mut mark, mut laps) = (0, Totals::default(), Vec::new());
         for batch in task.batches() {
+            let begun = Instant::now();
             for (position, update) in batch.iter().enumerate() {
                 if (done + position) % worker.peers() == worker.index() {
                     inputs[update.table].update(update.row, update.weight as isize);
                 }
             }
+            let single = task.is_single(done);
             done += batch.len();
             let time = *inputs[0].time() + 1;
             inputs.iter_mut().for_each(|input| {
@@ -108,6 +110,9 @@ fn main() {
                 input.flush();
             });
             worker.step_while(|| probe.less_than(&time));
+            if single {
+                laps.push(begun.elapsed().as_secs_f64());
+            }
             if done == task.mark {
                 mark = *sums.lock().expect("no panic while counting");
             }
@@ -116,7 +121,8 @@ fn main() {
             }
         }
         if worker.index() == 0 {
-            stream::report(started, done, task.updates.len(), *sums.lock().expect("no panic while counting"), mark);
+            let totals = *sums.lock().expect("no panic while counting");
+            stream::report(started, done, task.updates.len(), totals, mark, &laps);
         }
     })
     .expect("timely runs");
