@@ -4,6 +4,7 @@
 //! innermost a list at a time, an outer one when it moves on, with one value for all rows since it last moved.
 
 use super::enumerate::{Place, Walk};
+use super::lists::GROUP;
 use super::program::{Pairs, Program, Step};
 use super::Tree;
 use crate::chunk::{Chunk, Word};
@@ -50,6 +51,26 @@ impl Writer<'_> {
             // SAFETY: there is room up to `to`.
             unsafe { place.add(offset).write(word) };
         }
+    }
+
+    /// As `repeat` for one row or more, `GROUP` at a time: there is room for `GROUP - 1` rows after `to`.
+    #[inline(always)]
+    fn repeat_groups(&mut self, column: usize, from: usize, to: usize, word: Word) {
+        debug_assert!(to + GROUP - 1 <= self.capacity);
+        let place = self.at(column, from);
+        let mut offset = 0;
+        while offset < to - from {
+            for next in offset..offset + GROUP {
+                // SAFETY: there is room up to `GROUP - 1` rows after `to`.
+                unsafe { place.add(next).write(word) };
+            }
+            offset += GROUP;
+        }
+    }
+
+    /// The end of the rows that may be written in groups, of those up to `end`.
+    fn end_of_groups(&self, end: usize) -> usize {
+        end.min(self.capacity.saturating_sub(GROUP - 1))
     }
 
     fn finish(&mut self, total: usize) {
@@ -141,7 +162,7 @@ impl Walk {
         let [.., outer, inner] = &mut self.places[..] else { return from };
         let (rows, lists) = (&tree.rows[outer_step.node], &tree.children[inner_step.node]);
         let edge = &tree.edges[inner_step.edge];
-        let end = end.min(writer.capacity);
+        let end = writer.end_of_groups(end);
         let (column, index) = inner_step.listed[0];
         let start = writer.at(column, 0);
         let mut total = from;
@@ -154,11 +175,10 @@ impl Walk {
             entries[(position % (NEAR + 1)) as usize] = entry_of(position);
         }
         while outer.index + 1 < outer.limit && total + inner.list.len as usize <= end {
-            let count = inner.list.len as usize;
-            // SAFETY: there is room up to `end`.
-            lists.write_words(&inner.list, 0, count, index, unsafe { start.add(total) });
-            total += count;
-            fill(tree, outer_step, outer, total, writer);
+            // SAFETY: there is room up to `end`, and for a group after it.
+            lists.write_groups(&inner.list, index, unsafe { start.add(total) });
+            total += inner.list.len as usize;
+            fill_groups(tree, outer_step, outer, total, writer);
             outer.index += 1;
             let position = outer.index;
             outer.row = row(position);
@@ -191,7 +211,7 @@ impl Walk {
         let [.., outer, inner] = &mut self.places[..] else { return from };
         let lists = &tree.children[inner_step.node];
         let count = inner.list.len as usize;
-        let end = end.min(writer.capacity);
+        let end = writer.end_of_groups(end);
         let (column, index) = inner_step.listed[0];
         let start = writer.at(column, 0);
         let mut total = from;
@@ -226,7 +246,7 @@ impl Walk {
                 }
             }
             total += count;
-            fill(tree, outer_step, outer, total, writer);
+            fill_groups(tree, outer_step, outer, total, writer);
             outer.index += 1;
             #[cfg(test)]
             {
@@ -262,16 +282,30 @@ unsafe fn copy_words(from: *const Word, to: *mut Word, count: usize) {
 /// Fills the columns of an outer step with its row's values up to `total` rows.
 #[inline(always)]
 fn fill(tree: &Tree, step: &Step, place: &mut Place, total: usize, writer: &mut Writer) {
+    let filled = place.filled;
+    each_value(tree, step, place, |column, word| writer.repeat(column, filled, total, word));
+    place.filled = total;
+}
+
+/// As `fill` for one row or more, with room for a group after them.
+#[inline(always)]
+fn fill_groups(tree: &Tree, step: &Step, place: &mut Place, total: usize, writer: &mut Writer) {
+    let filled = place.filled;
+    each_value(tree, step, place, |column, word| writer.repeat_groups(column, filled, total, word));
+    place.filled = total;
+}
+
+/// The columns of an outer step with the values of its row.
+#[inline(always)]
+fn each_value(tree: &Tree, step: &Step, place: &Place, mut take: impl FnMut(usize, Word)) {
     if step.up || step.is_first {
         for (column, position) in &step.columns {
-            writer.repeat(*column, place.filled, total, tree.rows[step.node].word(place.row, *position));
+            take(*column, tree.rows[step.node].word(place.row, *position));
         }
     } else {
         // The list is in the cache; the row may not be.
         for (column, index) in &step.listed {
-            let word = tree.children[step.node].word(&place.list, place.index, *index);
-            writer.repeat(*column, place.filled, total, word);
+            take(*column, tree.children[step.node].word(&place.list, place.index, *index));
         }
     }
-    place.filled = total;
 }

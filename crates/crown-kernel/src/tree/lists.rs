@@ -11,6 +11,9 @@ use crate::chunk::Word;
 
 const NONE: u32 = u32::MAX;
 
+/// How many words are written at once where a few too many do no harm.
+pub(super) const GROUP: usize = 4;
+
 /// A list's header. Everything about it but its length goes through the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct List {
@@ -95,6 +98,28 @@ impl Lists {
                 let word = self.pool.as_ptr().add(start + item * self.stride).cast::<Word>();
                 out.add(item).write(word.read_unaligned());
             }
+        }
+    }
+
+    /// As `write_words` for all items of a list that is not empty, `GROUP` at a time: what comes after the last one is
+    /// written too, so `out` has room for `GROUP - 1` more. The loop then ends where the processor expects it, nearly always.
+    #[inline(always)]
+    pub fn write_groups(&self, list: &List, index: usize, out: *mut Word) {
+        let count = list.len as usize;
+        let start = list.start as usize + 1 + 2 * index;
+        if start + (count + GROUP - 2) * self.stride + 2 > self.pool.len() {
+            return self.write_words(list, 0, count, index, out);
+        }
+        let mut item = 0;
+        while item < count {
+            for next in item..item + GROUP {
+                // SAFETY: the pool reaches that far, and `out` has the room.
+                unsafe {
+                    let word = self.pool.as_ptr().add(start + next * self.stride).cast::<Word>();
+                    out.add(next).write(word.read_unaligned());
+                }
+            }
+            item += GROUP;
         }
     }
 
