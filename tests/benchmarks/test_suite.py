@@ -13,7 +13,7 @@ import pytest
 from benchmarks import experiments, report, runner, store
 from benchmarks.checksum import checksum
 from benchmarks.data import Data
-from benchmarks.job import Job
+from benchmarks.job import Job, Outcome
 from benchmarks.stream import Stream, of_changes
 from benchmarks.workloads import WORKLOADS
 from crown.workload import streams
@@ -179,3 +179,36 @@ def test_peers_agree_with_crown(engine: str, data: Data) -> None:
     else:
         ours, theirs = (context.run(name, "three_hop", stream, batch=100) for name in ("crown", engine))
         assert ours.checksum == theirs.checksum is not None
+
+
+def test_latency_is_told_update_by_update(data: Data) -> None:
+    context = experiments.Context(data, seconds=1.0, workloads=("three_hop",), progress=lambda step: None)
+    result = experiments.experiment("latency").run(context)
+    assert [row["engine"] for row in result.rows] == ["crown", "duckdb"]
+    for row in result.rows:
+        assert 0 < row["p50_us"] <= row["p90_us"] <= row["p99_us"] <= row["max_us"]
+        assert row["seconds"] == pytest.approx(row["updates"] / row["updates_per_second"])
+    assert result.ratios["three_hop: duckdb, p50"] > 0
+
+
+def test_hard_streams_have_an_answer(data: Data) -> None:
+    from benchmarks.experiments.enclosureness import INNER, core
+
+    outer, inner = (set(map(tuple, zip(*t.to_pydict().values(), strict=True))) for t in core(data.edges()))
+    assert len(inner) == INNER
+    assert not inner & outer
+    assert {(target, source) for source, target in inner} <= outer
+
+
+def test_an_engine_that_is_stopped_is_asked_for_a_beginning(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks.experiments import runtime
+
+    def run(job: Job, *, python: str) -> Outcome:
+        updates = len(Stream.load(job.folder))
+        return Outcome("not done in 10 s") if updates > 50 else Outcome(seconds=0.5, updates=updates)
+
+    monkeypatch.setattr(runner, "run", run)
+    context = experiments.Context(data, progress=lambda step: None)
+    outcome = runtime._furthest(context, "flink", "flink", "three_hop", data.fifo("three_hop"))
+    assert outcome.updates == len(Stream.load(data.fifo("three_hop"))) // 100 <= 50
+    assert outcome.status == f"not done in 10 s; in 0.5 s the first {outcome.updates} updates"
