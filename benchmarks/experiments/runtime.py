@@ -17,6 +17,7 @@ DEFAULT = tuple(name for name in WORKLOADS if name not in ("three_hop_tables", "
 REWRITTEN = {
     "four_hop_project": ("differential", "dbsp", "flink"),
     "star": ("differential", "dbsp", "flink", "pathway"),
+    "dumbbell_project": ("differential", "dbsp"),
 }
 GRAPH_ONLY = ("dbsp", "differential", "pathway")
 BATCH = 1000

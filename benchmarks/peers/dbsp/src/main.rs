@@ -20,7 +20,7 @@ fn columns(query: &str) -> usize {
         "three_hop" | "three_hop_tables" | "two_comb" => 4,
         "four_hop" => 5,
         "four_hop_project" | "four_hop_project_rewritten" => 3,
-        "star" | "star_rewritten" => 2,
+        "star" | "star_rewritten" | "dumbbell_project" | "dumbbell_project_rewritten" => 2,
         _ => 6,
     }
 }
@@ -70,14 +70,26 @@ fn plan(query: &str, filter: u64, edges: &Rows<Edge>, first: &Rows<Edge>, second
             .map(|Tup2(s, _)| *s)
             .weighted_count()
             .map(|(s, n)| Tup6(*s, (n * n * n * n) as u64, 0, 0, 0, 0)),
-        "dumbbell" => {
+        "dumbbell" | "dumbbell_project" | "dumbbell_project_rewritten" => {
             let whole = edges.map_index(|edge| (*edge, ()));
             let triangles = by_target
                 .join_index(&by_source, |b, a, c| Some((Tup2(*c, *a), *b)))
                 .join_index(&whole, |Tup2(c, a), b, ()| Some((*a, Tup2(*b, *c))));
-            by_source
-                .join_index(&triangles, |p, q, Tup2(x, y)| Some((*q, Tup3(*p, *x, *y))))
-                .join(&triangles, |q, Tup3(p, x, y), Tup2(u, w)| Tup6(*p, *x, *y, *q, *u, *w))
+            match query {
+                "dumbbell" => by_source
+                    .join_index(&triangles, |p, q, Tup2(x, y)| Some((*q, Tup3(*p, *x, *y))))
+                    .join(&triangles, |q, Tup3(p, x, y), Tup2(u, w)| Tup6(*p, *x, *y, *q, *u, *w)),
+                "dumbbell_project" => by_source
+                    .join_index(&triangles, |p, q, _| Some((*q, *p)))
+                    .join(&triangles, |q, p, _| Tup6(*p, *q, 0, 0, 0, 0))
+                    .distinct(),
+                _ => {
+                    let nodes = triangles.map(|(node, _)| *node).distinct().map_index(|node| (*node, ()));
+                    by_source
+                        .join_index(&nodes, |p, q, ()| Some((*q, *p)))
+                        .join(&nodes, |q, p, ()| Tup6(*p, *q, 0, 0, 0, 0))
+                }
+            }
         }
         other => panic!("no plan for {other}"),
     }

@@ -62,14 +62,26 @@ fn plan<'scope>(query: &str, filter: u64, edges: Rows<'scope, Edge>, first: Rows
             .count()
             .map(|(s, n)| vec![s, n as u64]),
         "star_rewritten" => edges.map(|(s, _)| s).count().map(|(s, n)| vec![s, (n * n * n * n) as u64]),
-        "dumbbell" => {
+        "dumbbell" | "dumbbell_project" | "dumbbell_project_rewritten" => {
             let triangles = by_target
                 .join_core(by_source, |b, a, c| Some(((*c, *a), *b)))
-                .join_map(edges.clone().map(|edge| (edge, ())), |(c, a), b, ()| (*a, (*b, *c)))
-                .arrange_by_key();
-            edges
-                .join_core(triangles.clone(), |p, q, (x, y)| Some((*q, (*p, *x, *y))))
-                .join_core(triangles, |q, (p, x, y), (u, w)| Some(vec![*p, *x, *y, *q, *u, *w]))
+                .join_map(edges.clone().map(|edge| (edge, ())), |(c, a), b, ()| (*a, (*b, *c)));
+            let by_node = triangles.clone().arrange_by_key();
+            match query {
+                "dumbbell" => edges
+                    .join_core(by_node.clone(), |p, q, (x, y)| Some((*q, (*p, *x, *y))))
+                    .join_core(by_node, |q, (p, x, y), (u, w)| Some(vec![*p, *x, *y, *q, *u, *w])),
+                "dumbbell_project" => edges
+                    .join_core(by_node.clone(), |p, q, _| Some((*q, *p)))
+                    .join_core(by_node, |q, p, _| Some((*p, *q)))
+                    .distinct()
+                    .map(|(p, q)| vec![p, q]),
+                _ => {
+                    let nodes = triangles.map(|(node, _)| node).distinct();
+                    let starts = edges.semijoin(nodes.clone()).map(|(p, q)| (q, p));
+                    starts.semijoin(nodes).map(|(q, p)| vec![p, q])
+                }
+            }
         }
         other => panic!("no plan for {other}"),
     }
