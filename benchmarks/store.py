@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,26 @@ class Result:
 def load(experiment: str, folder: Path = RESULTS) -> Result | None:
     path = folder / f"{experiment}.json"
     return Result(**json.loads(path.read_text())) if path.exists() else None
+
+
+def joined(stored: Result, part: Result) -> Result:
+    """A long experiment in parts: the stored result with the rows of the queries that `part` measured anew."""
+    for what, before, now in (("data", stored.data, part.data), ("limits", stored.limits, part.limits)):
+        if before != now:
+            raise ValueError(f"the stored result of {stored.experiment} has other {what}: {before}, not {now}")
+    if stored.machine != machine():
+        raise ValueError(f"the stored result of {stored.experiment} is of another machine: {stored.machine}")
+    again = {row["workload"] for row in part.rows}
+    order = list(dict.fromkeys(row["workload"] for row in stored.rows + part.rows))
+    rows = [row for row in stored.rows if row["workload"] not in again] + part.rows
+    kept = {name: ratio for name, ratio in stored.ratios.items() if name.split(":")[0] not in again}
+    return replace(
+        stored,
+        command=f"{stored.command}; {part.command}",
+        rows=sorted(rows, key=lambda row: order.index(row["workload"])),
+        ratios=kept | part.ratios,
+        elapsed_seconds=round((stored.elapsed_seconds or 0) + (part.elapsed_seconds or 0), 1),
+    )
 
 
 def regressions(before: dict[str, float], now: dict[str, float], tolerance: float) -> dict[str, tuple[float, float]]:

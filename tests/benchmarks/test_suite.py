@@ -120,6 +120,20 @@ def test_experiment_is_stored_and_shown(data: Data, tmp_path: Path, monkeypatch:
     assert (tmp_path / "docs/images/bench-memory.svg").exists()
 
 
+def test_an_experiment_may_be_run_in_parts() -> None:
+    def of(command: str, ratios: dict[str, float], *workloads: str) -> store.Result:
+        rows = [{"workload": workload, "by": command} for workload in workloads]
+        return store.Result("runtime", command, {"graph": "g"}, {"seconds": 1}, rows, ratios, elapsed_seconds=2.0)
+
+    stored = replace(of("a", {"star: duckdb": 1.0, "comb: duckdb": 2.0}, "star", "comb"), machine=store.machine())
+    joined = store.joined(stored, of("b", {"star: duckdb": 3.0}, "star", "hop"))
+    assert [(row["workload"], row["by"]) for row in joined.rows] == [("star", "b"), ("comb", "a"), ("hop", "b")]
+    assert joined.ratios == {"star: duckdb": 3.0, "comb: duckdb": 2.0}
+    assert (joined.command, joined.elapsed_seconds) == ("a; b", 4.0)
+    with pytest.raises(ValueError, match="other limits"):
+        store.joined(replace(stored, limits={"seconds": 2}), of("b", {}, "star"))
+
+
 def test_a_ratio_that_fell_by_more_than_the_tolerance_is_a_regression() -> None:
     before = {"star: duckdb": 10.0, "three_hop: duckdb": 10.0, "three_hop: flink": 10.0}
     now = {"star: duckdb": 7.9, "three_hop: duckdb": 8.1, "two_comb: duckdb": 1.0}

@@ -68,6 +68,9 @@ def run(
     output: Annotated[
         Path | None, typer.Option(help="Folder for the result files; default benchmarks/results.")
     ] = None,
+    add: Annotated[
+        bool, typer.Option("--add", help="Keep what is stored for other queries: a long experiment in parts.")
+    ] = False,
 ) -> None:
     """Run one experiment (or several), print a table, and store what was measured.
 
@@ -75,8 +78,15 @@ def run(
     engines differ the run fails.
     """
     for result in measure(name, _names(peers), graph, social, scale, _names(workloads), seconds, memory):
-        path = result.save(output) if output else result.save()
         _show(result)
+        store = _suite("store")
+        folder = output or store.RESULTS
+        if add and (stored := store.load(result.experiment, folder)) is not None:
+            try:
+                result = store.joined(stored, result)
+            except ValueError as error:
+                raise CrownError(str(error), code="CROWN-BENCH", hint="run it whole, without --add") from error
+        path = result.save(folder)
         typer.echo(f"stored in {path}")
 
 
