@@ -21,6 +21,7 @@ REWRITTEN = {
 }
 GRAPH_ONLY = ("dbsp", "differential", "pathway")
 BATCH = 1000
+WIDTH = 12  # of the picture: there are many bars
 SHORT_SECONDS, REPEAT = 1.0, 3
 BEGINNINGS = (10, 100)  # which parts of the stream are tried with engines that do not tell how far they came
 
