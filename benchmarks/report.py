@@ -77,7 +77,7 @@ def _draw(module: Any, result: Result, path: Path) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "crown"
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(8, 4.2), layout="constrained")
+    figure, axes = pyplot.subplots(figsize=(getattr(module, "WIDTH", 8), 4.2), layout="constrained")
     module.chart(result, axes)
     axes.set_title(module.TITLE, fontsize=10)
     axes.grid(axis="y", alpha=0.3)

@@ -1,4 +1,4 @@
-"""Answers of engines whose timing runs drop their output: compared with Crown's on the first part of the stream."""
+"""Answers on the first part of the stream, for engines whose timing runs drop their output or are stopped."""
 
 from __future__ import annotations
 
