@@ -2,7 +2,8 @@
 
 Each engine starts with a full window. Then come batches of the size in question, and after each the user has the
 answer: Crown gives the delta, or (linked deltas off) the whole result; DuckDB applies the changes to its table and
-recomputes.
+recomputes. The engines take turns, and of each the fastest of `ROUNDS` runs counts: where the lines run side by side,
+what else the machine does would decide.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any
 
 from benchmarks.experiments import Context, compare, row_of
 from benchmarks.experiments.lines import draw
+from benchmarks.job import Outcome
 from benchmarks.store import Result
 from benchmarks.stream import Stream
 
 TITLE = "The crossing: cost of one refresh, by the number of updates since the last one"
 COLUMNS = {"milliseconds": "ms per refresh"}
 INTERVALS = (1, 100, 1_000, 10_000, 50_000, 100_000, 200_000)
+ROUNDS = 3
 PLACES = 8  # along the stream, since neither engine's cost is the same everywhere
 WORKLOAD = "three_hop"
 
@@ -37,17 +40,24 @@ def run(context: Context) -> Result:
         if places == 0:
             continue
         samples = {"start": window, "places": places, "repeat": repeat}
-        for name, engine, threads in engines:
-            outcome = context.run(
-                engine, WORKLOAD, folder, batch=interval, threads=threads, options={"samples": samples}
-            )
-            per_refresh = outcome.seconds / outcome.updates * interval if outcome.seconds and outcome.updates else None
-            cost = {"seconds_per_refresh": per_refresh, "milliseconds": per_refresh and 1000 * per_refresh}
-            rows.append(row_of(outcome, name, WORKLOAD, parameter=interval, **cost))
+        found: dict[str, list[dict[str, Any]]] = {}
+        for _ in range(ROUNDS):
+            for name, engine, threads in engines:
+                outcome = context.run(
+                    engine, WORKLOAD, folder, batch=interval, threads=threads, options={"samples": samples}
+                )
+                found.setdefault(name, []).append(_row(outcome, name, interval))
+        rows += [min(same, key=lambda row: row["seconds_per_refresh"] or math.inf) for same in found.values()]
     compare(rows)
     ratios = {f"updates at the crossing with {rival}": crossing(rows, rival) for rival, _, _ in engines[2:]}
     facts = context.data.describe() | {"window": window}
     return Result("crossing", context.command, facts, context.limits, rows, ratios)
+
+
+def _row(outcome: Outcome, name: str, interval: int) -> dict[str, Any]:
+    per_refresh = outcome.seconds / outcome.updates * interval if outcome.seconds and outcome.updates else None
+    cost = {"seconds_per_refresh": per_refresh, "milliseconds": per_refresh and 1000 * per_refresh}
+    return row_of(outcome, name, WORKLOAD, parameter=interval, **cost)
 
 
 def crossing(rows: list[dict[str, Any]], rival: str) -> float:
