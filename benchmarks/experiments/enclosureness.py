@@ -16,7 +16,7 @@ from crown.workload import profile, streams
 
 TITLE = "Enclosureness: cost of one update against the lambda of the stream"
 COLUMNS = {"microseconds": "µs per update", "counter_changes": "counter changes per update"}
-OUTER, INNER, STEPS = 800, 4, 20
+OUTER, INNER, STEPS = 800, 10, 20
 SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
 PEERS = ("differential", "dbsp")
 
