@@ -97,6 +97,7 @@ $(VENV)/.created:
 $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt $(RUST_SOURCES)
 	@tools/prerequisites rust
 	@echo "set-up: Python packages and kernel (some minutes the first time)"
-	@$(PIP) install --constraint constraints.txt --no-compile --upgrade pip maturin
+	@# PySpark comes as sources, which setuptools builds; without build isolation it has to be here first.
+	@$(PIP) install --constraint constraints.txt --no-compile --upgrade pip maturin setuptools
 	@$(PIP) install --constraint constraints.txt --no-compile --no-build-isolation --editable '.[dev]'
 	@touch $@
