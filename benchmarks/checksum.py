@@ -1,7 +1,7 @@
 """One number for a signed multiset of rows: the sum over rows of weight times hash, modulo 2^64.
 
 Independent of order and of how updates were batched, so that engines which net differently can be compared. The
-Rust peers compute the same (`peers/common/stream.rs`).
+Rust peers compute the same (`peers/common`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 
 def column_words(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
-    """Integers as they are; strings by their length and first bytes; NULL as all ones."""
+    """Integers as they are, NULL as all ones; strings by their first seven bytes, NULL as none."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

@@ -108,19 +108,19 @@ class Stream:
         return Stream(tuple(about["names"]), np.load(folder / "order.npy"), tables, about["mark"])
 
     def write_lines(self, path: Path) -> Path:
-        """The form that the Rust peers read: sign, table number, integer columns, by tabs."""
-        columns = []
-        for table in self.tables:
-            sign = np.where(is_delete(table), "-", "+")
-            integers = [table[name].to_numpy() for name in table.column_names if name != "_change_type"]
-            columns.append((sign, integers))
-        next_row = [0] * len(self.tables)
+        """The form that the Rust peers read: sign, table number, columns, by tabs; NULL is an empty field."""
+        lines = []
+        for number, table in enumerate(self.tables):
+            sign = pa.array(np.where(is_delete(table), "-", "+"))
+            columns = [table[name].cast(pa.string()) for name in table.column_names if name != "_change_type"]
+            fields = (sign, pa.scalar(str(number)), *columns, pa.scalar("\t"))
+            joined = pc.binary_join_element_wise(*fields, null_handling="replace", null_replacement="")
+            lines += joined.chunks if isinstance(joined, pa.ChunkedArray) else [joined]
+        by_table = np.argsort(self.order, kind="stable")
+        place = np.empty_like(by_table)
+        place[by_table] = np.arange(len(by_table))
         with path.open("w") as file:
-            for table in self.order:
-                row = next_row[table]
-                next_row[table] += 1
-                sign, integers = columns[table]
-                file.write("\t".join([str(sign[row]), str(table), *(str(column[row]) for column in integers)]) + "\n")
+            file.writelines(line + "\n" for line in pa.chunked_array(lines).take(pa.array(place)).to_pylist())
         return path
 
 

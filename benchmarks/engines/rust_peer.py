@@ -35,6 +35,7 @@ def run_program(name: str, crate: str, job: Job) -> Outcome:
     arguments = [
         query,
         str(lines),
+        ",".join(stream.names),
         str(job.batch or 1),
         str(stream.mark),
         str(threshold),

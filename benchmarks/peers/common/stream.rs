@@ -1,19 +1,24 @@
 //! What both peers share: the stream file, the running totals and the line of JSON at the end.
 //!
-//! A stream file has one update a line: `+` or `-`, table number, then integer columns, separated by tabs.
+//! A stream file has one update a line: `+` or `-`, table number, then the table's columns, separated by tabs. NULL is
+//! an empty field.
 
 use std::io::{BufRead, BufReader};
 use std::time::Instant;
 
-pub struct Update {
-    pub weight: i64,
-    pub table: usize,
-    pub row: (u64, u64),
+/// A row of any of the tables that a family of queries reads, made from its line before the clock starts.
+pub trait FromLine {
+    fn from_line(table: &str, columns: std::str::Split<char>) -> Self;
 }
 
-pub struct Arguments {
+pub struct Update<Row> {
+    pub weight: i64,
+    pub row: Row,
+}
+
+pub struct Arguments<Row> {
     pub query: String,
-    pub updates: Vec<Update>,
+    pub updates: Vec<Update<Row>>,
     /// Updates between two refreshes.
     pub batch: usize,
     /// The checksum is also taken after this many updates.
@@ -25,11 +30,17 @@ pub struct Arguments {
     pub singles: usize,
 }
 
-pub fn arguments() -> Arguments {
-    let mut values = std::env::args().skip(1);
+/// The first argument, which tells what rows the others are about.
+pub fn query() -> String {
+    std::env::args().nth(1).expect("missing argument query")
+}
+
+pub fn arguments<Row: FromLine>() -> Arguments<Row> {
+    let query = query();
+    let mut values = std::env::args().skip(2);
     let mut next = |name: &str| values.next().unwrap_or_else(|| panic!("missing argument {name}"));
-    let query = next("query");
-    let path = next("stream");
+    let (path, tables) = (next("stream"), next("tables"));
+    let tables: Vec<&str> = tables.split(',').collect();
     let mut number = |name: &str| next(name).parse::<f64>().unwrap_or_else(|_| panic!("{name} is not a number"));
     let (batch, mark, filter) = (number("batch") as usize, number("mark") as usize, number("filter") as u64);
     let (threads, seconds, singles) = (number("threads") as usize, number("seconds"), number("singles") as usize);
@@ -40,11 +51,16 @@ pub fn arguments() -> Arguments {
             let line = line.expect("readable line");
             let mut fields = line.split('\t');
             let weight = if fields.next() == Some("+") { 1 } else { -1 };
-            let mut integer = || fields.next().map_or(0, |field| field.parse::<u64>().expect("integer"));
-            Update { weight, table: integer() as usize, row: (integer(), integer()) }
+            let table = integer(&mut fields).expect("table number") as usize;
+            Update { weight, row: Row::from_line(tables[table], fields) }
         })
         .collect();
     Arguments { query, updates, batch, mark, filter, threads, seconds, singles }
+}
+
+/// The next column; None for NULL and where there is none.
+pub fn integer(columns: &mut std::str::Split<char>) -> Option<u64> {
+    columns.next().filter(|field| !field.is_empty()).map(|field| field.parse().expect("integer"))
 }
 
 #[derive(Clone, Copy, Default)]
@@ -83,9 +99,9 @@ pub fn report(started: Instant, done: usize, wanted: usize, totals: Totals, mark
     );
 }
 
-impl Arguments {
+impl<Row> Arguments<Row> {
     /// The stream in batches, with a cut at the mark, so that every engine stops there.
-    pub fn batches(&self) -> impl Iterator<Item = &[Update]> {
+    pub fn batches(&self) -> impl Iterator<Item = &[Update<Row>]> {
         let (before, after) = self.updates.split_at(self.mark.min(self.updates.len()));
         let (before, singles) = before.split_at(before.len() - self.singles.min(before.len()));
         before.chunks(self.batch).chain(singles.chunks(1)).chain(after.chunks(self.batch))

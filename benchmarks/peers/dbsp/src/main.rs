@@ -1,128 +1,62 @@
-//! The paper's graph queries on DBSP, written as its users would: a chain of incremental binary joins; `_rewritten`
-//! variants add the semi-join or pre-aggregation that a careful user writes by hand.
+//! The paper's queries on DBSP, written as its users would: a chain of incremental binary joins; `_rewritten` variants
+//! add the semi-join or pre-aggregation that a careful user writes by hand.
 
+mod graph;
+#[path = "../../common/rows.rs"]
+mod rows;
+mod social;
 #[path = "../../common/stream.rs"]
 mod stream;
 
 use dbsp::typed_batch::IndexedZSetReader;
-use dbsp::utils::{Tup2, Tup3, Tup6};
-use dbsp::{OrdZSet, OutputHandle, RootCircuit, Runtime, Stream, ZSetHandle};
+use dbsp::{DBData, OrdZSet, RootCircuit, Runtime, Stream};
 use std::time::Instant;
-use stream::Totals;
+use stream::{FromLine, Totals};
 
-type Edge = Tup2<u64, u64>;
-/// Every result in one type: unused columns are 0 and not counted.
-type Row = Tup6<u64, u64, u64, u64, u64, u64>;
 type Rows<T> = Stream<RootCircuit, OrdZSet<T>>;
+/// Adds what the last step gave out.
+type Count = Box<dyn Fn(&mut Totals) + Send>;
 
-fn columns(query: &str) -> usize {
-    match query {
-        "three_hop" | "three_hop_tables" | "two_comb" => 4,
-        "four_hop" => 5,
-        "four_hop_project" | "four_hop_project_rewritten" => 3,
-        "star" | "star_rewritten" | "dumbbell_project" | "dumbbell_project_rewritten" => 2,
-        _ => 6,
-    }
+/// The tables of a family of queries, as inputs, and the plans over them.
+trait Family: Sized + Send + 'static {
+    type Row: FromLine;
+
+    fn build(circuit: &mut RootCircuit, query: &str, filter: u64) -> (Self, Count);
+    fn push(&self, row: &Self::Row, weight: i64);
 }
 
-fn plan(query: &str, filter: u64, edges: &Rows<Edge>, first: &Rows<Edge>, second: &Rows<Edge>) -> Rows<Row> {
-    let by_source = edges.map_index(|Tup2(a, b)| (*a, *b));
-    let by_target = edges.map_index(|Tup2(a, b)| (*b, *a));
-    let last = edges.filter(move |Tup2(_, d)| *d > filter).map_index(|Tup2(c, d)| (*c, *d));
-    match query {
-        "three_hop" => by_target
-            .join_index(&by_source, |b, a, c| Some((*c, Tup2(*a, *b))))
-            .join(&last, |c, Tup2(a, b), d| Tup6(*a, *b, *c, *d, 0, 0)),
-        "three_hop_tables" => by_target
-            .join_index(&first.map_index(|Tup2(b, c)| (*b, *c)), |b, a, c| Some((*c, Tup2(*a, *b))))
-            .join(&second.map_index(|Tup2(c, d)| (*c, *d)), |c, Tup2(a, b), d| Tup6(*a, *b, *c, *d, 0, 0)),
-        "four_hop" => by_target
-            .join_index(&by_source, |b, a, c| Some((*c, Tup2(*a, *b))))
-            .join_index(&by_source, |c, Tup2(a, b), d| Some((*d, Tup3(*a, *b, *c))))
-            .join(&last, |d, Tup3(a, b, c), e| Tup6(*a, *b, *c, *d, *e, 0)),
-        "four_hop_project" => by_target
-            .join_index(&by_source, |b, _, c| Some((*c, *b)))
-            .join_index(&by_source, |c, b, d| Some((*d, Tup2(*b, *c))))
-            .join(&by_source, |d, Tup2(b, c), _| Tup6(*b, *c, *d, 0, 0, 0))
-            .distinct(),
-        "four_hop_project_rewritten" => {
-            let starts = edges.map(|Tup2(_, b)| *b).distinct().map_index(|b| (*b, ()));
-            let ends = edges.map(|Tup2(d, _)| *d).distinct().map_index(|d| (*d, ()));
-            let middle = by_source.join_index(&starts, |b, c, ()| Some((*c, *b)));
-            let tail = by_target.join_index(&ends, |d, c, ()| Some((*c, *d)));
-            middle.join(&tail, |c, b, d| Tup6(*b, *c, *d, 0, 0, 0))
-        }
-        "two_comb" => {
-            let first = first.map_index(|Tup2(v, _)| (*v, ()));
-            let second = second.map_index(|Tup2(v, _)| (*v, ()));
-            let left = by_source.join_index(&first, |a, b, ()| Some((*b, *a)));
-            let right = by_target.join_index(&second, |d, c, ()| Some((*c, *d)));
-            left.join_index(&by_source, |b, a, c| Some((*c, Tup2(*a, *b))))
-                .join(&right, |c, Tup2(a, b), d| Tup6(*a, *b, *c, *d, 0, 0))
-        }
-        "star" => by_source
-            .join_index(&by_source, |s, _, _| Some((*s, ())))
-            .join_index(&by_source, |s, _, _| Some((*s, ())))
-            .join(&by_source, |s, _, _| *s)
-            .weighted_count()
-            .map(|(s, n)| Tup6(*s, *n as u64, 0, 0, 0, 0)),
-        "star_rewritten" => edges
-            .map(|Tup2(s, _)| *s)
-            .weighted_count()
-            .map(|(s, n)| Tup6(*s, (n * n * n * n) as u64, 0, 0, 0, 0)),
-        "dumbbell" | "dumbbell_project" | "dumbbell_project_rewritten" => {
-            let whole = edges.map_index(|edge| (*edge, ()));
-            let triangles = by_target
-                .join_index(&by_source, |b, a, c| Some((Tup2(*c, *a), *b)))
-                .join_index(&whole, |Tup2(c, a), b, ()| Some((*a, Tup2(*b, *c))));
-            match query {
-                "dumbbell" => by_source
-                    .join_index(&triangles, |p, q, Tup2(x, y)| Some((*q, Tup3(*p, *x, *y))))
-                    .join(&triangles, |q, Tup3(p, x, y), Tup2(u, w)| Tup6(*p, *x, *y, *q, *u, *w)),
-                "dumbbell_project" => by_source
-                    .join_index(&triangles, |p, q, _| Some((*q, *p)))
-                    .join(&triangles, |q, p, _| Tup6(*p, *q, 0, 0, 0, 0))
-                    .distinct(),
-                _ => {
-                    let nodes = triangles.map(|(node, _)| *node).distinct().map_index(|node| (*node, ()));
-                    by_source
-                        .join_index(&nodes, |p, q, ()| Some((*q, *p)))
-                        .join(&nodes, |q, p, ()| Tup6(*p, *q, 0, 0, 0, 0))
-                }
-            }
-        }
-        other => panic!("no plan for {other}"),
-    }
-}
-
-fn consume(output: &OutputHandle<OrdZSet<Row>>, width: usize, totals: &mut Totals) {
-    for (Tup6(a, b, c, d, e, f), (), weight) in output.consolidate().iter() {
-        totals.add(&[a, b, c, d, e, f][..width], weight);
-    }
+/// `add` hashes a row's columns in the order of the query.
+fn counted<Row: DBData>(rows: &Rows<Row>, add: impl Fn(&mut Totals, Row, i64) + Send + 'static) -> Count {
+    // Accumulated: a step with much to say gives its rows out in several parts, and `output` would keep the last one only.
+    let output = rows.accumulate_output();
+    Box::new(move |totals| {
+        output.concat().consolidate().iter().for_each(|(row, (), weight)| add(totals, row, weight));
+    })
 }
 
 fn main() {
-    let task = stream::arguments();
+    if stream::query().starts_with("snb") {
+        run::<social::Social>();
+    } else {
+        run::<graph::Graph>();
+    }
+}
+
+fn run<F: Family>() {
+    let task = stream::arguments::<F::Row>();
     let (query, filter) = (task.query.clone(), task.filter);
-    let (mut circuit, (handles, output)) = Runtime::init_circuit(task.threads, move |circuit| {
-        let (edges, edges_in) = circuit.add_input_zset::<Edge>();
-        let (first, first_in) = circuit.add_input_zset::<Edge>();
-        let (second, second_in) = circuit.add_input_zset::<Edge>();
-        let result = plan(&query, filter, &edges, &first, &second);
-        Ok(([edges_in, first_in, second_in], result.output()))
-    })
-    .expect("the circuit builds");
-    let handles: [ZSetHandle<Edge>; 3] = handles;
-    let width = columns(&task.query);
+    let (mut circuit, (tables, count)) =
+        Runtime::init_circuit(task.threads, move |circuit| Ok(F::build(circuit, &query, filter)))
+            .expect("the circuit builds");
     let started = Instant::now();
     let (mut done, mut totals, mut mark, mut laps) = (0, Totals::default(), Totals::default(), Vec::new());
     for batch in task.batches() {
         let begun = Instant::now();
         for update in batch {
-            handles[update.table].push(Tup2(update.row.0, update.row.1), update.weight);
+            tables.push(&update.row, update.weight);
         }
         circuit.transaction().expect("the step runs");
-        consume(&output, width, &mut totals);
+        count(&mut totals);
         if task.is_single(done) {
             laps.push(begun.elapsed().as_secs_f64());
         }

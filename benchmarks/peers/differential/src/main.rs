@@ -1,126 +1,71 @@
-//! The paper's graph queries on differential dataflow, written as its users would: shared arrangements and a chain of
+//! The paper's queries on differential dataflow, written as its users would: shared arrangements and a chain of
 //! binary joins; `_rewritten` variants add the semi-join or pre-aggregation that a careful user writes by hand.
 
+mod graph;
+#[path = "../../common/rows.rs"]
+mod rows;
+mod social;
 #[path = "../../common/stream.rs"]
 mod stream;
 
-use differential_dataflow::input::InputSession;
 use differential_dataflow::VecCollection;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use stream::Totals;
+use stream::{Arguments, FromLine, Totals};
+use timely::dataflow::operators::probe;
+use timely::dataflow::Scope;
 
 type Rows<'scope, Row> = VecCollection<'scope, u64, Row, isize>;
-type Edge = (u64, u64);
+type Sums = Arc<Mutex<Totals>>;
+type Probe = probe::Handle<u64>;
+type Task<F> = Arguments<<F as Family>::Row>;
 
-fn plan<'scope>(query: &str, filter: u64, edges: Rows<'scope, Edge>, first: Rows<'scope, Edge>, second: Rows<'scope, Edge>) -> Rows<'scope, Vec<u64>> {
-    let by_source = edges.clone().arrange_by_key();
-    let by_target = edges.clone().map(|(a, b)| (b, a)).arrange_by_key();
-    match query {
-        "three_hop" => {
-            let last = edges.filter(move |(_, d)| *d > filter).arrange_by_key();
-            by_target
-                .join_core(by_source, |b, a, c| Some((*c, (*a, *b))))
-                .join_core(last, |c, (a, b), d| Some(vec![*a, *b, *c, *d]))
-        }
-        "three_hop_tables" => edges
-            .map(|(a, b)| (b, a))
-            .join_map(first, |b, a, c| (*c, (*a, *b)))
-            .join_map(second, |c, (a, b), d| vec![*a, *b, *c, *d]),
-        "four_hop" => {
-            let last = edges.filter(move |(_, e)| *e > filter).arrange_by_key();
-            by_target
-                .join_core(by_source.clone(), |b, a, c| Some((*c, (*a, *b))))
-                .join_core(by_source, |c, (a, b), d| Some((*d, (*a, *b, *c))))
-                .join_core(last, |d, (a, b, c), e| Some(vec![*a, *b, *c, *d, *e]))
-        }
-        "four_hop_project" => by_target
-            .join_core(by_source.clone(), |b, _, c| Some((*c, *b)))
-            .join_core(by_source.clone(), |c, b, d| Some((*d, (*b, *c))))
-            .join_core(by_source, |d, (b, c), _| Some((*b, *c, *d)))
-            .distinct()
-            .map(|(b, c, d)| vec![b, c, d]),
-        "four_hop_project_rewritten" => {
-            let starts = edges.clone().map(|(_, b)| b).distinct();
-            let ends = edges.clone().map(|(d, _)| d).distinct();
-            let middle = edges.clone().semijoin(starts).map(|(b, c)| (c, b)).arrange_by_key();
-            let last = edges.map(|(c, d)| (d, c)).semijoin(ends).map(|(d, c)| (c, d)).arrange_by_key();
-            middle.join_core(last, |c, b, d| Some(vec![*b, *c, *d]))
-        }
-        "two_comb" => {
-            let first = first.map(|(v, _)| (v, ()));
-            let second = second.map(|(v, _)| (v, ()));
-            let left = edges.clone().join_map(first, |a, b, ()| (*b, *a)).arrange_by_key();
-            let right = edges.map(|(c, d)| (d, c)).join_map(second, |d, c, ()| (*c, *d)).arrange_by_key();
-            left.join_core(by_source, |b, a, c| Some((*c, (*a, *b)))).join_core(right, |c, (a, b), d| Some(vec![*a, *b, *c, *d]))
-        }
-        "star" => by_source
-            .clone()
-            .join_core(by_source.clone(), |s, _, _| Some((*s, ())))
-            .join_core(by_source.clone(), |s, _, _| Some((*s, ())))
-            .join_core(by_source, |s, _, _| Some(*s))
-            .count()
-            .map(|(s, n)| vec![s, n as u64]),
-        "star_rewritten" => edges.map(|(s, _)| s).count().map(|(s, n)| vec![s, (n * n * n * n) as u64]),
-        "dumbbell" | "dumbbell_project" | "dumbbell_project_rewritten" => {
-            let triangles = by_target
-                .join_core(by_source, |b, a, c| Some(((*c, *a), *b)))
-                .join_map(edges.clone().map(|edge| (edge, ())), |(c, a), b, ()| (*a, (*b, *c)));
-            let by_node = triangles.clone().arrange_by_key();
-            match query {
-                "dumbbell" => edges
-                    .join_core(by_node.clone(), |p, q, (x, y)| Some((*q, (*p, *x, *y))))
-                    .join_core(by_node, |q, (p, x, y), (u, w)| Some(vec![*p, *x, *y, *q, *u, *w])),
-                "dumbbell_project" => edges
-                    .join_core(by_node.clone(), |p, q, _| Some((*q, *p)))
-                    .join_core(by_node, |q, p, _| Some((*p, *q)))
-                    .distinct()
-                    .map(|(p, q)| vec![p, q]),
-                _ => {
-                    let nodes = triangles.map(|(node, _)| node).distinct();
-                    let starts = edges.semijoin(nodes.clone()).map(|(p, q)| (q, p));
-                    starts.semijoin(nodes).map(|(q, p)| vec![p, q])
-                }
-            }
-        }
-        other => panic!("no plan for {other}"),
-    }
+/// The tables of a family of queries, as inputs, and the plans over them.
+trait Family: Sized {
+    type Row: FromLine + Send + Sync + 'static;
+
+    /// The dataflow of the task's query, its answer counted in `sums`.
+    fn build(scope: Scope<u64>, task: &Task<Self>, sums: Sums) -> (Self, Probe);
+    fn push(&mut self, row: &Self::Row, weight: isize);
+    fn advance_to(&mut self, time: u64);
+}
+
+/// `add` hashes a row's columns in the order of the query.
+fn counted<Row: Clone + 'static>(rows: Rows<Row>, sums: Sums, add: impl Fn(&mut Totals, &Row, i64) + 'static) -> Probe {
+    let rows = rows.inspect_batch(move |_, rows| {
+        let mut sums = sums.lock().expect("no panic while counting");
+        rows.iter().for_each(|(row, _, weight)| add(&mut sums, row, *weight as i64));
+    });
+    rows.probe().0
 }
 
 fn main() {
-    let arguments = Arc::new(stream::arguments());
+    if stream::query().starts_with("snb") {
+        run::<social::Social>();
+    } else {
+        run::<graph::Graph>();
+    }
+}
+
+fn run<F: Family>() {
+    let arguments = Arc::new(stream::arguments::<F::Row>());
     let totals = Arc::new(Mutex::new(Totals::default()));
     let threads = arguments.threads;
     let (task, sums) = (arguments.clone(), totals.clone());
     timely::execute(timely::Config::process(threads), move |worker| {
-        let mut inputs: Vec<InputSession<u64, Edge, isize>> = (0..3).map(|_| InputSession::new()).collect();
-        let local = sums.clone();
-        let probe = worker.dataflow(|scope| {
-            let mut tables: Vec<_> = inputs.iter_mut().map(|input| input.to_collection(scope)).collect();
-            let (second, first, edges) = (tables.pop().unwrap(), tables.pop().unwrap(), tables.pop().unwrap());
-            let result = plan(&task.query, task.filter, edges, first, second);
-            let result = result.inspect_batch(move |_, rows| {
-                let mut sums = local.lock().expect("no panic while counting");
-                rows.iter().for_each(|(row, _, weight)| sums.add(row, *weight as i64));
-            });
-            result.probe().0
-        });
+        let (mut tables, probe) = worker.dataflow(|scope| F::build(scope, &task, sums.clone()));
         let started = Instant::now();
         let (mut done, mut mark, mut laps) = (0, Totals::default(), Vec::new());
-        for batch in task.batches() {
+        for (time, batch) in (1..).zip(task.batches()) {
             let begun = Instant::now();
             for (position, update) in batch.iter().enumerate() {
                 if (done + position) % worker.peers() == worker.index() {
-                    inputs[update.table].update(update.row, update.weight as isize);
+                    tables.push(&update.row, update.weight as isize);
                 }
             }
             let single = task.is_single(done);
             done += batch.len();
-            let time = *inputs[0].time() + 1;
-            inputs.iter_mut().for_each(|input| {
-                input.advance_to(time);
-                input.flush();
-            });
+            tables.advance_to(time);
             worker.step_while(|| probe.less_than(&time));
             if single {
                 laps.push(begun.elapsed().as_secs_f64());
