@@ -58,12 +58,12 @@ def run(job: Job) -> Outcome:
 
 
 def _note_when_loaded() -> list[float]:
-    """The times at which a table was made: only inside of `pw.run` does Pathway turn its rows into objects, one by one
-    in Python, and loading is not counted for any engine.
+    """The time now, and later that at which each table was made: only inside of `pw.run` does Pathway turn rows into
+    objects, one by one in Python, and loading is not counted for any engine.
     """
     from pathway.internals import api
 
-    make, loaded = api.static_table_from_pandas, []
+    make, loaded = api.static_table_from_pandas, [time.perf_counter()]
 
     def make_and_note(*arguments: Any, **options: Any) -> Any:
         table = make(*arguments, **options)
