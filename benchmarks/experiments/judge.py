@@ -12,6 +12,7 @@ from benchmarks.stream import Stream, head
 
 BLIND = ("flink", "pathway", "spark_join", "crown_spark")
 UPDATES = 5_000
+STATIC = ("person", "tag")
 # Star without pre-aggregation pays the fourth power of a node's edges: its part ends before this many joined rows.
 STAR_ROWS = 3_000_000
 SECONDS = 120.0
@@ -30,7 +31,7 @@ def agreement(context: Context, name: str, engine: str, workload: str, stream: P
     if theirs.checksum is None:
         return f"not compared: {theirs.status}"
     if theirs.checksum == ours.checksum:
-        return f"same on the first {size:,} updates"
+        return f"same{'' if ours.checksum else ', empty,'} on the first {size:,} updates"
     found, wanted = ((outcome.inserted or 0) - (outcome.deleted or 0) for outcome in (theirs, ours))
     difference = f"wrong on the first {size:,} updates: {found:,} rows, not {wanted:,}"
     if name not in KNOWN_WRONG:
@@ -40,7 +41,9 @@ def agreement(context: Context, name: str, engine: str, workload: str, stream: P
 
 def part(stream: Stream, workload: str) -> int:
     if workload != "star":
-        return min(UPDATES, stream.mark)
+        # Tables that never change come first: before the others there is no answer.
+        static = sum(len(table) for name, table in zip(stream.names, stream.tables, strict=True) if name in STATIC)
+        return min(static + UPDATES, stream.mark)
     source = stream.tables[0]["src"].to_numpy()[:UPDATES]
     edges: dict[int, int] = {}
     rows = 0

@@ -15,11 +15,11 @@ from benchmarks.workloads import WORKLOADS
 TITLE = "Run time of each query, deltas after each batch of 1,000 updates"
 DEFAULT = tuple(name for name in WORKLOADS if name not in ("three_hop_tables", "dumbbell"))  # which have their own
 REWRITTEN = {
-    "four_hop_project": ("differential", "dbsp", "flink"),
+    "four_hop_project": ("differential", "dbsp", "flink", "pathway"),
     "star": ("differential", "dbsp", "flink", "pathway"),
-    "dumbbell_project": ("differential", "dbsp"),
+    "dumbbell_project": ("differential", "dbsp", "pathway"),
+    "snb_q4": ("differential", "dbsp", "pathway"),
 }
-GRAPH_ONLY = ("dbsp", "differential", "pathway")
 BATCH = 1000
 WIDTH = 12  # of the picture: there are many bars
 SHORT_SECONDS, REPEAT = 1.0, 3
@@ -33,7 +33,7 @@ def run(context: Context) -> Result:
         if len(WORKLOADS[workload].tables) == 1:
             rows.append(row_of(_best(context, "crown", workload, stream, batch=0), "crown, each update", workload))
         for engine in ("crown", "pairwise", "duckdb", *context.peers):
-            if engine != "spark_join" and not (engine in GRAPH_ONLY and workload.startswith("snb")):
+            if engine != "spark_join":
                 rows += _rows(context, engine, workload, stream)
     compare(rows)
     return Result("runtime", context.command, context.data.describe(), context.limits, rows, ratios(rows))
