@@ -4,16 +4,17 @@ use crate::arrow_in::{CHANGE_TYPE, MULTIPLICITY};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::interner::Interner;
+use crate::pool::{ColumnPool, BLOCK_ROWS};
 use crate::types::{word_float, DataType};
 use arrow::array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array,
     Int16Array, Int32Array, Int64Array, Int8Array, RecordBatch, RecordBatchOptions, StringArray,
     TimestampMicrosecondArray,
 };
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType as ArrowType, Field, Int8Type, Schema, SchemaRef, TimeUnit};
 use arrow::temporal_conversions::{date32_to_datetime, timestamp_us_to_datetime};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub const UPDATE: &str = "_update";
 
@@ -46,14 +47,23 @@ pub fn word_decimal(word: Word, precision: u8, interner: &Interner) -> i128 {
 }
 
 /// One column as an Arrow array; `nulls` holds the rows' masks (or is empty), of which bit `position` counts.
-pub fn array(words: Vec<Word>, nulls: &[Nulls], position: usize, data_type: DataType, interner: &Interner) -> ArrayRef {
+pub fn array(
+    words: Vec<Word>,
+    nulls: &[Nulls],
+    position: usize,
+    data_type: DataType,
+    interner: &Interner,
+    pool: &ColumnPool,
+) -> ArrayRef {
     let validity = validity(nulls, position);
     let present = |row: usize| validity.as_ref().is_none_or(|validity| validity.is_valid(row));
     match data_type {
-        DataType::Int64 => Arc::new(Int64Array::new(scalars(words), validity)),
-        DataType::Float64 => Arc::new(Float64Array::new(scalars(words), validity)),
-        DataType::Timestamp => Arc::new(TimestampMicrosecondArray::new(scalars(words), validity).with_timezone("UTC")),
-        DataType::TimestampNtz => Arc::new(TimestampMicrosecondArray::new(scalars(words), validity)),
+        DataType::Int64 => Arc::new(Int64Array::new(scalars(words, pool), validity)),
+        DataType::Float64 => Arc::new(Float64Array::new(scalars(words, pool), validity)),
+        DataType::Timestamp => {
+            Arc::new(TimestampMicrosecondArray::new(scalars(words, pool), validity).with_timezone("UTC"))
+        }
+        DataType::TimestampNtz => Arc::new(TimestampMicrosecondArray::new(scalars(words, pool), validity)),
         DataType::Int8 => Arc::new(Int8Array::new(words.iter().map(|w| *w as i8).collect(), validity)),
         DataType::Int16 => Arc::new(Int16Array::new(words.iter().map(|w| *w as i16).collect(), validity)),
         DataType::Int32 => Arc::new(Int32Array::new(words.iter().map(|w| *w as i32).collect(), validity)),
@@ -89,9 +99,9 @@ pub fn array(words: Vec<Word>, nulls: &[Nulls], position: usize, data_type: Data
 }
 
 /// Signed and float columns are the very bits of their words.
-fn scalars<T: arrow::datatypes::ArrowNativeType>(words: Vec<Word>) -> ScalarBuffer<T> {
+fn scalars<T: arrow::datatypes::ArrowNativeType>(words: Vec<Word>, pool: &ColumnPool) -> ScalarBuffer<T> {
     let length = words.len();
-    ScalarBuffer::new(Buffer::from_vec(words), 0, length)
+    ScalarBuffer::new(pool.buffer(words), 0, length)
 }
 
 fn validity(nulls: &[Nulls], position: usize) -> Option<NullBuffer> {
@@ -111,6 +121,7 @@ pub struct Output {
     multiplicity: bool,
     update: bool,
     words: ArrayRef,
+    pool: ColumnPool,
 }
 
 impl Output {
@@ -120,6 +131,7 @@ impl Output {
         change_type: bool,
         multiplicity: bool,
         update: bool,
+        pool: ColumnPool,
     ) -> Output {
         let mut types = Vec::new();
         let mut fields = Vec::new();
@@ -138,42 +150,76 @@ impl Output {
             fields.push(Field::new(UPDATE, ArrowType::Int64, false));
         }
         let words = Arc::new(StringArray::from(vec!["insert", "delete"]));
-        Output { types, schema: Arc::new(Schema::new(fields)), change_type, multiplicity, update, words }
+        Output { types, schema: Arc::new(Schema::new(fields)), change_type, multiplicity, update, words, pool }
+    }
+
+    /// Makes the chunk empty, with room for the columns of as many rows as will most likely come.
+    pub fn renew(&self, chunk: &mut Chunk, columns: usize, rows: usize) {
+        self.pool.renew(chunk, columns, rows);
     }
 
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
 
-    /// `updates` is the cause of each row, when the output shows it.
-    pub fn batch(&self, rows: Chunk, updates: Vec<u64>, interner: &Interner) -> Result<RecordBatch> {
+    /// The rows as they leave, whose columns are taken out: the rest of the chunk may be used again. `updates` is the
+    /// cause of each row, when the output shows it.
+    pub fn batch(&self, rows: &mut Chunk, updates: Vec<u64>, interner: &Interner) -> Result<RecordBatch> {
         let length = rows.len();
-        let Chunk { columns, nulls, mut weights } = rows;
-        let mut arrays: Vec<ArrayRef> = columns
+        let Chunk { columns, nulls, weights } = rows;
+        let mut arrays: Vec<ArrayRef> = std::mem::take(columns)
             .into_iter()
             .zip(&self.types)
             .enumerate()
-            .map(|(position, (words, data_type))| array(words, &nulls, position, *data_type, interner))
+            .map(|(position, (words, data_type))| array(words, nulls, position, *data_type, interner, &self.pool))
             .collect();
+        let single = single_copies(weights);
         if self.change_type {
-            let keys: ScalarBuffer<i8> = weights.iter().map(|weight| i8::from(*weight < 0)).collect();
-            // Safe to build unchecked in effect: keys are 0 or 1 and the dictionary has both words.
-            let keys = Int8Array::new(keys, None);
-            arrays.push(Arc::new(DictionaryArray::<Int8Type>::new(keys, self.words.clone())));
+            let keys = match single {
+                Some(weight) => SINGLE.keys[usize::from(weight < 0)].slice(0, length),
+                None => weights.iter().map(|weight| i8::from(*weight < 0)).collect(),
+            };
+            // SAFETY: keys are 0 or 1 and the dictionary has both words.
+            let words =
+                unsafe { DictionaryArray::<Int8Type>::new_unchecked(Int8Array::new(keys, None), self.words.clone()) };
+            arrays.push(Arc::new(words));
         }
         if self.multiplicity {
-            // In their place: a fresh column would be as large as any other.
-            weights.iter_mut().for_each(|weight| *weight = weight.abs());
-            arrays.push(Arc::new(Int64Array::new(weights.into(), None)));
+            let copies = match single {
+                Some(_) => SINGLE.copies.slice(0, length),
+                None => weights.iter().map(|weight| weight.abs()).collect(),
+            };
+            arrays.push(Arc::new(Int64Array::new(copies, None)));
         }
         if self.update {
-            arrays.push(Arc::new(Int64Array::new(scalars(updates), None)));
+            arrays.push(Arc::new(Int64Array::new(scalars(updates, &self.pool), None)));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(length));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(|error| {
             KernelError::plan("CROWN-PLAN-TYPE", format!("the result does not fit its schema: {error}"))
         })
     }
+}
+
+/// What most blocks say of their rows, which all came, or all went, one copy each: they share it.
+struct Single {
+    /// Of rows that came, and of rows that went.
+    keys: [ScalarBuffer<i8>; 2],
+    copies: ScalarBuffer<i64>,
+}
+
+const SINGLE_ROWS: usize = 2 * BLOCK_ROWS;
+
+static SINGLE: LazyLock<Single> = LazyLock::new(|| Single {
+    keys: [vec![0; SINGLE_ROWS].into(), vec![1; SINGLE_ROWS].into()],
+    copies: vec![1; SINGLE_ROWS].into(),
+});
+
+/// The weight that all rows have, when it is one copy and `SINGLE` has enough of them.
+fn single_copies(weights: &[i64]) -> Option<i64> {
+    let first = *weights.first()?;
+    let differs = || weights.iter().fold(0, |differs, weight| differs | (weight ^ first)) != 0;
+    (first.abs() == 1 && weights.len() <= SINGLE_ROWS && !differs()).then_some(first)
 }
 
 /// The first `length` characters of a time, or the number when no calendar has it.

@@ -12,6 +12,7 @@ pub mod expression;
 pub mod interner;
 pub mod net;
 pub mod plan;
+pub mod pool;
 #[cfg(test)]
 mod random;
 pub mod router;

@@ -141,16 +141,18 @@ impl Engine {
             let mut sink = ArrowSink::new(width, interned, projection, false, output, emit).expect(self.last_delta);
             self.stages[tree].apply_atoms(&self.nets[tree], &mut self.interner, &mut sink)?;
             self.last_delta = sink.finish(&self.interner)?;
+            self.pool.trim(width, self.last_delta);
             return Ok(());
         }
-        let mut sink = Blocks::new(width);
+        let mut sink = Blocks::new(width, output);
         self.stages[tree].apply_atoms(&self.nets[tree], &mut self.interner, &mut sink)?;
         let mut blocks = sink.finish();
         if !self.stages[tree].is_net() {
             blocks = vec![net_chunks(&blocks, width)];
         }
-        for block in blocks.into_iter().filter(|block| !block.is_empty()) {
-            emit.emit(output.batch(project(block, projection), Vec::new(), &self.interner)?)?;
+        for mut block in blocks.into_iter().filter(|block| !block.is_empty()) {
+            project(&mut block, projection);
+            emit.emit(output.batch(&mut block, Vec::new(), &self.interner)?)?;
         }
         Ok(())
     }

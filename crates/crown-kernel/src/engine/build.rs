@@ -8,6 +8,7 @@ use crate::error::{KernelError, Result};
 use crate::interner::Interner;
 use crate::net::Net;
 use crate::plan::{self, Plan};
+use crate::pool::ColumnPool;
 use crate::source::Source;
 use crate::types::DataType;
 
@@ -80,6 +81,7 @@ impl Engine {
             settled: true,
             applied: None,
             last_delta: 0,
+            pool: ColumnPool::default(),
         };
         engine.initial = engine.start()?;
         Ok(engine)

@@ -4,11 +4,9 @@ use crate::arrow_out::Output;
 use crate::chunk::{Chunk, Nulls};
 use crate::error::Result;
 use crate::interner::Interner;
+use crate::pool::BLOCK_ROWS;
 use crate::tree::Sink;
 use arrow::array::RecordBatch;
-
-/// Rows of a full block. Output leaves in record batches of about this size.
-pub const BLOCK_ROWS: usize = 65536;
 
 /// Takes the record batches of a delta.
 pub trait Emit {
@@ -56,15 +54,16 @@ impl Sink for Discard {
 }
 
 /// Gathers blocks of rows.
-pub(super) struct Blocks {
+pub(super) struct Blocks<'a> {
     chunk: Chunk,
     full: Vec<Chunk>,
     width: usize,
+    output: &'a Output,
 }
 
-impl Blocks {
-    pub fn new(width: usize) -> Self {
-        Blocks { chunk: Chunk::new(width), full: Vec::new(), width }
+impl<'a> Blocks<'a> {
+    pub fn new(width: usize, output: &'a Output) -> Self {
+        Blocks { chunk: Chunk::new(width), full: Vec::new(), width, output }
     }
 
     pub fn finish(mut self) -> Vec<Chunk> {
@@ -75,31 +74,18 @@ impl Blocks {
     }
 }
 
-impl Sink for Blocks {
+impl Sink for Blocks<'_> {
     fn chunk(&mut self) -> &mut Chunk {
         &mut self.chunk
     }
 
     fn flush_if_full(&mut self) -> Result<()> {
         if self.chunk.len() >= BLOCK_ROWS {
-            self.full.push(std::mem::replace(&mut self.chunk, next_block(self.width)));
+            self.full.push(std::mem::take(&mut self.chunk));
+            self.output.renew(&mut self.chunk, self.width, BLOCK_ROWS);
         }
         Ok(())
     }
-}
-
-/// An empty chunk with room for `rows`, as many as will most likely come.
-fn room_for(rows: usize, width: usize) -> Chunk {
-    let mut chunk = Chunk::new(width);
-    let rows = rows.min(BLOCK_ROWS);
-    chunk.columns.iter_mut().for_each(|column| column.reserve_exact(rows + rows / 8));
-    chunk.weights.reserve_exact(rows + rows / 8);
-    chunk
-}
-
-/// An empty chunk for rows after a full one: there will be as many again.
-fn next_block(width: usize) -> Chunk {
-    room_for(BLOCK_ROWS, width)
 }
 
 /// The columns of an output row, by their position in the rows of the stage that makes them.
@@ -150,7 +136,7 @@ impl<'a> ArrowSink<'a> {
 
     /// Makes room for rows that are likely to come, so that the first block need not grow step by step.
     pub fn expect(mut self, rows: usize) -> Self {
-        self.chunk = room_for(rows, self.width);
+        self.output.renew(&mut self.chunk, self.width, rows);
         self
     }
 
@@ -194,8 +180,9 @@ impl<'a> ArrowSink<'a> {
     /// Writes the blocks that wait for the interner.
     pub fn settle(&mut self, interner: &Interner) -> Result<()> {
         if self.waiting.as_ref().is_some_and(|waiting| !waiting.is_empty()) {
-            for (rows, updates) in std::mem::take(self.waiting.as_mut().expect("just seen")) {
-                self.emit.emit(self.output.batch(project(rows, self.projection), updates, interner)?)?;
+            for (mut rows, updates) in std::mem::take(self.waiting.as_mut().expect("just seen")) {
+                project(&mut rows, self.projection);
+                self.emit.emit(self.output.batch(&mut rows, updates, interner)?)?;
             }
         }
         Ok(())
@@ -207,8 +194,8 @@ impl<'a> ArrowSink<'a> {
         self.settle(interner)?;
         let total = self.emitted + self.chunk.len();
         if !self.chunk.is_empty() {
-            let rows = project(self.chunk, self.projection);
-            self.emit.emit(self.output.batch(rows, self.updates, interner)?)?;
+            project(&mut self.chunk, self.projection);
+            self.emit.emit(self.output.batch(&mut self.chunk, self.updates, interner)?)?;
         }
         Ok(total)
     }
@@ -225,30 +212,31 @@ impl Sink for ArrowSink<'_> {
         }
         self.tag();
         self.emitted += self.chunk.len();
-        let rows = std::mem::replace(&mut self.chunk, next_block(self.width));
         let updates = std::mem::take(&mut self.updates);
-        match &mut self.waiting {
-            Some(waiting) => waiting.push((rows, updates)),
-            None => {
-                let rows = project(rows, self.projection);
-                self.emit.emit(self.output.batch(rows, updates, &self.nothing_interned)?)?;
-            }
+        if let Some(waiting) = &mut self.waiting {
+            waiting.push((std::mem::take(&mut self.chunk), updates));
+            self.output.renew(&mut self.chunk, self.width, BLOCK_ROWS);
+            return Ok(());
         }
-        Ok(())
+        project(&mut self.chunk, self.projection);
+        let batch = self.output.batch(&mut self.chunk, updates, &self.nothing_interned);
+        self.output.renew(&mut self.chunk, self.width, BLOCK_ROWS);
+        self.emit.emit(batch?)
     }
 }
 
-/// The rows with their columns picked (and perhaps repeated) by position.
-pub(super) fn project(rows: Chunk, projection: Option<&Projection>) -> Chunk {
-    let Some(projection) = projection else { return rows };
-    let Chunk { mut columns, nulls, weights } = rows;
+/// Picks columns of the rows by position; a column may be picked more than once.
+pub(super) fn project(rows: &mut Chunk, projection: Option<&Projection>) {
+    let Some(projection) = projection else { return };
+    let Chunk { columns, nulls, .. } = rows;
     let mut picked = Vec::with_capacity(projection.len());
     for (position, column) in projection.iter().enumerate() {
         let again = projection[position + 1..].contains(column);
         picked.push(if again { columns[*column].clone() } else { std::mem::take(&mut columns[*column]) });
     }
-    let mask = |old: &Nulls| {
+    *columns = picked;
+    let mask = |old: Nulls| {
         projection.iter().enumerate().fold(0, |mask, (position, column)| mask | (old >> column & 1) << position)
     };
-    Chunk { columns: picked, nulls: nulls.iter().map(mask).collect(), weights }
+    nulls.iter_mut().for_each(|nulls| *nulls = mask(*nulls));
 }

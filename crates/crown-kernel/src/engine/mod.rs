@@ -31,6 +31,7 @@ use crate::error::{KernelError, Result};
 use crate::interner::Interner;
 use crate::net::Net;
 use crate::plan::Plan;
+use crate::pool::ColumnPool;
 use crate::source::Source;
 use crate::types::DataType;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
@@ -59,6 +60,8 @@ pub struct Engine {
     applied: Option<Applied>,
     /// Rows of the last delta: the next one may well have as many.
     last_delta: usize,
+    /// The memory of its columns.
+    pool: ColumnPool,
 }
 
 /// The tree whose rows are the view's, when the plan has nothing else but perhaps an order of columns.
@@ -147,7 +150,7 @@ impl Engine {
         let types = self.stages.last().map_or(&[][..], |stage| &stage.columns);
         let columns = self.plan.columns.iter().zip(types);
         let columns = columns.map(|(column, (_, data_type))| (column.name.as_str(), *data_type, column.nullable));
-        Output::new(columns, change_type, multiplicity, update)
+        Output::new(columns, change_type, multiplicity, update, self.pool.clone())
     }
 
     /// Quarantined changes since the last call: table, position, reason, row.

@@ -49,18 +49,22 @@ impl Engine {
         let mut gathered = Vec::new();
         let mut cursor = self.cursor()?;
         let mut more = true;
+        let mut chunk = Chunk::new(width);
         while more {
-            let mut chunk = Chunk::new(width);
             more = self.fill(&mut cursor, &mut chunk, chunk_rows)?;
+            let room = if more { chunk.len() } else { 0 };
             if multiplicity && !distinct {
-                gathered.push(chunk);
+                gathered.push(std::mem::replace(&mut chunk, Chunk::new(width)));
             } else if !chunk.is_empty() {
-                let chunk = if multiplicity { chunk } else { repeated(chunk) };
-                batches.push(output.batch(chunk, Vec::new(), &self.interner)?);
+                if !multiplicity {
+                    chunk = repeated(chunk);
+                }
+                batches.push(output.batch(&mut chunk, Vec::new(), &self.interner)?);
+                output.renew(&mut chunk, width, room);
             }
         }
         if !gathered.is_empty() {
-            batches.push(output.batch(net_chunks(&gathered, width), Vec::new(), &self.interner)?);
+            batches.push(output.batch(&mut net_chunks(&gathered, width), Vec::new(), &self.interner)?);
         }
         self.interner.sweep();
         Ok((output.schema(), batches))
@@ -101,7 +105,7 @@ impl Engine {
         if !self.sample_tree(rows, &mut random, &mut drawn)? {
             self.sample_all(rows, &mut random, &mut drawn)?;
         }
-        let batch = output.batch(drawn, Vec::new(), &self.interner)?;
+        let batch = output.batch(&mut drawn, Vec::new(), &self.interner)?;
         Ok((output.schema(), batch))
     }
 

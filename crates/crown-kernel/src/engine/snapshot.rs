@@ -15,6 +15,7 @@ use crate::error::{KernelError, Result};
 use crate::interner::Interner;
 use crate::net::net_chunks;
 use crate::plan::{self, Plan};
+use crate::pool::ColumnPool;
 use crate::row_table::hash_bytes;
 use crate::tree::AtomChange;
 use crate::types::DataType;
@@ -137,7 +138,7 @@ impl<'a> SectionWriter<'a> {
         let mut arrays: Vec<ArrayRef> = Vec::new();
         for (position, (words, data_type)) in columns.into_iter().zip(&self.types).enumerate() {
             fields.push(Field::new(format!("c{position}"), arrow_type(*data_type), true));
-            arrays.push(array(words, &nulls, position, *data_type, self.interner));
+            arrays.push(array(words, &nulls, position, *data_type, self.interner, &ColumnPool::default()));
         }
         fields.push(Field::new(MULTIPLICITY, ArrowType::Int64, false));
         arrays.push(Arc::new(Int64Array::from(weights)));

@@ -84,10 +84,8 @@ impl Engine {
             for event in start..events.rows.len().min(start + BLOCK) {
                 let weight = events.rows.weights[event];
                 let mask = events.atoms_at(event);
-                let Some(witness) = readers.iter().find(|reader| mask & reader.route != 0 && reader.is_witness())
-                else {
-                    continue; // There is one for each event, or the table would not be netted as such.
-                };
+                let mut reached = readers.iter().filter(|reader| mask & reader.route != 0);
+                let witness = reached.find(|reader| reader.is_witness()).expect("`table_nets` has seen to it");
                 let from = (words.len(), picked.len());
                 words.extend(events.rows.columns.iter().map(|column| column[event]));
                 witness.binder.pick(&words[from.0..], &mut picked);
