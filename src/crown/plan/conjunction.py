@@ -36,7 +36,7 @@ from crown.plan.notes import note_constructs
 from crown.plan.nulls import drop_nulls
 from crown.plan.report import BagReport
 from crown.plan.scalar import cast, decimal_scale, variables_of
-from crown.plan.shape import to_nodes
+from crown.plan.shape import reaches_many, to_nodes
 from crown.plan.trees import find_trees
 from crown.sql.query import Conjunction
 
@@ -122,8 +122,14 @@ def extend_outputs(draft: Draft, context: Context) -> Draft:
 
 
 def choose_tree(draft: Draft, context: Context) -> Draft:
+    """The tree of the least price, unless one of the same height spares changes that reach many rows of a node."""
     updates = [context.updates(atom.source) for atom in draft.atoms]
+    takes_back = [not context.profiles(atom.source) <= {"static", "insert_only"} for atom in draft.atoms]
     trees = find_trees(draft.edges(), frozenset(draft.outputs), updates)
+    if reaches_many(trees.best[0], takes_back, draft.known):
+        flat = find_trees(draft.edges(), frozenset(draft.outputs), updates, generalised_depth=0.0)
+        if not reaches_many(flat.best[0], takes_back, draft.known):
+            trees = flat
     nodes = to_nodes(trees.best[0], draft.atoms, [variable.name for variable in draft.variables])
     return replace(draft, trees=trees, nodes=nodes)
 

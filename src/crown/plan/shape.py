@@ -1,9 +1,13 @@
 """A rooted tree of nodes while it is being chosen, and its price: height first, then sum of depth times updates.
 
 Height counts relation nodes on a path. Only paths that start at an atom that changes count for the choice: a
-static table never updates, so it may sit anywhere. A generalised node is free because each of its children
-holds its whole key, so one change below is one change there. A derived node with a child that holds only a
-part of its variables is not: one change below may change many of its rows, as in a relation.
+static table never updates, so it may sit anywhere. A generalised node adds no height because each of its children
+holds its whole key, so one change below is at most one change there. A derived node with a child that holds only a
+part of its variables does: one change below may change many of its rows, as in a relation.
+
+Depth counts a generalised node as half a relation, for its rows and links have to be kept too: 3-Hop is faster with
+the middle relation as its root than with a generalised node above it. Counted as nothing, it leaves the fewest atoms
+below relations (`reaches_many` tells where that matters).
 """
 
 from __future__ import annotations
@@ -11,8 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from crown.plan.dependencies import Dependency, closure
 from crown.plan.hypergraph import Edge
 from crown.plan.model import Atom, Node
+
+GENERALISED_DEPTH = 0.5
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,7 @@ class Shape:
     children: tuple[Shape, ...]
     height: int  # relation nodes on the longest path
     moving_height: int  # the same over paths that start at an atom with updates
-    cost: float  # sum over its atoms of depth (1 at its top relation) times updates
+    cost: float  # sum over its atoms of depth (1 for the atom itself) times updates
     updates: float  # sum over its atoms
 
     @property
@@ -39,7 +46,12 @@ class Shape:
 
 
 def make_shape(
-    variables: Edge, atom: int | None, connex: bool, children: Sequence[Shape], updates_of: Sequence[float]
+    variables: Edge,
+    atom: int | None,
+    connex: bool,
+    children: Sequence[Shape],
+    updates_of: Sequence[float],
+    generalised_depth: float = GENERALISED_DEPTH,
 ) -> Shape:
     """The node over its children, with its price."""
     own = 0.0 if atom is None else updates_of[atom]
@@ -49,9 +61,18 @@ def make_shape(
         step = 1 if atom is not None or not variables <= child.variables else 0
         height = max(height, child.height + step)
         moving = max(moving, child.moving_height + step if child.moving_height else 0)
-        cost += child.cost + step * child.updates
+        cost += child.cost + (step or generalised_depth) * child.updates
         updates += child.updates
     return Shape(variables, atom, connex, tuple(children), height, moving, cost, updates)
+
+
+def reaches_many(shape: Shape, takes_back: Sequence[bool], known: Sequence[Dependency]) -> bool:
+    """Whether one change of an atom whose rows leave again may change many rows of a node above it."""
+    for child in shape.children:
+        leaving = any(node.atom is not None and takes_back[node.atom] for node in child.nodes())
+        if leaving and not shape.variables <= closure(child.variables & shape.variables, known):
+            return True
+    return any(reaches_many(child, takes_back, known) for child in shape.children)
 
 
 def to_nodes(shape: Shape, atoms: Sequence[Atom], variable_order: Sequence[str]) -> tuple[Node, ...]:

@@ -25,7 +25,7 @@ from itertools import product
 
 from crown.plan.components import components
 from crown.plan.hypergraph import Edge, connected, union
-from crown.plan.shape import Shape, make_shape
+from crown.plan.shape import GENERALISED_DEPTH, Shape, make_shape
 
 ASSIGNMENTS = 256
 SUBPROBLEMS = 4000
@@ -62,9 +62,17 @@ class _Choice:
 class _Space:
     """The trees over some items; components have spaces of their own, whose nodes are not connex."""
 
-    def __init__(self, items: Sequence[_Item], updates: Sequence[float], connex: bool, budget: list[int]) -> None:
+    def __init__(
+        self,
+        items: Sequence[_Item],
+        updates: Sequence[float],
+        connex: bool,
+        budget: list[int],
+        generalised_depth: float = GENERALISED_DEPTH,
+    ) -> None:
         self.items = items
         self.updates = updates
+        self.generalised_depth = generalised_depth
         self.connex = connex
         self.budget = budget  # subproblems left, shared by all spaces of one tree
         self.choices_of: dict[_Problem, tuple[_Choice, ...]] = {}
@@ -168,7 +176,7 @@ class _Space:
             fitting = [[shape for shape in below if shape.moving_height <= limit] for below in options]
             if all(fitting):
                 children = [min(below, key=lambda shape: shape.price) for below in fitting]
-                shapes.append(make_shape(choice.variables, choice.atom, self.connex, children, self.updates))
+                shapes.append(self._shape(choice, children))
         return shapes
 
     def count(self, problem: _Problem) -> int:
@@ -196,7 +204,10 @@ class _Space:
             return
         for choice in self.choices(problem):
             for children in product(*(tuple(space.every(below)) for space, below in choice.below)):
-                yield make_shape(choice.variables, choice.atom, self.connex, children, self.updates)
+                yield self._shape(choice, children)
+
+    def _shape(self, choice: _Choice, children: Sequence[Shape]) -> Shape:
+        return make_shape(choice.variables, choice.atom, self.connex, children, self.updates, self.generalised_depth)
 
 
 def _component(space: _Space, interface: Edge, free: bool) -> tuple[_Space, _Problem]:
@@ -235,14 +246,16 @@ class Trees:
     exhaustive: bool
 
 
-def find_trees(edges: Sequence[Edge], outputs: Edge, updates: Sequence[float]) -> Trees:
+def find_trees(
+    edges: Sequence[Edge], outputs: Edge, updates: Sequence[float], generalised_depth: float = GENERALISED_DEPTH
+) -> Trees:
     """The best trees of a free-connex conjunction; `updates` are the expected updates per atom.
 
     >>> trees = find_trees([frozenset("ab"), frozenset("bc")], frozenset("abc"), [1.0, 1.0])
     >>> [(shape.height, shape.cost) for shape in trees.best]
-    [(1, 2.0), (2, 3.0), (2, 3.0)]
+    [(1, 3.0), (2, 3.0), (2, 3.0)]
     """
-    space, budget = _space(edges, outputs, updates)
+    space, budget = _space(edges, outputs, updates, generalised_depth)
     problem = space.root_problem()
     best = [shape for choice in space.choices(problem) for shape in space.best_with(choice)[:1]]
     return Trees(tuple(sorted(best, key=lambda shape: shape.price)), space.count(problem), budget[0] > 0)
@@ -261,10 +274,13 @@ def existential_tree(edges: Sequence[Edge], key: Edge, updates: Sequence[float])
     return min(space.best(problem), key=lambda shape: shape.price, default=None)
 
 
-def _space(edges: Sequence[Edge], outputs: Edge, updates: Sequence[float]) -> tuple[_Space, list[int]]:
+def _space(
+    edges: Sequence[Edge], outputs: Edge, updates: Sequence[float], generalised_depth: float = GENERALISED_DEPTH
+) -> tuple[_Space, list[int]]:
     budget = [SUBPROBLEMS]
     items = [_Item(edge, atom) for atom, edge in enumerate(edges) if edge <= outputs]
     for component in components(edges, outputs):
-        inner = _Space([_Item(edges[atom], atom) for atom in component.atoms], updates, False, budget)
+        atoms = [_Item(edges[atom], atom) for atom in component.atoms]
+        inner = _Space(atoms, updates, False, budget, generalised_depth)
         items.append(_Item(component.interface, None, inner))
-    return _Space(items, updates, True, budget), budget
+    return _Space(items, updates, True, budget, generalised_depth), budget
