@@ -24,7 +24,6 @@ COLUMNS = {
 
 def write() -> Path:
     """Writes the page and one picture for each stored experiment; gives the page's path."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
     parts = [
         "# Benchmarks\n",
         "Made by `crown bench report` from the files in `benchmarks/results/`; each says how to repeat it. "
@@ -48,7 +47,7 @@ def _engines() -> str:
 
 def _section(name: str, result: Result) -> str:
     module = experiments.experiment(name)
-    _draw(module, result, PICTURES / f"bench-{name}.svg")
+    draw(result, PICTURES)
     machine = ", ".join(f"{key} {value}" for key, value in result.machine.items())
     lines = [
         f"## {module.TITLE}\n",
@@ -69,7 +68,8 @@ def _took(result: Result) -> str:
     return f"The experiment took {result.elapsed_seconds:,.0f} s." if result.elapsed_seconds else ""
 
 
-def _draw(module: Any, result: Result, path: Path) -> None:
+def draw(result: Result, folder: Path = PICTURES) -> Path:
+    """The chart of one experiment, as a file in `folder`."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -77,12 +77,16 @@ def _draw(module: Any, result: Result, path: Path) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "crown"
     from matplotlib import pyplot
 
+    module = experiments.experiment(result.experiment)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"bench-{result.experiment}.svg"
     figure, axes = pyplot.subplots(figsize=(getattr(module, "WIDTH", 8), 4.2), layout="constrained")
     module.chart(result, axes)
     axes.set_title(module.TITLE, fontsize=10)
     axes.grid(axis="y", alpha=0.3)
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
+    return path
 
 
 def _table(rows: list[dict[str, Any]], more: dict[str, str]) -> str:

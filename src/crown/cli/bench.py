@@ -66,13 +66,13 @@ def run(
     seconds: Seconds = 30.0,
     memory: Memory = 8,
     output: Annotated[
-        Path | None, typer.Option(help="Folder for the result files; default benchmarks/results.")
+        Path | None, typer.Option(help="Folder for result and picture; default benchmarks/results and docs/images.")
     ] = None,
     add: Annotated[
         bool, typer.Option("--add", help="Keep what is stored for other queries: a long experiment in parts.")
     ] = False,
 ) -> None:
-    """Run one experiment (or several), print a table, and store what was measured.
+    """Run one experiment (or several), print a table, store what was measured and draw its picture.
 
     Every engine sees the same stream, in a process of its own, under the same limits. Answers are compared: when two
     engines differ the run fails.
@@ -87,7 +87,8 @@ def run(
             except ValueError as error:
                 raise CrownError(str(error), code="CROWN-BENCH", hint="run it whole, without --add") from error
         path = result.save(folder)
-        typer.echo(f"stored in {path}")
+        picture = _suite("report").draw(result, *([output] if output else []))
+        typer.echo(f"stored in {path}, drawn in {picture}")
 
 
 @bench.command()
