@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import subprocess
+import sys
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -321,3 +323,14 @@ def test_one_row_of_a_global_aggregate_that_no_variable_can_spread(sql: str, tmp
     view.save(tmp_path / "view")
     for same in (view, crown.View.load(tmp_path / "view")):
         assert (same.to_arrow().to_pylist(), len(same)) == ([{"n": 2}], 1)
+
+
+def test_the_first_delta_does_not_wait_for_pandas() -> None:
+    script = f"""
+import sys, crown
+view = crown.View({JOIN!r}, {SCHEMA!r})
+view.insert("s", [(1, "one")])
+print(view.insert("r", [(10, 1)]).num_rows, view.to_arrow().num_rows, "pandas" in sys.modules)
+"""
+    printed = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    assert printed.split() == ["1", "1", "False"]

@@ -41,6 +41,11 @@ class Engines(Protocol):
     def save(self) -> State: ...
 
 
+def read_all(stream: Any) -> pa.Table:
+    """What the kernel gives, as a table. (`pyarrow.table` would import pandas first, which takes a second.)"""
+    return pa.RecordBatchReader.from_stream(stream).read_all()
+
+
 class OneEngine:
     """The whole view in one engine."""
 
@@ -52,22 +57,22 @@ class OneEngine:
             self._engine = _kernel.Engine.load(text, _part(state, "engine"), deltas=deltas)
 
     def apply(self, changes: Inputs, *, per_update: bool, on_invalid: OnInvalid) -> pa.Table:
-        return pa.table(self._engine.apply(changes, per_update=per_update, on_invalid=on_invalid))
+        return read_all(self._engine.apply(changes, per_update=per_update, on_invalid=on_invalid))
 
     def apply_rows(
         self, table: str, rows: Sequence[tuple[Any, ...]], *, delete: bool, on_invalid: OnInvalid
     ) -> pa.Table:
-        return pa.table(self._engine.apply_rows(table, rows, delete=delete, on_invalid=on_invalid))
+        return read_all(self._engine.apply_rows(table, rows, delete=delete, on_invalid=on_invalid))
 
     def stream(self, changes: Inputs, *, per_update: bool, on_invalid: OnInvalid) -> pa.RecordBatchReader:
         stream = self._engine.stream(changes, per_update=per_update, on_invalid=on_invalid)
         return pa.RecordBatchReader.from_stream(stream)
 
     def advance(self, table: str, watermark: int) -> pa.Table:
-        return pa.table(self._engine.advance(table, watermark))
+        return read_all(self._engine.advance(table, watermark))
 
     def rows(self, *, multiplicity: bool) -> pa.Table:
-        return pa.table(self._engine.rows(multiplicity=multiplicity))
+        return read_all(self._engine.rows(multiplicity=multiplicity))
 
     def iterate(self) -> Iterator[tuple[Any, ...]]:
         return self._engine.iterate()
@@ -79,10 +84,10 @@ class OneEngine:
         return self._engine.count()
 
     def sample(self, rows: int, seed: int) -> pa.Table:
-        return pa.table(self._engine.sample(rows, seed))
+        return read_all(self._engine.sample(rows, seed))
 
     def rejected(self) -> pa.Table:
-        return pa.table(self._engine.rejected())
+        return read_all(self._engine.rejected())
 
     def stats(self) -> dict[str, Any]:
         return self._engine.stats()
@@ -152,7 +157,7 @@ class ManyEngines:
         resolved: list[tuple[str, Any]] = []
         for table, parts in itertools.groupby(sorted(changes, key=itemgetter(0)), key=itemgetter(0)):
             if front := self._engines.get(f"table-{table}"):
-                resolved.append((table, pa.table(self._run(front, list(parts), on_invalid))))
+                resolved.append((table, read_all(self._run(front, list(parts), on_invalid))))
             else:
                 resolved += parts
         return self._route(resolved)
@@ -167,12 +172,12 @@ class ManyEngines:
         failures = [error for run in runs if (error := run.exception()) is not None]
         if failures:
             raise failures[0]
-        deltas = [pa.table(run.result()) for run in runs]
+        deltas = [read_all(run.result()) for run in runs]
         if self._merge is None:
             return pa.concat_tables(deltas) if deltas else self._nothing()
         merged = pa.concat_tables(deltas) if deltas else None
         inputs = [] if merged is None else [(self._merge_table, merged)]
-        return pa.table(self._run(self._merge, inputs, "raise"))
+        return read_all(self._run(self._merge, inputs, "raise"))
 
     def _run(self, engine: _kernel.Engine, changes: Inputs, on_invalid: OnInvalid) -> _kernel.ArrowStream:
         delta = engine.apply(changes, on_invalid=on_invalid)
@@ -180,7 +185,7 @@ class ManyEngines:
         return delta
 
     def _nothing(self) -> pa.Table:
-        return pa.table(self._cells[0].apply([]))
+        return read_all(self._cells[0].apply([]))
 
     def _one_by_one(self, changes: Inputs, on_invalid: OnInvalid) -> pa.Table:
         """Each change as a batch of its own. If one is refused, all engines go back to where they were."""
@@ -216,11 +221,11 @@ class ManyEngines:
 
     def advance(self, table: str, watermark: int) -> pa.Table:
         self._pending = []
-        delta = pa.table(self._engines[f"table-{table}"].advance(table, watermark))
+        delta = read_all(self._engines[f"table-{table}"].advance(table, watermark))
         return self._route([(table, delta)])
 
     def rows(self, *, multiplicity: bool) -> pa.Table:
-        return pa.concat_tables([pa.table(e.rows(multiplicity=multiplicity)) for e in self._ends])
+        return pa.concat_tables([read_all(e.rows(multiplicity=multiplicity)) for e in self._ends])
 
     @property
     def _ends(self) -> list[_kernel.Engine]:
@@ -240,13 +245,13 @@ class ManyEngines:
         rng = random.Random(seed)
         counts = [engine.count() for engine in self._ends]
         chosen = rng.choices(range(len(counts)), weights=counts, k=rows) if any(counts) else []
-        parts = [pa.table(e.sample(chosen.count(i), rng.getrandbits(63))) for i, e in enumerate(self._ends)]
+        parts = [read_all(e.sample(chosen.count(i), rng.getrandbits(63))) for i, e in enumerate(self._ends)]
         order = list(range(len(chosen)))
         rng.shuffle(order)
         return pa.concat_tables(parts).take(order)
 
     def rejected(self) -> pa.Table:
-        return pa.concat_tables([pa.table(engine.rejected()) for engine in self._engines.values()])
+        return pa.concat_tables([read_all(engine.rejected()) for engine in self._engines.values()])
 
     def stats(self) -> dict[str, Any]:
         parts = {name: engine.stats() for name, engine in self._engines.items()}
