@@ -15,7 +15,7 @@ UPDATES = 5_000
 STATIC = ("person", "tag")
 # Star without pre-aggregation pays the fourth power of a node's edges: its part ends before this many joined rows.
 STAR_ROWS = 3_000_000
-SECONDS = 120.0
+SECONDS = 60.0
 # Who is known to be wrong, so that the table says it and the run goes on: Flink 2.3's MultiJoin gives rows that are not
 # in the answer on several self-joins (4-Hop project, 2-Comb).
 KNOWN_WRONG = ("flink, MultiJoin",)
