@@ -56,20 +56,23 @@ test-python: java setup ## The Python tests alone (pytest, two processes); ARGS=
 test-slow: java setup ## The long tests: more examples, more seeds, more faults
 	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -m slow $(ARGS)
 
+# Real data instead of generated: GRAPH= an edge list, SOCIAL= a folder of SNB files.
+BENCH_DATA := $(if $(GRAPH),--graph $(GRAPH)) $(if $(SOCIAL),--social $(SOCIAL))
+
 .PHONY: bench
-bench: java setup ## Ten minutes of benchmarks, then docs/benchmarks.md from that very run; GRAPH=edges.tsv.zst for a real graph
-	$(BIN)/crown bench run selection --seconds 6 $(if $(GRAPH),--graph $(GRAPH)) $(BENCH)
+bench: java setup ## Ten minutes of benchmarks, then docs/benchmarks.md from that very run (GRAPH=, SOCIAL= for real data)
+	$(BIN)/crown bench run selection --seconds 6 $(BENCH_DATA) $(BENCH)
 	$(BIN)/crown bench report
 
 .PHONY: bench-all
-bench-all: java setup ## Hours: every experiment (GRAPH=, PEERS=differential,dbsp,...), Dumbbell on DUMBBELL_GRAPH=, then the page
-	$(BIN)/crown bench run all --seconds 200 $(if $(GRAPH),--graph $(GRAPH)) $(if $(PEERS),--peers $(PEERS)) $(BENCH)
+bench-all: java setup ## Hours: every experiment (PEERS=differential,dbsp,...), Dumbbell on DUMBBELL_GRAPH=, then the page
+	$(BIN)/crown bench run all --seconds 200 $(BENCH_DATA) $(if $(PEERS),--peers $(PEERS)) $(BENCH)
 	$(if $(DUMBBELL_GRAPH),$(BIN)/crown bench run dumbbell --seconds 120 --graph $(DUMBBELL_GRAPH) $(if $(PEERS),--peers $(PEERS)))
 	$(BIN)/crown bench report
 
 .PHONY: bench-check
-bench-check: java setup ## Repeat the stored run times, compare ratios; more than 20% worse fails (GRAPH= as it was stored)
-	$(BIN)/crown bench check $(if $(GRAPH),--graph $(GRAPH)) $(BENCH)
+bench-check: java setup ## Repeat the stored run times, compare ratios; more than 20% worse fails (data as they were stored)
+	$(BIN)/crown bench check $(BENCH_DATA) $(BENCH)
 
 .PHONY: wheel
 wheel: setup ## Build the wheel (one for all Pythons from 3.11) into dist/

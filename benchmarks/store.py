@@ -61,6 +61,7 @@ def joined(stored: Result, part: Result) -> Result:
         command=f"{stored.command}; {part.command}",
         rows=sorted(rows, key=lambda row: order.index(row["workload"])),
         ratios=kept | part.ratios,
+        settings=stored.settings | {"workloads": order if stored.settings.get("workloads") else []},
         elapsed_seconds=round((stored.elapsed_seconds or 0) + (part.elapsed_seconds or 0), 1),
     )
 

@@ -131,13 +131,16 @@ def test_experiment_is_stored_and_shown(data: Data, tmp_path: Path, monkeypatch:
 def test_an_experiment_may_be_run_in_parts() -> None:
     def of(command: str, ratios: dict[str, float], *workloads: str) -> store.Result:
         rows = [{"workload": workload, "by": command} for workload in workloads]
-        return store.Result("runtime", command, {"graph": "g"}, {"seconds": 1}, rows, ratios, elapsed_seconds=2.0)
+        settings = {"workloads": list(workloads)}
+        result = store.Result("runtime", command, {"graph": "g"}, {"seconds": 1}, rows, ratios, settings)
+        return replace(result, elapsed_seconds=2.0)
 
     stored = replace(of("a", {"star: duckdb": 1.0, "comb: duckdb": 2.0}, "star", "comb"), machine=store.machine())
     joined = store.joined(stored, of("b", {"star: duckdb": 3.0}, "star", "hop"))
     assert [(row["workload"], row["by"]) for row in joined.rows] == [("star", "b"), ("comb", "a"), ("hop", "b")]
     assert joined.ratios == {"star: duckdb": 3.0, "comb: duckdb": 2.0}
     assert (joined.command, joined.elapsed_seconds) == ("a; b", 4.0)
+    assert joined.settings == {"workloads": ["star", "comb", "hop"]}
     with pytest.raises(ValueError, match="other limits"):
         store.joined(replace(stored, limits={"seconds": 2}), of("b", {}, "star"))
 
