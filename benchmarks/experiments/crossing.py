@@ -84,4 +84,4 @@ def chart(result: Result, axes: Any) -> None:
     for (text, place), style in zip(result.ratios.items(), (":", "--"), strict=False):
         rival = text.removeprefix("updates at the crossing with ")
         axes.axvline(place, color="grey", linestyle=style, linewidth=1, label=f"crossing with {rival}: {place:,.0f}")
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="lower right")
