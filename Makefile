@@ -61,7 +61,7 @@ BENCH_DATA := $(if $(GRAPH),--graph $(GRAPH)) $(if $(SOCIAL),--social $(SOCIAL))
 
 .PHONY: bench
 bench: java setup ## Ten minutes of benchmarks, then docs/benchmarks.md from that very run (GRAPH=, SOCIAL= for real data)
-	$(BIN)/crown bench run selection --seconds 6 $(BENCH_DATA) $(BENCH)
+	$(BIN)/crown bench run selection --seconds 5 $(BENCH_DATA) $(BENCH)
 	$(BIN)/crown bench report
 
 .PHONY: bench-all
