@@ -6,7 +6,7 @@ import random
 from itertools import chain, combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crown.plan.bags import bag_width, find_bags
@@ -141,6 +141,8 @@ def canonical(shape: Shape) -> object:
     return (shape.atom, tuple(sorted(shape.variables)), tuple(below))
 
 
+@settings(max_examples=300)
+@example([frozenset(held) for held in ("a", "ae", "a", "b", "b", "e")], frozenset(), [0.0, 0.0, 0.5, 0.5, 1.0, 0.5])
 @given(hypergraph, outputs, st.lists(st.sampled_from([0.0, 0.5, 1.0, 4.0]), min_size=6, max_size=6))
 def test_the_best_tree_is_the_best_of_all(edges: list[Edge], wanted: Edge, updates: list[float]) -> None:
     wanted &= union(edges)

@@ -45,6 +45,16 @@ class Shape:
             yield from child.nodes()
 
 
+def height_added(variables: Edge, atom: int | None, child: Shape) -> int:
+    """What the node above adds to the height of this child."""
+    return 1 if atom is not None or not variables <= child.variables else 0
+
+
+def moving_height_above(variables: Edge, atom: int | None, child: Shape) -> int:
+    """The moving height that this child gives to the node above it."""
+    return child.moving_height + height_added(variables, atom, child) if child.moving_height else 0
+
+
 def make_shape(
     variables: Edge,
     atom: int | None,
@@ -58,9 +68,9 @@ def make_shape(
     height, moving = (0, 0) if atom is None else (1, int(own > 0))
     cost, updates = own, own
     for child in children:
-        step = 1 if atom is not None or not variables <= child.variables else 0
+        step = height_added(variables, atom, child)
         height = max(height, child.height + step)
-        moving = max(moving, child.moving_height + step if child.moving_height else 0)
+        moving = max(moving, moving_height_above(variables, atom, child))
         cost += child.cost + (step or generalised_depth) * child.updates
         updates += child.updates
     return Shape(variables, atom, connex, tuple(children), height, moving, cost, updates)

@@ -25,7 +25,7 @@ from itertools import product
 
 from crown.plan.components import components
 from crown.plan.hypergraph import Edge, connected, union
-from crown.plan.shape import GENERALISED_DEPTH, Shape, make_shape
+from crown.plan.shape import GENERALISED_DEPTH, Shape, make_shape, moving_height_above
 
 ASSIGNMENTS = 256
 SUBPROBLEMS = 4000
@@ -166,18 +166,22 @@ class _Space:
             self.best_of[problem] = found
         return found
 
-    def best_with(self, choice: _Choice) -> list[Shape]:
+    def best_with(self, choice: _Choice) -> tuple[Shape, ...]:
         """The best trees whose root is this one: for each height the cheapest children that fit below it."""
+
+        def reached(child: Shape) -> int:
+            return moving_height_above(choice.variables, choice.atom, child)
+
         options = [space.best(problem) for space, problem in choice.below]
         if not all(options):
-            return []
+            return ()
         shapes = []
-        for limit in sorted({shape.moving_height for shapes_below in options for shape in shapes_below} or {0}):
-            fitting = [[shape for shape in below if shape.moving_height <= limit] for below in options]
+        for limit in sorted({reached(shape) for below in options for shape in below} or {0}):
+            fitting = [[shape for shape in below if reached(shape) <= limit] for below in options]
             if all(fitting):
-                children = [min(below, key=lambda shape: shape.price) for below in fitting]
+                children = [min(below, key=lambda shape: (shape.cost, shape.price)) for below in fitting]
                 shapes.append(self._shape(choice, children))
-        return shapes
+        return _pareto(shapes)
 
     def count(self, problem: _Problem) -> int:
         found = self.count_of.get(problem)
