@@ -81,6 +81,11 @@ class Outcome:
     version: str = ""
     details: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def stopped(self) -> bool:
+        """A limit on time or memory ended the run."""
+        return self.status.startswith(("not done in", "over "))
+
 
 PROGRESS_SECONDS = 0.5
 _last_note = 0.0

@@ -17,8 +17,10 @@ DEFAULT = tuple(name for name in WORKLOADS if name not in ("three_hop_tables", "
 REWRITTEN = {
     "four_hop_project": ("differential", "dbsp", "flink", "pathway"),
     "star": ("differential", "dbsp", "flink", "pathway"),
-    "dumbbell_project": ("differential", "dbsp", "pathway"),
-    "snb_q4": ("differential", "dbsp", "pathway"),
+    "dumbbell_project": ("differential", "dbsp", "flink", "pathway"),
+    "snb_q2": ("flink",),
+    "snb_q3": ("flink",),
+    "snb_q4": ("differential", "dbsp", "flink", "pathway"),
 }
 BATCH = 1000
 WIDTH = 12  # of the picture: there are many bars
