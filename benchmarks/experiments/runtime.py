@@ -24,7 +24,7 @@ REWRITTEN = {
 }
 BATCH = 1000
 WIDTH = 12  # of the picture: there are many bars
-SHORT_SECONDS, REPEAT = 1.0, 3
+SHORT_SECONDS, REPEAT = 3.0, 3
 # Parts of the stream that are tried one after the other with engines that do not tell how far they came.
 SHARES = (100, 10, 1)
 
