@@ -6,6 +6,7 @@ import time
 
 import crown
 from benchmarks.engines.crown import view_of
+from benchmarks.engines.crown_pulled import answer_checksum
 from benchmarks.job import Job, Outcome
 from benchmarks.stream import Stream, is_delete
 
@@ -27,4 +28,10 @@ def run(job: Job) -> Outcome:
         laps.append(time.perf_counter() - before)
         produced += delta.num_rows
     details = {"laps": laps, "rows_per_update": produced / len(rows)}
-    return Outcome(seconds=sum(laps), updates=len(rows), version=crown.__version__, details=details)
+    return Outcome(
+        seconds=sum(laps),
+        updates=len(rows),
+        checksum=answer_checksum(view, view.to_arrow(multiplicity=True)),
+        version=crown.__version__,
+        details=details,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pyarrow as pa
 
 import crown
 from benchmarks.checksum import checksum
@@ -34,11 +35,16 @@ def run(job: Job) -> Outcome:
             pulled += answer.num_rows
             outcome.details = {"pull_seconds": pulling, "rows_pulled": pulled}
         if done == stream.mark:
-            counted = "_multiplicity" in answer.column_names
-            weights = answer["_multiplicity"].to_numpy() if counted else np.ones(len(answer), np.int64)
-            outcome.checksum = checksum(answer.columns[: len(view.schema)], weights)
+            outcome.checksum = answer_checksum(view, answer)
         note_progress(outcome)
         if outcome.seconds > job.seconds and done < len(stream):
             outcome.status = f"not done in {job.seconds:.0f} s"
             break
     return outcome
+
+
+def answer_checksum(view: crown.View, answer: pa.Table) -> int:
+    """Of the whole answer, with multiplicities where rows repeat."""
+    counted = "_multiplicity" in answer.column_names
+    weights = answer["_multiplicity"].to_numpy() if counted else np.ones(len(answer), np.int64)
+    return checksum(answer.columns[: len(view.schema)], weights)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.experiments import Context, compare, row_of
+from benchmarks.experiments import Context, compare, judge, row_of
 from benchmarks.experiments.lines import draw
 from benchmarks.store import Result
 from benchmarks.stream import Stream, of_changes
@@ -32,7 +32,9 @@ def run(context: Context) -> Result:
         # One delta for each update: in a batch the short lives would cancel before they cost anything.
         for engine in ("crown", "pairwise", *context.asked(PEERS)):
             outcome = context.run(engine, "three_hop_tables", stream, batch=0)
-            row = row_of(outcome, engine, "three_hop_tables", parameter=round(measured.enclosureness, 2))
+            answer = judge.answer(context, outcome, engine, engine, "three_hop_tables", stream, batch=0)
+            hardness = round(measured.enclosureness, 2)
+            row = row_of(outcome, engine, "three_hop_tables", parameter=hardness, answer=answer)
             if outcome.seconds and outcome.updates:
                 row["microseconds"] = outcome.seconds / outcome.updates * 1e6
             rows.append(row | {"counter_changes": outcome.details.get("lambda")})

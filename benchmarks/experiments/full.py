@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.experiments import Context, compare, row_of
+from benchmarks.experiments import Context, compare, judge, row_of
 from benchmarks.experiments.bars import draw
 from benchmarks.store import Result
 from benchmarks.stream import Stream
@@ -23,7 +23,9 @@ def run(context: Context) -> Result:
         outcome = context.run("crown_pulled", workload, stream, batch=batch)
         rows.append(row_of(outcome, "crown, linked deltas off", workload, **outcome.details))
         outcome = context.run("duckdb", workload, stream, batch=batch)
-        rows.append(row_of(outcome, "duckdb", workload, pull_seconds=outcome.details.get("query_seconds")))
+        answer = judge.answer(context, outcome, "duckdb", "duckdb", workload, stream)
+        seconds = outcome.details.get("query_seconds")
+        rows.append(row_of(outcome, "duckdb", workload, pull_seconds=seconds, answer=answer))
     compare(rows)
     return Result("full", context.command, context.data.describe(), context.limits, rows)
 

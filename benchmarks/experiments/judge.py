@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.experiments import Context, Mismatch
+from benchmarks.job import Outcome
 from benchmarks.stream import Stream, head
 
 BLIND = ("flink", "pathway", "spark_join", "crown_spark")
@@ -22,10 +24,29 @@ SECONDS = 60.0
 KNOWN_WRONG = ("flink, MultiJoin",)
 
 
-def agreement(context: Context, name: str, engine: str, workload: str, stream: Path, **options: Any) -> str:
+def answer(
+    context: Context, outcome: Outcome, name: str, engine: str, workload: str, stream: Path, **options: Any
+) -> str | None:
+    """Of a run that a limit stopped, on half of what it did. None: it came far enough to tell the whole answer."""
+    if outcome.checksum is not None or not outcome.stopped:
+        return None
+    half = outcome.updates // 2
+    beginnings = (half, *UPDATES) if half > UPDATES[0] else UPDATES
+    return agreement(context, name, engine, workload, stream, beginnings, **options)
+
+
+def agreement(
+    context: Context,
+    name: str,
+    engine: str,
+    workload: str,
+    stream: Path,
+    beginnings: Sequence[int] = UPDATES,
+    **options: Any,
+) -> str:
     """In words: the same, not compared and why, or wrong where that is known. Any other difference fails the run."""
-    options["options"] = {**options.get("options", {}), "collect": True}
-    for updates in UPDATES:
+    options["options"] = {**options.get("options", {}), "collect": True, "samples": None}
+    for updates in beginnings:
         size = part(Stream.load(stream), workload, updates)
         beginning = head(stream, size)
         theirs = context.run(engine, workload, beginning, label=f"{name}, to compare,", seconds=SECONDS, **options)
@@ -33,7 +54,8 @@ def agreement(context: Context, name: str, engine: str, workload: str, stream: P
             break
     if theirs.checksum is None:
         return f"not compared: {theirs.status}"
-    ours = context.run("crown", workload, beginning, label="crown, to compare,")
+    same_query = {"filter": options["filter"]} if "filter" in options else {}
+    ours = context.run("crown", workload, beginning, label="crown, to compare,", **same_query)
     if theirs.checksum == ours.checksum:
         return f"same{'' if ours.checksum else ', empty,'} on the first {size:,} updates"
     found, wanted = ((outcome.inserted or 0) - (outcome.deleted or 0) for outcome in (theirs, ours))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.experiments import Context, row_of
+from benchmarks.experiments import Context, compare, judge, row_of
 from benchmarks.experiments.runtime import REWRITTEN
 from benchmarks.store import Result
 from benchmarks.stream import Stream, head
@@ -42,6 +42,7 @@ def run(context: Context) -> Result:
             rows.append(row)
             if "p50_us" in row and "p50_us" in own:
                 ratios[f"{workload}: {row['engine']}, p50"] = row["p50_us"] / own["p50_us"]
+    compare(rows)
     return Result("latency", context.command, context.data.describe(), context.limits, rows, ratios)
 
 
@@ -55,9 +56,10 @@ def _peer(context: Context, peer: str, workload: str, stream: Path, singles: int
 
 def _row(context: Context, name: str, engine: str, workload: str, stream: Path, **options: Any) -> dict[str, Any]:
     outcome = context.run(engine, workload, stream, label=name, **options)
+    answer = judge.answer(context, outcome, name, engine, workload, stream, **options)
     laps = np.array(outcome.details.pop("laps", []))
     if not len(laps):
-        return row_of(outcome, name, workload)
+        return row_of(outcome, name, workload, answer=answer)
     # Filling the window is not in it.
     outcome.seconds, outcome.updates = float(laps.sum()), len(laps)
     quantiles = np.quantile(laps, (0.5, 0.9, 0.99, 1.0)) * 1e6
@@ -66,6 +68,7 @@ def _row(context: Context, name: str, engine: str, workload: str, stream: Path, 
         outcome,
         name,
         workload,
+        answer=answer,
         **{f"{quantile}_us": float(value) for quantile, value in zip(QUANTILES, quantiles, strict=True)},
         rows_per_update=outcome.details.get("rows_per_update"),
         median_over_time=[float(np.median(stretch)) for stretch in stretches],

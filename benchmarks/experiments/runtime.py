@@ -59,8 +59,7 @@ def _rows(context: Context, engine: str, workload: str, stream: Path) -> list[di
 def _row(context: Context, name: str, engine: str, workload: str, stream: Path, **options: Any) -> dict[str, Any]:
     if engine not in judge.BLIND:
         outcome = _best(context, engine, workload, stream, batch=BATCH, label=name, **options)
-        stopped = outcome.seconds is not None and outcome.checksum is None
-        answer = judge.agreement(context, name, engine, workload, stream, **options) if stopped else None
+        answer = judge.answer(context, outcome, name, engine, workload, stream, **options)
         return row_of(outcome, name, workload, answer=answer)
     answer = judge.agreement(context, name, engine, workload, stream, **options)
     if answer.startswith("wrong"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.experiments import Context, compare, row_of
+from benchmarks.experiments import Context, compare, judge, row_of
 from benchmarks.experiments.lines import draw
 from benchmarks.store import Result
 
@@ -22,8 +22,10 @@ def run(context: Context) -> Result:
     for share in SHARES:
         threshold = -1 if share == 1.0 else int(target[int((1 - share) * len(target))])
         for engine in (*ENGINES, *(peer for peer in context.peers if peer in ("dbsp", "differential"))):
-            outcome = context.run(engine, "three_hop", stream, filter=max(0, threshold), batch=1000)
-            rows.append(row_of(outcome, engine, "three_hop", parameter=share))
+            options = {"filter": max(0, threshold), "batch": 1000}
+            outcome = context.run(engine, "three_hop", stream, **options)
+            answer = judge.answer(context, outcome, engine, engine, "three_hop", stream, **options)
+            rows.append(row_of(outcome, engine, "three_hop", parameter=share, answer=answer))
     compare(rows)
     return Result("selectivity", context.command, context.data.describe(), context.limits, rows)
 

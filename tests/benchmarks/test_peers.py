@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import experiments
 from benchmarks.data import Data
+from benchmarks.engines import flink
 from benchmarks.experiments import judge
 
 pytestmark = pytest.mark.peer
@@ -37,6 +38,15 @@ def test_peers_with_plans_of_their_own_agree_on_every_query(engine: str, query: 
     options = {"variant": query.removeprefix(workload)}
     answer = judge.agreement(context, engine, engine, workload, data.fifo(workload), options=options)
     # Two empty answers would say nothing.
+    assert answer.startswith("same on"), answer
+
+
+@pytest.mark.parametrize("workload", flink.REWRITTEN)
+def test_what_flinks_users_would_write_gives_the_same_answer(workload: str, tmp_path: Path) -> None:
+    data = Data(scale=0.02, cache=str(tmp_path))
+    context = experiments.Context(data, seconds=120, progress=lambda step: None)
+    options = {"variant": "_rewritten"}
+    answer = judge.agreement(context, "flink", "flink", workload, data.fifo(workload), options=options)
     assert answer.startswith("same on"), answer
 
 

@@ -223,3 +223,39 @@ def test_an_engine_that_is_stopped_is_asked_for_a_beginning(data: Data, monkeypa
     outcome = runtime._furthest(context, "flink", "flink", "three_hop", data.fifo("three_hop"))
     assert outcome.updates == len(Stream.load(data.fifo("three_hop"))) // 100 <= 50
     assert outcome.status == f"not done in 10 s; in 0.5 s the first {outcome.updates} updates"
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_stopped_engine_is_judged_on_a_beginning_that_it_ends(
+    wrong: bool, data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from benchmarks.experiments import judge
+
+    asked: list[tuple[str, int, int | None]] = []
+
+    def run(job: Job, *, python: str) -> Outcome:
+        updates = len(Stream.load(job.folder))
+        asked.append((job.engine, updates, job.filter))
+        if job.engine == "crown":
+            return Outcome(checksum=7, inserted=1, deleted=0)
+        return Outcome("not done in 60 s") if updates > 60 else Outcome(checksum=8 if wrong else 7, inserted=1)
+
+    monkeypatch.setattr(runner, "run", run)
+    monkeypatch.setattr(judge, "UPDATES", (80, 40, 20))
+    context = experiments.Context(data, progress=lambda step: None)
+    stopped = Outcome("not done in 10 s", seconds=10.0, updates=200)
+    arguments = (context, stopped, "duckdb", "duckdb", "three_hop", data.fifo("three_hop"))
+    if wrong:
+        with pytest.raises(experiments.Mismatch, match="wrong on the first 40 updates"):
+            judge.answer(*arguments, filter=5)
+    else:
+        assert judge.answer(*arguments, filter=5) == "same on the first 40 updates"
+    assert asked == [("duckdb", 100, 5), ("duckdb", 80, 5), ("duckdb", 40, 5), ("crown", 40, 5)]
+
+
+def test_an_engine_that_ended_is_judged_by_its_whole_answer(data: Data) -> None:
+    from benchmarks.experiments import judge
+
+    context = experiments.Context(data, progress=lambda step: None)
+    ended = Outcome(checksum=3, seconds=1.0, updates=10)
+    assert judge.answer(context, ended, "duckdb", "duckdb", "three_hop", data.fifo("three_hop")) is None
