@@ -259,3 +259,20 @@ def test_an_engine_that_ended_is_judged_by_its_whole_answer(data: Data) -> None:
     context = experiments.Context(data, progress=lambda step: None)
     ended = Outcome(checksum=3, seconds=1.0, updates=10)
     assert judge.answer(context, ended, "duckdb", "duckdb", "three_hop", data.fifo("three_hop")) is None
+
+
+def test_with_one_delta_for_each_update_the_deltas_are_compared_too(
+    data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from benchmarks.experiments import judge
+
+    def run(job: Job, *, python: str) -> Outcome:
+        assert job.batch == 0
+        return Outcome(checksum=0, inserted=2 if job.engine == "dbsp" else 3, deleted=3)
+
+    monkeypatch.setattr(runner, "run", run)
+    context = experiments.Context(data, progress=lambda step: None)
+    stream = data.fifo("three_hop")
+    assert judge.agreement(context, "duckdb", "duckdb", "three_hop", stream, batch=0).startswith("same on")
+    with pytest.raises(experiments.Mismatch, match="2 came, 3 went"):
+        judge.agreement(context, "dbsp", "dbsp", "three_hop", stream, batch=0)
