@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 from benchmarks import experiments, report, runner, store
 from benchmarks.checksum import checksum
@@ -149,6 +152,29 @@ def test_a_ratio_that_fell_by_more_than_the_tolerance_is_a_regression() -> None:
     before = {"star: duckdb": 10.0, "three_hop: duckdb": 10.0, "three_hop: flink": 10.0}
     now = {"star: duckdb": 7.9, "three_hop: duckdb": 8.1, "two_comb: duckdb": 1.0}
     assert store.regressions(before, now, 0.2) == {"star: duckdb": (10.0, 7.9)}
+
+
+@pytest.mark.parametrize(("second", "exit_code"), [(9.0, 0), (7.0, 1)])
+def test_what_seems_worse_is_measured_again(second: float, exit_code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = store.Result("runtime", "", Data().describe(), {"seconds": 1, "memory_gib": 1}, [])
+    stored.ratios = {"star: duckdb": 10.0, "three_hop: duckdb": 10.0}
+    stored.settings = {"scale": 0.2, "workloads": ["star", "three_hop"]}
+    asked: list[tuple[str, ...]] = []
+
+    def measure(
+        name: str, peers: object, graph: object, social: object, scale: float, *rest: Any
+    ) -> list[store.Result]:
+        asked.append(rest[0])
+        ratios = {f"{workload}: duckdb": 10.0 for workload in rest[0]}
+        return [replace(stored, ratios=ratios | {"star: duckdb": 7.0 if len(asked) == 1 else second})]
+
+    monkeypatch.setattr(store, "load", lambda name: stored)
+    command = importlib.import_module("crown.cli.bench")
+    monkeypatch.setattr(command, "measure", measure)
+    ran = CliRunner().invoke(command.bench, ["check"])
+    assert ran.exit_code == exit_code, ran.output
+    assert asked == [("star", "three_hop"), ("star",)]
+    assert f"{exit_code} of 2 ratios" in ran.output
 
 
 def test_samples_cover_the_stream_and_lie_where_they_should(data: Data) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -107,7 +108,8 @@ def check(
     """Repeat experiments as they were stored and compare the ratios to rivals; worse than the tolerance fails.
 
     Scale, queries and limits are those of the stored result. When it was taken on a graph of yours, name that again.
-    Peers other than the built-in engines are not repeated.
+    Peers other than the built-in engines are not repeated. A query whose ratio seems worse is measured a second time,
+    for a machine has bad minutes, and the better ratio counts.
     """
     store = _suite("store")
     worse = compared = 0
@@ -115,17 +117,24 @@ def check(
         stored = store.load(name)
         if stored is None:
             raise CrownError(f"no stored result for {name}", code="CROWN-BENCH", hint=f"crown bench run {name}")
-        for result in _repeat(name, stored, graph, social):
-            compared += len(stored.ratios.keys() & result.ratios.keys())
-            for key, (before, now) in store.regressions(stored.ratios, result.ratios, tolerance).items():
-                worse += 1
-                typer.echo(f"{name}: {key}: {before:.2f} before, {now:.2f} now")
+        ratios = _repeat(name, stored, graph, social, stored.settings["workloads"])
+        compared += len(stored.ratios.keys() & ratios.keys())
+        if doubtful := store.regressions(stored.ratios, ratios, tolerance):
+            queries = {key.split(":")[0] for key in doubtful} & _suite("workloads").WORKLOADS.keys()
+            again = _repeat(name, stored, graph, social, sorted(queries) or stored.settings["workloads"])
+            ratios |= {key: max(ratios[key], again.get(key, 0.0)) for key in doubtful}
+        for key, (before, now) in store.regressions(stored.ratios, ratios, tolerance).items():
+            worse += 1
+            typer.echo(f"{name}: {key}: {before:.2f} before, {now:.2f} now")
     typer.echo(f"{worse} of {compared} ratios are more than {tolerance:.0%} worse than the stored ones")
     if worse:
         raise typer.Exit(1)
 
 
-def _repeat(name: str, stored: Any, graph: Path | None, social: Path | None) -> Any:
+def _repeat(
+    name: str, stored: Any, graph: Path | None, social: Path | None, workloads: Sequence[str]
+) -> dict[str, float]:
+    """The ratios that the stored experiment has now."""
     source = _suite("data").Data(
         graph=str(graph) if graph else None, social=str(social) if social else None, scale=stored.settings["scale"]
     )
@@ -135,16 +144,17 @@ def _repeat(name: str, stored: Any, graph: Path | None, social: Path | None) -> 
             code="CROWN-BENCH",
             hint="name the same with --graph and --social",
         )
-    return measure(
+    results = measure(
         name,
         (),
         graph,
         social,
         stored.settings["scale"],
-        tuple(stored.settings["workloads"]),
+        tuple(workloads),
         stored.limits["seconds"],
         stored.limits["memory_gib"],
     )
+    return {key: ratio for result in results for key, ratio in result.ratios.items()}
 
 
 def measure(
