@@ -19,11 +19,12 @@ def run(job: Job) -> Outcome:
     view = view_of(job)
     live = 0
     points = []
-    started = time.perf_counter()
+    seconds = 0.0
     for done, changes in stream.batches(max(1, len(stream) // POINTS)):
+        started = time.perf_counter()
         for _ in view.apply(changes, stream=True):
             pass
+        seconds += time.perf_counter() - started
         live += sum(int(np.where(is_delete(table), -1, 1).sum()) for table in changes.values())
         points.append({"updates": done, "live_rows": live, "bytes": view.stats()["bytes"]})
-    seconds = time.perf_counter() - started
     return Outcome(seconds=seconds, updates=len(stream), version=crown.__version__, details={"points": points})

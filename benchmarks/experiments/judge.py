@@ -30,8 +30,9 @@ def answer(
     """Of a run that a limit stopped, on half of what it did. None: it came far enough to tell the whole answer."""
     if engine == "crown" or outcome.checksum is not None or not outcome.stopped:
         return None
-    half = outcome.updates // 2
-    beginnings = (half, *UPDATES) if half > UPDATES[0] else UPDATES
+    # A run of samples tells how many it took, not how far it came.
+    half = 0 if options.get("options", {}).get("samples") else outcome.updates // 2
+    beginnings = (half, *(updates for updates in UPDATES if updates < half)) if half else UPDATES[1:]
     return agreement(context, name, engine, workload, stream, beginnings, **options)
 
 
