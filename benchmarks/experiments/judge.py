@@ -56,7 +56,9 @@ def agreement(
     if theirs.checksum is None:
         return f"not compared: {theirs.status}"
     alike = {option: options[option] for option in ("filter", "batch") if option in options}
-    ours = context.run("crown", workload, beginning, label="crown, to compare,", **alike)
+    ours = context.run("crown", workload, beginning, label="crown, to compare,", seconds=SECONDS, **alike)
+    if ours.checksum is None:
+        return f"not compared: crown {ours.status}"
     same, empty = theirs.checksum == ours.checksum, not ours.checksum
     if options.get("batch") == 0 and theirs.inserted is not None:
         # Each update has a delta of its own, so the deltas are compared too. (A batch may be told with rows that come
