@@ -40,7 +40,7 @@ from benchmarks.data import Data
 from benchmarks.store import machine
 from benchmarks.workloads import WORKLOADS
 from crown.spark import configure, files, maintain, run_batch
-from crown.spark.chunks import log_chunks, write_blob
+from crown.spark.flow.chunks import log_chunks, write_blob
 from crown.spark.host.engines import rebuild
 from crown.workload import streams
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from crown.expression import Call, Column, Expression, Literal
-from crown.render import to_spark_sql, to_text
+from crown.ir.expression import Call, Column, Expression, Literal
+from crown.ir.render import to_spark_sql, to_text
 
 A, B, S = Column("a", "int64"), Column("b", "int64"), Column("s", "string")
 LESS = Call("lt", (A, B), "boolean")

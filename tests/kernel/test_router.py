@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from crown import _kernel
 from crown.plan import plan, to_json
-from crown.plan.distribute import distribute
+from crown.plan.cells.distribute import distribute
 from crown.sql import parse
 
 SCHEMA = "CREATE TABLE r (a BIGINT, b STRING); CREATE TABLE s (b STRING, c BIGINT)"

@@ -1,6 +1,6 @@
 """Free-connex trees by definition: every rooted tree over the nodes a query may have, tested property by property.
 
-Independent of `crown.plan.trees`: no recursion over components, no normal form while building; the normal form is
+Independent of `crown.plan.tree.trees`: no recursion over components, no normal form while building; the normal form is
 tested at the end, as it is stated (no subtree can be hung higher).
 """
 

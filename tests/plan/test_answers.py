@@ -14,9 +14,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from crown.expression import Call, Expression
-from crown.plan import distribute, from_json, plan_with_report, to_json
-from crown.sql.query import Aggregate, Condition, Query, Select
+from crown.ir.expression import Call, Expression
+from crown.ir.query import Aggregate, Condition, Query, Select
+from crown.plan import from_json, plan_with_report, to_json
+from crown.plan.cells.distribute import distribute
 from tests.support.build import atoms, query, variable
 from tests.support.datalog_sql import to_sql
 from tests.support.interpreter import run, run_cells

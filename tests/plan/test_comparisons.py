@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from crown.ir.plan import TreeStage
 from crown.plan import plan_with_report
-from crown.plan.model import TreeStage
 from crown.sql import parse
 
 TYPES = "a INT, n BIGINT, t TIMESTAMP, d DATE, p DECIMAL(6,2), q DECIMAL(30,2), e DOUBLE, w STRING"

@@ -7,11 +7,12 @@ from math import prod
 import pytest
 
 from crown.errors import PlanError
-from crown.expression import Column
-from crown.plan import distribute, plan, plan_with_report
-from crown.plan.model import AggregateStage, DistinctStage, Plan
+from crown.ir.expression import Column
+from crown.ir.plan import AggregateStage, DistinctStage, Plan
+from crown.ir.query import Aggregate
+from crown.plan import plan, plan_with_report
+from crown.plan.cells.distribute import distribute
 from crown.sql import parse
-from crown.sql.query import Aggregate
 from tests.support.build import query
 
 COUNT = Aggregate("n", "count", None, False, "int64")

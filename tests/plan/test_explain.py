@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from crown.ir.plan import Plan
 from crown.plan import explain, from_json
-from crown.plan.model import Plan
-from crown.plan.report import Report
+from crown.plan.explain.report import Report
 from tests.support import plans
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from crown.ir.plan import TreeStage
 from crown.plan import Explanation, explain, plan_with_report
-from crown.plan.model import TreeStage
 from crown.sql import parse
 
 GRAPH = "CREATE TABLE g (src BIGINT NOT NULL, dst BIGINT NOT NULL);"

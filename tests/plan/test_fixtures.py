@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from crown.errors import SqlError
+from crown.ir.plan import BagStage, Plan, TreeStage
 from crown.plan import plan_with_report
-from crown.plan.model import BagStage, Plan, TreeStage
-from crown.plan.report import ConjunctionReport, Report
+from crown.plan.explain.report import ConjunctionReport, Report
 from crown.sql import parse
 from tests.support.build import query
 from tests.support.render import render_plan

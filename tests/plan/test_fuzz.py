@@ -7,7 +7,8 @@ import random
 import pytest
 
 from crown.errors import CrownError, PlanError
-from crown.plan import distribute, explain, from_json, plan_with_report, to_json
+from crown.plan import explain, from_json, plan_with_report, to_json
+from crown.plan.cells.distribute import distribute
 from crown.sql import load_schema, parse
 from tests.sql.generate import SCHEMA, random_query
 from tests.sql.test_fuzz import mutated, regrown

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from crown.ir.query import Query
+from crown.ir.tables import Profile
 from crown.plan import plan_with_report
-from crown.plan.model import Profile
-from crown.plan.report import ConjunctionReport
+from crown.plan.explain.report import ConjunctionReport
 from crown.sql import parse
-from crown.sql.query import Query
 from tests.support.build import query
 
 CHAIN = "R(a, b), S(b, c), T(c, d)"

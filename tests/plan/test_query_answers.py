@@ -17,9 +17,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from crown.plan import distribute, plan
+from crown.ir.query import Query, Top
+from crown.plan import plan
+from crown.plan.cells.distribute import distribute
 from crown.sql import parse
-from crown.sql.query import Query, Top
 from tests.sql.test_oracle import duckdb_answer, loaded
 from tests.support.interpreter import run, run_cells
 from tests.support.judge import differences

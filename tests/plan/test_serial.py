@@ -8,16 +8,14 @@ import pytest
 
 from benchmarks.workloads import WORKLOADS
 from crown.errors import PlanError
-from crown.expression import Call, Column, Literal
-from crown.plan import from_json, plan_with_report, to_json
-from crown.plan.model import (
+from crown.ir.expression import Call, Column, Literal
+from crown.ir.plan import (
     AggregateColumn,
     AggregateStage,
     Atom,
     BagStage,
     Binding,
     Comparison,
-    ComputedColumn,
     DistinctStage,
     Factor,
     MapStage,
@@ -30,14 +28,13 @@ from crown.plan.model import (
     Route,
     Routing,
     SetOperationStage,
-    Table,
-    TableColumn,
     TopStage,
     TreeStage,
     Variable,
-    Window,
 )
-from crown.plan.serial import report_from_json, report_to_json
+from crown.ir.tables import ComputedColumn, Table, TableColumn, Window
+from crown.plan import from_json, plan_with_report, to_json
+from crown.plan.explain.report import report_from_json, report_to_json
 from crown.sql import parse
 
 A = Column("a", "int64")

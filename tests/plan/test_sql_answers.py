@@ -7,9 +7,10 @@ import random
 import pytest
 
 from crown.errors import SqlError
-from crown.plan import distribute, from_json, plan, to_json
+from crown.ir.query import Top
+from crown.plan import from_json, plan, to_json
+from crown.plan.cells.distribute import distribute
 from crown.sql import parse
-from crown.sql.query import Top
 from tests.sql.generate import SCHEMA, random_query, random_tables
 from tests.sql.test_oracle import WRITTEN, Tables, duckdb_answer, loaded
 from tests.support.interpreter import run, run_cells

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from crown.plan.bags import bag_width, find_bags
-from crown.plan.classify import is_free_connex, is_q_hierarchical, query_class
-from crown.plan.extend import least_extension
-from crown.plan.hypergraph import Edge, is_acyclic, union
-from crown.plan.shape import Shape
-from crown.plan.trees import every_tree, find_trees
+from crown.plan.tree.bags import bag_width, find_bags
+from crown.plan.tree.classify import is_free_connex, is_q_hierarchical, query_class
+from crown.plan.tree.extend import least_extension
+from crown.plan.tree.hypergraph import Edge, is_acyclic, union
+from crown.plan.tree.price import Shape
+from crown.plan.tree.trees import every_tree, find_trees
 from tests.plan import brute_force
 
 VARIABLES = "abcdef"

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import strategies as st
 
 import crown
+from crown.ir.plan import TreeStage
 from crown.plan import plan
-from crown.plan.model import TreeStage
 from crown.sql import parse
 from tests.property.queries import Atom, Schema, TableShape
 from tests.property.streams import streams

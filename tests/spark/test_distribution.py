@@ -19,19 +19,19 @@ import pytest
 from hypothesis import strategies as st
 
 from crown._kernel import Engine
+from crown.ir.plan import Plan
 from crown.plan import plan, to_json
-from crown.plan.distribute import describe
-from crown.plan.model import Plan
-from crown.spark.cells import cell_keys
-from crown.spark.chunks import read_blob, write_blob
-from crown.spark.dispatch import Dispatcher
-from crown.spark.netting import Netting
+from crown.plan.cells.distribute import describe
+from crown.spark.flow.cells import cell_keys
+from crown.spark.flow.chunks import read_blob, write_blob
+from crown.spark.flow.dispatch import Dispatcher
+from crown.spark.flow.netting import Netting
+from crown.spark.flow.streaming import merge_dispatcher
+from crown.spark.flow.topology import Topology, lay_out
+from crown.spark.flow.unpack import Repacker
 from crown.spark.schema import DELETED
-from crown.spark.streaming import merge_dispatcher
-from crown.spark.topology import Topology, lay_out
-from crown.spark.unpack import Repacker
 from crown.sql import parse
-from crown.sql.schema import load_schema
+from crown.sql.schema.schema import load_schema
 from crown.view.computed import add_computed
 from tests.property.queries import Schema, queries
 from tests.property.streams import streams

@@ -18,10 +18,9 @@ import pytest
 
 from crown.errors import StateError
 from crown.plan import plan, to_json
-from crown.spark import client
-from crown.spark.chunks import Chunk, log_blobs, log_chunks, pack, read_blob, snapshot_chunks, write_blob
-from crown.spark.client import CellEngine
-from crown.spark.host import launch
+from crown.spark.flow.chunks import Chunk, log_blobs, log_chunks, pack, read_blob, snapshot_chunks, write_blob
+from crown.spark.host import client, launch
+from crown.spark.host.client import CellEngine
 from crown.sql import parse
 from tests.spark.streams import wait_until
 

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from crown.spark import netting
-from crown.spark.netting import Netting
+from crown.spark.flow import netting
+from crown.spark.flow.netting import Netting
 from crown.spark.schema import DELETED
 
 SCHEMA = pa.schema([("k", pa.int64()), ("name", pa.string()), (DELETED, pa.bool_())])

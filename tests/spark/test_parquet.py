@@ -16,8 +16,8 @@ from pyspark.sql.types import StructType
 
 from crown.errors import SchemaError
 from crown.spark import files, maintain, rejected
-from crown.spark.parquet import read_changes
 from crown.spark.schema import DELETED
+from crown.spark.sources.parquet import read_changes
 from tests.spark.streams import GRAPH, GRAPH_QUERIES, Feed, collect_batches, random_changes, total
 from tests.support.judge import Change, Judge
 

@@ -17,11 +17,11 @@ import pytest
 from pyspark.sql import Row
 
 from crown.errors import StateError
-from crown.spark import client, processor
-from crown.spark.chunks import read_blob, write_blob
-from crown.spark.host import launch
-from crown.spark.processor import CellProcessor, Stage
-from crown.spark.topology import lay_out
+from crown.spark.flow import processor
+from crown.spark.flow.chunks import read_blob, write_blob
+from crown.spark.flow.processor import CellProcessor, Stage
+from crown.spark.flow.topology import lay_out
+from crown.spark.host import client, launch
 from tests.spark.streams import GRAPH, GRAPH_QUERIES, random_changes
 from tests.support.judge import Change, Judge
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crown.plan import plan
-from crown.spark.selection import selection
+from crown.spark.flow.selection import selection
 from crown.sql import parse
 
 SCHEMA = "CREATE TABLE t (a INT, b BIGINT, s STRING, d DATE, w TIMESTAMP, f FLOAT)"

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 
 from crown.errors import StateError
 from crown.spark import maintain, materialize, read_materialized
-from crown.spark.sink_parquet import ParquetTarget
-from crown.spark.sink_postgres import PostgresTarget
+from crown.spark.sinks.parquet import ParquetTarget
+from crown.spark.sinks.postgres import PostgresTarget
 from tests.spark.streams import GRAPH, GRAPH_QUERIES, Feed, random_changes, run_to_end
 from tests.support.judge import Judge, multiset
 
@@ -47,7 +47,7 @@ def test_parquet_table_by_version(spark: SparkSession, cells: int, rng: random.R
 
 
 def test_parquet_repeats_and_rewrites(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crown.spark.sink_parquet._FEW_ROWS", 2)
+    monkeypatch.setattr("crown.spark.sinks.parquet._FEW_ROWS", 2)
     target = ParquetTarget(str(tmp_path))
     for batch, rows in enumerate([[(1, "x", "insert", 2), (2, None, "insert", 1)], [(1, "x", "delete", 2)], []]):
         for _ in range(2):  # Spark repeats a batch that it could not note as done

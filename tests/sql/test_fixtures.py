@@ -49,7 +49,7 @@ def test_every_code_is_documented() -> None:
 
 def test_every_code_is_raised_somewhere() -> None:
     package = Path(__file__).parents[2] / "src" / "crown" / "sql"
-    source = "".join(p.read_text() for p in package.glob("*.py") if p.name != "codes.py")
+    source = "".join(p.read_text() for p in package.rglob("*.py") if p.name != "codes.py")
     for code in CODES:
         assert f'"{code}"' in source or f'"{code.split("-", 2)[2]}"' in source, code
 

@@ -13,9 +13,9 @@ import pytest
 import sqlglot
 
 from crown.errors import SqlError
+from crown.ir.query import Query, Top
 from crown.sql import load_schema, parse
-from crown.sql.query import Query, Top
-from crown.sql.schema import Schema
+from crown.sql.schema.schema import Schema
 from tests.sql.generate import SCHEMA, random_query, random_tables
 from tests.support.judge import differences, multiset
 from tests.support.oracle import Rows, ask, in_duckdb

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from crown.errors import SchemaError, SqlError
-from crown.plan.model import TableColumn, Window
+from crown.ir.tables import TableColumn, Window
 from crown.sql import load_schema, parse
 
 TEXT = """

@@ -15,9 +15,9 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from crown.plan.model import TableColumn
+from crown.ir.tables import TableColumn
 from crown.sql import load_schema
-from crown.sql.schema import Schema
+from crown.sql.schema.schema import Schema
 from tests.sql.test_oracle import check
 
 QUERIES = Path(__file__).parents[1] / "queries"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from crown.expression import Column, Expression
-from crown.plan.model import Atom, Binding, Profile, Table, TableColumn, Variable
-from crown.sql.query import Aggregate, Condition, Conjunction, Named, Query, Select
+from crown.ir.expression import Column, Expression
+from crown.ir.plan import Atom, Binding, Variable
+from crown.ir.query import Aggregate, Condition, Conjunction, Named, Query, Select
+from crown.ir.tables import Profile, Table, TableColumn
 
 _ATOM = re.compile(r"(\w+)\s*\(([^)]*)\)")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crown.expression import Call, Column, Expression, Literal
-from crown.plan.model import Atom
-from crown.sql.query import Aggregate, Condition, Query, Select
+from crown.ir.expression import Call, Column, Expression, Literal
+from crown.ir.plan import Atom
+from crown.ir.query import Aggregate, Condition, Query, Select
 
 _OPERATORS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "add": "+", "subtract": "-", "multiply": "*"}
 

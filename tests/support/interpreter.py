@@ -14,7 +14,7 @@ from functools import cmp_to_key
 from itertools import product
 from typing import Any
 
-from crown.plan.model import (
+from crown.ir.plan import (
     AggregateColumn,
     AggregateStage,
     Atom,
@@ -26,10 +26,10 @@ from crown.plan.model import (
     Plan,
     SetOperationStage,
     Stage,
-    Table,
     TopStage,
     TreeStage,
 )
+from crown.ir.tables import Table
 from tests.support.reference import value as evaluate
 from tests.support.reference import with_computed
 

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from crown.expression import Call, Column, Literal
-from crown.plan.model import (
-    Atom,
-    BagStage,
-    Binding,
-    MapStage,
-    Node,
-    OutputColumn,
-    Plan,
-    Table,
-    TableColumn,
-    TreeStage,
-    Variable,
-)
-from crown.plan.report import (
+from crown.ir.expression import Call, Column, Literal
+from crown.ir.plan import Atom, BagStage, Binding, MapStage, Node, OutputColumn, Plan, TreeStage, Variable
+from crown.ir.tables import Table, TableColumn
+from crown.plan.explain.report import (
     AddedOutput,
     AtomLoad,
     BagReport,

@@ -1,4 +1,4 @@
-"""A `Query` evaluated naively, by nested loops over Python rows: what `crown.sql.query` says it means, no more.
+"""A `Query` evaluated naively, by nested loops over Python rows: what `crown.ir.query` says it means, no more.
 
 Compared with DuckDB's answer for the SQL text, it judges the SQL layer alone, without planner and kernel.
 """
@@ -17,9 +17,10 @@ from typing import Any
 import duckdb
 import sqlglot
 
-from crown.expression import Call, Column, Expression, Literal
-from crown.plan.model import Atom, Table
-from crown.sql.query import Aggregate, Body, Condition, Conjunction, Order, Query, Select, SetOperation
+from crown.ir.expression import Call, Column, Expression, Literal
+from crown.ir.plan import Atom
+from crown.ir.query import Aggregate, Body, Condition, Conjunction, Order, Query, Select, SetOperation
+from crown.ir.tables import Table
 
 Row = dict[str, Any]
 Tables = Mapping[str, Sequence[Row]]

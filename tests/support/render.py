@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from crown.expression import Call, Column, Expression, Literal
-from crown.plan.model import (
-    AggregateStage,
-    BagStage,
-    MapStage,
-    Node,
-    Plan,
-    SetOperationStage,
-    Stage,
-    TopStage,
-    TreeStage,
-)
+from crown.ir.expression import Call, Column, Expression, Literal
+from crown.ir.plan import AggregateStage, BagStage, MapStage, Node, Plan, SetOperationStage, Stage, TopStage, TreeStage
 
 
 def render_plan(plan: Plan) -> str:

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from crown.plan.model import Node
+from crown.ir.plan import Node
 from crown.workload.enclosureness import (
     DisjointIntervals,
     enclosureness,

@@ -13,9 +13,10 @@ import pyarrow.parquet
 import pytest
 
 from crown.errors import CrownError
-from crown.expression import Call, Column, Literal
-from crown.plan.model import Atom, Binding, Node, Plan, Table, TableColumn, TreeStage, Variable, Window
-from crown.plan.report import Candidate, ConjunctionReport, Distribution, Report
+from crown.ir.expression import Call, Column, Literal
+from crown.ir.plan import Atom, Binding, Node, Plan, TreeStage, Variable
+from crown.ir.tables import Table, TableColumn, Window
+from crown.plan.explain.report import Candidate, ConjunctionReport, Distribution, Report
 from crown.workload import power_law_graph, profile, streams
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from crown.expression import KERNEL_FUNCTIONS, Call, Expression
+from crown.ir.expression import KERNEL_FUNCTIONS, Call, Expression
+from crown.ir.plan import Atom, TreeStage
+from crown.ir.tables import Table
 from crown.plan import plan_with_report
-from crown.plan.model import Atom, Table, TreeStage
 from crown.sql import parse
 from crown.workload import power_law_graph, profile, streams
 from crown.workload.log import read_log

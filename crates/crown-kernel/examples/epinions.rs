@@ -7,8 +7,8 @@
 
 use crown_kernel::chunk::{Chunk, Word};
 use crown_kernel::error::Result;
-use crown_kernel::interner::Interner;
 use crown_kernel::plan::{Atom, Binding, Edge, Expression, Mode, Node, RingComponent, TreeStage, Variable};
+use crown_kernel::store::interner::Interner;
 use crown_kernel::tree::{AtomChange, Sink, Tree};
 use hashbrown::HashSet;
 use std::time::{Duration, Instant};

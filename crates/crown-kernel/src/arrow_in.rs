@@ -6,7 +6,7 @@
 
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
+use crate::store::interner::Interner;
 use crate::types::{float_word, DataType};
 use arrow::array::{Array, ArrayRef, AsArray, Decimal256Array, FixedSizeBinaryArray, PrimitiveArray, RecordBatch};
 use arrow::datatypes::{self as arrow_types, ArrowPrimitiveType, DataType as ArrowType, TimeUnit};

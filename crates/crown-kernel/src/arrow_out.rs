@@ -3,8 +3,8 @@
 use crate::arrow_in::{CHANGE_TYPE, MULTIPLICITY};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
-use crate::pool::{ColumnPool, BLOCK_ROWS};
+use crate::store::interner::Interner;
+use crate::store::pool::{ColumnPool, BLOCK_ROWS};
 use crate::types::{word_float, DataType};
 use arrow::array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array,

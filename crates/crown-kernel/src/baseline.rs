@@ -7,7 +7,7 @@
 
 use crate::bag::relation::Relation;
 use crate::chunk::{Chunk, Word};
-use crate::interner::Interner;
+use crate::store::interner::Interner;
 use crate::types::DataType;
 
 pub struct PairwiseBaseline {

@@ -3,8 +3,8 @@
 use crate::chunk::{Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::expression::Compiled;
-use crate::interner::Interner;
 use crate::plan;
+use crate::store::interner::Interner;
 use crate::types::DataType;
 
 /// An atom, compiled against the columns of its source.

@@ -9,16 +9,13 @@ pub mod chunk;
 pub mod engine;
 pub mod error;
 pub mod expression;
-pub mod interner;
-pub mod net;
 pub mod plan;
-pub mod pool;
 #[cfg(test)]
 mod random;
 pub mod router;
-pub mod row_table;
 pub mod source;
 pub mod stages;
+pub mod store;
 pub mod tree;
 pub mod types;
 pub mod window;

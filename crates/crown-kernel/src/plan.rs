@@ -1,4 +1,4 @@
-//! The Plan as plain data: the mirror of `src/crown/plan/model.py`, read from its JSON form.
+//! The Plan as plain data: the mirror of `src/crown/ir/plan.py`, read from its JSON form.
 //!
 //! Field meanings are documented there, once; change both files together.
 

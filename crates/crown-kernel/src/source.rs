@@ -7,9 +7,9 @@
 use crate::arrow_in::{Changes, Fault, InputColumn};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
 use crate::plan;
-use crate::row_table::{Interned, RowTable};
+use crate::store::interner::Interner;
+use crate::store::row_table::{Interned, RowTable};
 use crate::types::DataType;
 use crate::window::{Extent, Window};
 

@@ -5,8 +5,8 @@
 //! told apart, the oldest copies count as the deleted ones.
 
 use crate::chunk::Word;
-use crate::interner::Interner;
-use crate::row_table::{Interned, RowTable};
+use crate::store::interner::Interner;
+use crate::store::row_table::{Interned, RowTable};
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use crown_kernel::arrow_in::decimal_word;
 use crown_kernel::arrow_out::word_decimal;
 use crown_kernel::chunk::{Chunk, Nulls, Word};
-use crown_kernel::interner::Interner;
+use crown_kernel::store::interner::Interner;
 use crown_kernel::types::{float_word, word_float, DataType};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -11,7 +11,7 @@ from crown import plan as planning
 from crown import sql as front_end
 from crown.demo.network import SQL, Network
 from crown.demo.pipeline import Answer, Progress
-from crown.plan.explain import explain
+from crown.plan.explain.text import explain
 
 _SHOWN = 25
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crown.plan.distribute import Distributed, distribute
-from crown.plan.explain import Explanation, explain
-from crown.plan.model import Plan
-from crown.plan.report import Report
-from crown.plan.serial import from_json, to_json
+from crown.ir.plan import Plan
+from crown.ir.serial import from_json, to_json
+from crown.plan.cells.distribute import Distributed, distribute
+from crown.plan.explain.report import Report
+from crown.plan.explain.text import Explanation, explain
 
 if TYPE_CHECKING:
-    from crown.sql.query import Query
+    from crown.ir.query import Query
 
 __all__ = ["Distributed", "Explanation", "distribute", "explain", "from_json", "plan", "plan_with_report", "to_json"]
 
-# `crown.sql.query` is written in terms of `crown.plan.model`, so the planner, which reads queries, can't be
+# `crown.ir.query` is written in terms of `crown.ir.plan`, so the planner, which reads queries, can't be
 # imported while this package is.
 
 

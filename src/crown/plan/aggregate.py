@@ -21,18 +21,18 @@ from functools import reduce
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from crown.expression import Call, Column, Expression, Literal
-from crown.plan.conjunction import plan_conjunction
+from crown.ir.expression import Call, Column, Expression, Literal
+from crown.ir.plan import AggregateColumn, AggregateStage, Variable
+from crown.ir.query import Aggregate, Conjunction, Named, Select
+from crown.ir.scalars import INTEGERS, cast, decimal_scale, null_if, substitute, variables_of, zero
 from crown.plan.context import Context, Rows
-from crown.plan.draft import RingTerm
+from crown.plan.explain.notes import note_branches, note_computed
 from crown.plan.factors import count_term, sum_terms
-from crown.plan.model import AggregateColumn, AggregateStage, Variable
-from crown.plan.notes import note_branches, note_computed
 from crown.plan.regroup import separate, side_by_side
 from crown.plan.rows import own_columns, project, union_all, unique
-from crown.plan.scalar import INTEGERS, cast, decimal_scale, null_if, substitute, variables_of, zero
 from crown.plan.select import branch_outputs, plan_rows
-from crown.sql.query import Aggregate, Conjunction, Named, Select
+from crown.plan.tree.draft import RingTerm
+from crown.plan.tree.passes import plan_conjunction
 
 Function: TypeAlias = OneOf["count", "count_distinct", "sum", "avg", "min", "max"]
 

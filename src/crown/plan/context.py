@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from crown.plan.model import BagStage, Profile, Stage, Table, TreeStage, Variable
-from crown.plan.report import ConjunctionReport, Construct
+from crown.ir.plan import BagStage, Stage, TreeStage, Variable
+from crown.ir.tables import Profile, Table
+from crown.plan.explain.report import ConjunctionReport, Construct
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from crown.expression import Call, Expression, Literal, LiteralValue
-from crown.plan.draft import RingTerm
-from crown.plan.hypergraph import Edge
-from crown.plan.scalar import FLOATS, INTEGERS, cast, decimal_scale, is_numeric, may_be_null, null_if, variables_of
+from crown.ir.expression import Call, Expression, Literal, LiteralValue
+from crown.ir.scalars import FLOATS, INTEGERS, cast, decimal_scale, is_numeric, may_be_null, null_if, variables_of
+from crown.plan.tree.draft import RingTerm
+from crown.plan.tree.hypergraph import Edge
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal as OneOf
 
+from crown.ir.plan import Atom, OrderBy, Plan, TopStage, TreeStage
+from crown.ir.query import Body, Condition, Conjunction, Named, Order, Query, Select, SetOperation, Top
+from crown.ir.scalars import substitute
+from crown.ir.tables import TableColumn
 from crown.plan.aggregate import plan_aggregate
+from crown.plan.cells.distribute import describe
 from crown.plan.context import Context, Rows
-from crown.plan.distribute import describe
-from crown.plan.model import Atom, OrderBy, Plan, TableColumn, TopStage, TreeStage
-from crown.plan.notes import note_computed, note_tables
-from crown.plan.report import Report
+from crown.plan.explain.notes import note_computed, note_tables
+from crown.plan.explain.report import Report
 from crown.plan.rows import own_columns, project, without_duplicates
-from crown.plan.scalar import substitute
 from crown.plan.select import branch_outputs, plan_rows
 from crown.plan.setops import combine
-from crown.sql.query import Body, Condition, Conjunction, Named, Order, Query, Select, SetOperation, Top
 
 
 def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crown.expression import Column, Expression
+from crown.ir.expression import Column, Expression
+from crown.ir.plan import Atom, Binding, TreeStage, Variable
+from crown.ir.query import Aggregate, Select
 from crown.plan.context import Context, Rows
-from crown.plan.model import Atom, Binding, TreeStage, Variable
-from crown.plan.shape import to_nodes
-from crown.plan.trees import find_trees
-from crown.sql.query import Aggregate, Select
+from crown.plan.tree.price import to_nodes
+from crown.plan.tree.trees import find_trees
 
 
 def separate(select: Select) -> list[tuple[Aggregate, ...]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crown.expression import Column, Expression
+from crown.ir.expression import Column, Expression
+from crown.ir.plan import DistinctStage, MapStage, OutputColumn, SetOperationStage, Variable
+from crown.ir.query import Named
+from crown.ir.scalars import may_be_null
 from crown.plan.context import Context, Rows
-from crown.plan.model import DistinctStage, MapStage, OutputColumn, SetOperationStage, Variable
-from crown.plan.scalar import may_be_null
-from crown.sql.query import Named
 
 
 def project(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal as OneOf
 
-from crown.plan.conjunction import plan_conjunction
+from crown.ir.query import Conjunction, Named, Select
+from crown.ir.scalars import substitute, variables_of
 from crown.plan.context import Context, Rows
-from crown.plan.notes import note_branches
+from crown.plan.explain.notes import note_branches
 from crown.plan.rows import project, union_all, without_duplicates
-from crown.plan.scalar import substitute, variables_of
-from crown.sql.query import Conjunction, Named, Select
+from crown.plan.tree.passes import plan_conjunction
 
 
 def plan_rows(select: Select, duplicates: OneOf["keep", "drop", "ignore"], context: Context) -> Rows:

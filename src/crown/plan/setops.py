@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from crown.ir.plan import MaterializeStage, SetOperationStage, Variable
+from crown.ir.query import SetOperation
 from crown.plan.context import Context, Rows
-from crown.plan.model import MaterializeStage, SetOperationStage, Variable
-from crown.sql.query import SetOperation
 
 
 def combine(operation: SetOperation, left: Rows, right: Rows, context: Context) -> Rows:

@@ -16,15 +16,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crown.spark.batch import run_batch
+    from crown.spark.flow.batch import run_batch
+    from crown.spark.flow.rejects import rejected
+    from crown.spark.flow.streaming import maintain
     from crown.spark.pipeline import Pipeline
-    from crown.spark.rejects import rejected
     from crown.spark.settings import CrownSettingsWarning, configure, session
-    from crown.spark.sink_parquet import read_materialized
-    from crown.spark.sinks import materialize
+    from crown.spark.sinks.materialize import materialize
+    from crown.spark.sinks.parquet import read_materialized
     from crown.spark.snapshots import snapshot
-    from crown.spark.sources import debezium, delta_feed, files
-    from crown.spark.streaming import maintain
+    from crown.spark.sources.changes import debezium, delta_feed, files
 
 __all__ = [
     "CrownSettingsWarning",
@@ -44,15 +44,15 @@ __all__ = [
 
 # The engine host is part of this package but needs no PySpark, so nothing is imported before it is asked for.
 _MODULES = {
-    "batch": ("run_batch",),
+    "flow.batch": ("run_batch",),
     "pipeline": ("Pipeline",),
-    "rejects": ("rejected",),
+    "flow.rejects": ("rejected",),
     "settings": ("CrownSettingsWarning", "configure", "session"),
-    "sink_parquet": ("read_materialized",),
-    "sinks": ("materialize",),
+    "sinks.parquet": ("read_materialized",),
+    "sinks.materialize": ("materialize",),
     "snapshots": ("snapshot",),
-    "sources": ("debezium", "delta_feed", "files"),
-    "streaming": ("maintain",),
+    "sources.changes": ("debezium", "delta_feed", "files"),
+    "flow.streaming": ("maintain",),
 }
 _HOME = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
 

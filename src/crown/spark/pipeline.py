@@ -14,11 +14,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from crown.errors import SchemaError, StateError
-from crown.spark import sources
 from crown.spark.filesystem import read_file, write_at_once
+from crown.spark.flow.streaming import maintain
 from crown.spark.settings import configure
-from crown.spark.sinks import materialize
-from crown.spark.streaming import maintain
+from crown.spark.sinks.materialize import materialize
+from crown.spark.sources import changes as sources
 
 _TOP = {
     "query",

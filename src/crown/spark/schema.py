@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 )
 
 from crown.errors import SchemaError
-from crown.plan.model import Plan
+from crown.ir.plan import Plan
 
 CHANGE_TYPE = "_change_type"
 # What `_change_type` may say: that a row comes, or that it goes.

@@ -16,16 +16,16 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from crown.errors import StateError
-from crown.expression import Call, Column, Expression
+from crown.ir.columns import stage_columns
+from crown.ir.expression import Call, Column, Expression
+from crown.ir.plan import Plan
 from crown.plan import from_json
-from crown.plan.columns import stage_columns
-from crown.plan.model import Plan
-from crown.spark.chunks import Chunk
 from crown.spark.filesystem import names_in
+from crown.spark.flow.chunks import Chunk
+from crown.spark.flow.selection import to_spark_sql
+from crown.spark.flow.unpack import conform
 from crown.spark.host.engines import rebuild
 from crown.spark.schema import output_schema
-from crown.spark.selection import to_spark_sql
-from crown.spark.unpack import conform
 
 
 def snapshot(spark: SparkSession, checkpoint: str, *, batch: int | None = None) -> DataFrame:

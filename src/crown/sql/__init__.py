@@ -7,14 +7,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from crown.sql.aggregates import name_aggregates
+from crown.ir.query import Query
+from crown.sql.clauses.aggregates import name_aggregates
+from crown.sql.clauses.queries import bind
+from crown.sql.clauses.table_options import attach_options
 from crown.sql.context import Context
 from crown.sql.diagnose import fail, parse_statements
-from crown.sql.options import take_options
-from crown.sql.queries import bind
-from crown.sql.query import Query
-from crown.sql.schema import SchemaLike, load_schema
-from crown.sql.table_options import attach_options
+from crown.sql.schema.options import take_options
+from crown.sql.schema.schema import SchemaLike, load_schema
 
 __all__ = ["load_schema", "parse"]
 

@@ -9,13 +9,13 @@ from typing import NoReturn
 
 from sqlglot import exp
 
-from crown.expression import Call, Column, Expression
-from crown.plan.model import ComputedColumn, Table, TableColumn, Window
+from crown.ir.expression import Call, Column, Expression
+from crown.ir.query import Body
+from crown.ir.tables import ComputedColumn, Table, TableColumn, Window
 from crown.sql.diagnose import Place, Span, fail, span
-from crown.sql.fold import fold, nullable
-from crown.sql.query import Body
 from crown.sql.relation import Branch, Source, atom_of
-from crown.sql.schema import Schema
+from crown.sql.scalar.fold import fold, nullable
+from crown.sql.schema.schema import Schema
 
 
 class Context:

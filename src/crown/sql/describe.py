@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from crown.expression import Column
-from crown.plan.model import Atom, Table
-from crown.render import to_text
-from crown.sql.query import Body, Condition, Conjunction, Order, Query, Select, SetOperation
+from crown.ir.expression import Column
+from crown.ir.plan import Atom
+from crown.ir.query import Body, Condition, Conjunction, Order, Query, Select, SetOperation
+from crown.ir.render import to_text
+from crown.ir.tables import Table
 
 
 def describe(query: Query) -> str:

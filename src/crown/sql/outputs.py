@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from crown.expression import Column
+from crown.ir.expression import Column
 from crown.sql.context import Context
 from crown.sql.relation import Relation
 from crown.sql.scope import tables_named

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from sqlglot import exp
 
-from crown.expression import Call, Expression
+from crown.ir.expression import Call, Expression
 from crown.sql.context import Context
 from crown.sql.relation import Subcondition
 

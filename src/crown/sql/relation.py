@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from crown.expression import Column, Expression, columns_of
+from crown.ir.expression import Column, Expression, columns_of
 from crown.sql.diagnose import Place
 
 

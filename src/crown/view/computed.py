@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from crown.arrow import arrow_type
 from crown.errors import InvalidChange
-from crown.plan.model import Table
-from crown.view.types import arrow_type
+from crown.ir.tables import Table
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -13,11 +13,11 @@ from typing import Any, Literal, Protocol, TypeAlias
 import pyarrow as pa
 
 from crown import _kernel
+from crown.arrow import arrow_type
 from crown.errors import StateError
-from crown.plan.model import Plan
-from crown.plan.serial import to_json
+from crown.ir.plan import Plan
+from crown.ir.serial import to_json
 from crown.view.identity import identity
-from crown.view.types import arrow_type
 
 OnInvalid: TypeAlias = Literal["raise", "quarantine"]
 Inputs: TypeAlias = Sequence[tuple[str, Any]]
@@ -107,7 +107,7 @@ class ManyEngines:
     def __init__(
         self, plan: Plan, threads: int, *, deltas: bool, on_invalid: OnInvalid, state: State | None = None
     ) -> None:
-        from crown.plan.distribute import CELLS, distribute
+        from crown.plan.cells.distribute import CELLS, distribute
 
         spread = distribute(plan, threads)
         stateful = {t.name: t for t in plan.tables if t.primary_key or t.window or on_invalid == "quarantine"}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from crown.expression import Column
-from crown.plan.model import Atom, Binding, Node, Plan, Table, TableColumn, TreeStage, Variable
+from crown.ir.expression import Column
+from crown.ir.plan import Atom, Binding, Node, Plan, TreeStage, Variable
+from crown.ir.tables import Table, TableColumn
 
 
 def identity(table: Table) -> Plan:

@@ -9,10 +9,10 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
+from crown.arrow import arrow_type
 from crown.errors import InvalidChange
-from crown.plan.model import Table
+from crown.ir.tables import Table
 from crown.view.computed import add_computed
-from crown.view.types import arrow_type
 
 CHANGE_TYPE = "_change_type"
 CONTROL_COLUMNS = frozenset({CHANGE_TYPE, "_multiplicity", "_atoms"})

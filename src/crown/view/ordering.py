@@ -7,9 +7,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from crown import _kernel
-from crown.plan.columns import stage_columns
-from crown.plan.model import Plan, Table, TableColumn, TopStage
-from crown.plan.serial import to_json
+from crown.ir.columns import stage_columns
+from crown.ir.plan import Plan, TopStage
+from crown.ir.serial import to_json
+from crown.ir.tables import Table, TableColumn
 from crown.view.identity import identity
 
 

@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
+from crown.arrow import arrow_type
 from crown.errors import InvalidChange, PlanError
-from crown.plan.model import Plan, TableColumn, Window
-from crown.plan.serial import from_json, report_from_json, report_to_json, to_json
+from crown.ir.plan import Plan
+from crown.ir.serial import from_json, to_json
+from crown.ir.tables import TableColumn, Window
+from crown.plan.explain.report import report_from_json, report_to_json
 from crown.view import storage
 from crown.view.engines import Engines, ManyEngines, OneEngine, OnInvalid
 from crown.view.inputs import Changes, TableInput, Word
 from crown.view.ordering import ordered
-from crown.view.types import arrow_type
 
 if TYPE_CHECKING:
     import pandas
 
     from crown.plan import Explanation
-    from crown.plan.report import Report
-    from crown.sql.schema import Schema
+    from crown.plan.explain.report import Report
+    from crown.sql.schema.schema import Schema
 
 
 class View:
@@ -85,7 +87,7 @@ class View:
         on_invalid: OnInvalid,
         state: Mapping[str, list[bytes]] | None = None,
     ) -> None:
-        from crown.plan.distribute import can_be_spread
+        from crown.plan.cells.distribute import can_be_spread
 
         self.plan = plan
         self._about = {"deltas": deltas, "threads": threads, "on_invalid": on_invalid}

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from crown.plan.model import Node
+from crown.ir.plan import Node
 from crown.workload.lifespan import AFTER, BEFORE, Lifespans, Moments, concatenate
 
 _NEVER = AFTER + 1

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from crown.plan.facts import tree_text
-from crown.plan.model import Node, Plan, Profile, Table, TreeStage
-from crown.plan.report import Candidate, ConjunctionReport, Report
+from crown.ir.plan import Node, Plan, TreeStage
+from crown.ir.tables import Profile, Table
+from crown.plan.explain.facts import tree_text
+from crown.plan.explain.report import Candidate, ConjunctionReport, Report
 from crown.workload.enclosureness import enclosureness, tree_enclosureness
 from crown.workload.lifespan import AFTER, BEFORE, Lifespans, concatenate, lifespans, row_codes
 from crown.workload.log import LogSource, TableLog, read_log

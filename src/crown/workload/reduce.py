@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crown import _kernel
+from crown.arrow import arrow_type
 from crown.errors import InvalidChange
-from crown.expression import Column
-from crown.plan.model import Atom, Binding, Node, Plan, Table, TableColumn, TreeStage, Variable
-from crown.plan.serial import to_json
-from crown.render import quoted, spark_name
+from crown.ir.expression import Column
+from crown.ir.plan import Atom, Binding, Node, Plan, TreeStage, Variable
+from crown.ir.render import quoted, spark_name
+from crown.ir.serial import to_json
+from crown.ir.tables import Table, TableColumn
 from crown.view.computed import in_duckdb
-from crown.view.types import arrow_type
 from crown.workload.lifespan import BEFORE, Lifespans, Moments, lifespans, row_codes
 from crown.workload.log import TableLog
 

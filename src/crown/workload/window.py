@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crown.plan.model import Table, Window
+from crown.ir.tables import Table, Window
 from crown.workload.lifespan import BEFORE, Moments
 from crown.workload.log import TableLog
 

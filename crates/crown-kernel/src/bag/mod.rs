@@ -15,8 +15,8 @@ mod tests;
 
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
 use crate::plan;
+use crate::store::interner::Interner;
 use crate::types::DataType;
 use program::{Compiler, Program, Projection, Shape, Source, Step};
 use relation::Relation;

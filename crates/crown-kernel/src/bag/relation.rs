@@ -3,9 +3,9 @@
 //! Rows are without gaps (see `Rows`), so everything here that goes by a row's position swaps along when one goes.
 
 use crate::chunk::{Nulls, Word};
-use crate::interner::Interner;
-use crate::row_table::hash_words;
 use crate::stages::Rows;
+use crate::store::interner::Interner;
+use crate::store::row_table::hash_words;
 use crate::types::DataType;
 use hashbrown::HashTable;
 use std::mem::size_of;

@@ -6,7 +6,7 @@ use super::{Applied, Direct, Engine};
 use crate::arrow_out::Output;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
-use crate::net::{net_chunks, Net};
+use crate::store::net::{net_chunks, Net};
 use crate::tree::Sink;
 
 impl Engine {

@@ -5,9 +5,9 @@ use crate::arrow_in::{read_batch, Changes, Fault};
 use crate::arrow_out::value_json;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
-use crate::net::Net;
 use crate::source::{Events, Source};
+use crate::store::interner::Interner;
+use crate::store::net::Net;
 use arrow::array::RecordBatch;
 
 /// What happens to a change that does not fit.

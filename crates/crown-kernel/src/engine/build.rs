@@ -5,11 +5,11 @@ use super::{Counters, Direct, Engine, Reader};
 use crate::binding::Binder;
 use crate::chunk::MAX_COLUMNS;
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
-use crate::net::Net;
 use crate::plan::{self, Plan};
-use crate::pool::ColumnPool;
 use crate::source::Source;
+use crate::store::interner::Interner;
+use crate::store::net::Net;
+use crate::store::pool::ColumnPool;
 use crate::types::DataType;
 
 impl Engine {

@@ -3,8 +3,8 @@
 use crate::arrow_out::Output;
 use crate::chunk::{Chunk, Nulls};
 use crate::error::Result;
-use crate::interner::Interner;
-use crate::pool::BLOCK_ROWS;
+use crate::store::interner::Interner;
+use crate::store::pool::BLOCK_ROWS;
 use crate::tree::Sink;
 use arrow::array::RecordBatch;
 

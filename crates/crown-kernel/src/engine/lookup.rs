@@ -3,9 +3,9 @@
 use super::stage::{Stage, State};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::Result;
-use crate::interner::Interner;
-use crate::row_table::RowTable;
 use crate::stages::Lookup;
+use crate::store::interner::Interner;
+use crate::store::row_table::RowTable;
 
 /// The weight of a row in stage `position`; `None` when the stage can't tell without enumerating.
 pub(super) fn weight(

@@ -7,10 +7,10 @@ use crate::bag::Bag;
 use crate::binding::Binder;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
-use crate::net::Net;
 use crate::plan;
 use crate::stages::{Aggregate, Distinct, Map, Materialize, SetOperation, Top};
+use crate::store::interner::Interner;
+use crate::store::net::Net;
 use crate::tree::{AtomChange, Sink, Tree};
 use crate::types::DataType;
 

@@ -8,8 +8,8 @@ use super::batch::{absent_fault, Batch, BoundRows};
 use super::{Engine, Reader};
 use crate::arrow_in::Fault;
 use crate::chunk::Word;
-use crate::net::Net;
 use crate::source::Events;
+use crate::store::net::Net;
 
 /// Changes that are looked ahead for together.
 const BLOCK: usize = 16;

@@ -9,7 +9,7 @@ use super::Engine;
 use crate::arrow_in::Fault;
 use crate::chunk::Chunk;
 use crate::error::{KernelError, Result};
-use crate::net::net_in_place;
+use crate::store::net::net_in_place;
 use crate::tree::Sink;
 
 impl Engine {

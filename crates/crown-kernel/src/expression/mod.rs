@@ -25,8 +25,8 @@ pub(crate) use order::{place, wide};
 
 use crate::chunk::{Nulls, Word};
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
 use crate::plan::Expression;
+use crate::store::interner::Interner;
 use crate::types::DataType;
 use node::{Node, Row};
 use value::Encoded;

@@ -9,7 +9,7 @@ use super::value::Value;
 use super::{calendar, divide_by_zero, overflow, utf8};
 use crate::chunk::{Nulls, Word};
 use crate::error::Result;
-use crate::interner::Interner;
+use crate::store::interner::Interner;
 use crate::types::DataType;
 use std::borrow::Cow;
 use std::cmp::Ordering;

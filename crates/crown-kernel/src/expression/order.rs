@@ -1,7 +1,7 @@
 //! The order of values: what ORDER BY, MIN, MAX and comparisons agree on.
 
 use crate::chunk::Word;
-use crate::interner::Interner;
+use crate::store::interner::Interner;
 use crate::types::{word_float, DataType};
 use std::cmp::Ordering;
 

@@ -4,7 +4,7 @@ use super::decimal;
 use super::wide;
 use crate::chunk::Word;
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
+use crate::store::interner::Interner;
 use crate::types::{float_word, word_float, DataType};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -82,7 +82,7 @@ pub(super) enum Encoded<'a> {
     Bytes(Cow<'a, [u8]>),
 }
 
-/// The value of a plan literal (`crown.expression` documents the JSON of each type); `None` is NULL.
+/// The value of a plan literal (`crown.ir.expression` documents the JSON of each type); `None` is NULL.
 pub(super) fn literal(json: &serde_json::Value, data_type: DataType) -> Result<Option<Value<'static>>> {
     use serde_json::Value as Json;
     let value = match (data_type, json) {

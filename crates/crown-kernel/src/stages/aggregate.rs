@@ -6,8 +6,8 @@ use super::{Columns, Lookup, Rows};
 use crate::chunk::{Chunk, Nulls, Word, MAX_COLUMNS};
 use crate::error::{KernelError, Result};
 use crate::expression::Compiled;
-use crate::interner::Interner;
 use crate::plan;
+use crate::store::interner::Interner;
 use crate::types::DataType;
 use std::mem::size_of;
 

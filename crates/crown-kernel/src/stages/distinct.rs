@@ -3,7 +3,7 @@
 use super::{Columns, Lookup, WeightedRows};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::Result;
-use crate::interner::Interner;
+use crate::store::interner::Interner;
 use crate::types::DataType;
 
 /// Each row of the input once: a row comes when its weight leaves 0 and goes when it is 0 again.

@@ -4,9 +4,9 @@ use super::Columns;
 use crate::chunk::{Chunk, Nulls, MAX_COLUMNS};
 use crate::error::{KernelError, Result};
 use crate::expression::Compiled;
-use crate::interner::Interner;
-use crate::net::net_chunks;
 use crate::plan;
+use crate::store::interner::Interner;
+use crate::store::net::net_chunks;
 use crate::types::DataType;
 
 pub struct Map {

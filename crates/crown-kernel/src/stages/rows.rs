@@ -6,8 +6,8 @@
 
 use super::Lookup;
 use crate::chunk::{Chunk, Nulls, Word};
-use crate::interner::Interner;
-use crate::row_table::hash_words;
+use crate::store::interner::Interner;
+use crate::store::row_table::hash_words;
 use crate::types::DataType;
 use hashbrown::HashTable;
 

@@ -6,9 +6,9 @@
 use super::{Columns, Lookup, WeightedRows};
 use crate::chunk::Chunk;
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
-use crate::net::net_chunks;
 use crate::plan::{self, SetOperator};
+use crate::store::interner::Interner;
+use crate::store::net::net_chunks;
 use crate::types::DataType;
 
 pub struct SetOperation {

@@ -3,9 +3,9 @@
 //! A rebuild costs time linear in the slab and happens only after three quarters of it were freed, so it is amortised
 //! constant per deletion. It renames ids, so both sides of every link are rewritten.
 
-use super::hash::hash_words;
 use super::shape::LINK;
 use super::Tree;
+use crate::store::hash::hash_words;
 
 /// How many updates pass between two looks.
 pub(super) const INTERVAL: u64 = 256;

@@ -4,8 +4,8 @@ use super::enumerate::{Emission, Walk};
 use super::Tree;
 use crate::chunk::Chunk;
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
 use crate::plan::Mode;
+use crate::store::interner::Interner;
 
 /// A place in the full enumeration of a tree.
 pub struct Cursor {

@@ -11,8 +11,8 @@ use super::propagate::Scratch;
 use super::ring::overflow;
 use super::shape::LINK;
 use super::{Sink, Tree};
-use crate::interner::Interner;
 use crate::plan::Mode;
+use crate::store::interner::Interner;
 
 /// Rows between two chances of the sink to flush.
 const BLOCK: usize = 8192;

@@ -7,7 +7,7 @@ use super::ring::{overflow, Value};
 use super::{Sink, Tree};
 use crate::chunk::{Chunk, Word};
 use crate::error::Result;
-use crate::interner::Interner;
+use crate::store::interner::Interner;
 
 impl Tree {
     /// Emits the old and the new value of rows that stay and have another annotation.

@@ -3,12 +3,12 @@
 //! An entry is the projection view V_p of the child (paper, equation 1) and the index on the parent that a P-update needs, in one:
 //! the key is in V_p while a child row of the semi-join view has it. An entry lives while a row of either side has its key.
 
-use super::hash::hash_words;
-use super::index::Index;
 use super::lists::List;
 use super::rows::same;
-use super::slab::{at, at_mut, prefetch, reserve_slowly, with_capacity};
 use crate::chunk::Word;
+use crate::store::hash::hash_words;
+use crate::store::index::Index;
+use crate::store::slab::{at, at_mut, prefetch, reserve_slowly, with_capacity};
 
 const NONE: u32 = u32::MAX;
 

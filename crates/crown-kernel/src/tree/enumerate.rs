@@ -11,8 +11,8 @@ use super::ring::{overflow, Value};
 use super::Tree;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::Result;
-use crate::interner::Interner;
 use crate::plan::Mode;
+use crate::store::interner::Interner;
 
 /// What to emit for the results of the first step's rows.
 pub(super) struct Emission<'a> {

@@ -4,7 +4,7 @@
 //! batch. The nodes of twins share one `Ids`, so that a row is looked up, put in and taken out once for all of them; each twin still has
 //! its own slab, with the row's links, under the common id. That twins agree is only likely and never relied on: it is known of each id which of them have the row.
 
-use super::index::Index;
+use crate::store::index::Index;
 
 pub(super) const NONE: u32 = u32::MAX;
 

@@ -6,8 +6,8 @@
 //! is stored in its own header; others take a block of 1, 2, 4, 8, ... items. A block grows when it is full and shrinks when
 //! it is three quarters empty, so each push and removal costs amortised constant time.
 
-use super::slab::{at, at_mut, prefetch, reserve_slowly};
 use crate::chunk::Word;
+use crate::store::slab::{at, at_mut, prefetch, reserve_slowly};
 
 const NONE: u32 = u32::MAX;
 

@@ -6,15 +6,16 @@
 //! | module | idea |
 //! |---|---|
 //! | `shape` | the plan's tree, checked, names resolved to positions |
-//! | `ids`, `rows`, `edges`, `lists`, `index`, `hash` | the state: rows of a node, entries of an edge, pooled lists |
+//! | `ids`, `rows`, `edges`, `lists` | the state: rows of a node, entries of an edge, pooled lists |
 //! | `propagate` | changes below the connex part: counters and sums climb |
 //! | `delta`, `live`, `direct` | changes of the connex part: witnesses, live views |
 //! | `program`, `enumerate`, `expand`, `cursor` | walks from witnesses, or from the root, by column |
 //! | `ordered`, `ranged` | lists in the order of a value, and walks over ranges of them |
 //! | `ring`, `weight` | annotations |
-//! | `prefetch` | memory for coming changes |
+//! | `apply` | the main loop over a batch, with prefetching |
 //! | `sample`, `stats`, `compact` | random results, figures, giving memory back |
 
+mod apply;
 mod compact;
 mod cursor;
 mod delta;
@@ -22,13 +23,10 @@ mod direct;
 mod edges;
 mod enumerate;
 mod expand;
-pub(crate) mod hash;
 mod ids;
-pub(crate) mod index;
 mod lists;
 mod live;
 mod ordered;
-mod prefetch;
 mod program;
 mod propagate;
 mod ranged;
@@ -36,25 +34,24 @@ mod ring;
 mod rows;
 mod sample;
 mod shape;
-pub(crate) mod slab;
 mod stats;
 #[cfg(test)]
 mod tests;
 mod weight;
 
+pub use apply::AtomChange;
+use apply::Hints;
 pub use cursor::Cursor;
-pub use prefetch::AtomChange;
-use prefetch::Hints;
 pub use sample::Sampler;
 pub use stats::{NodeStats, TreeStats};
 
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
 use crate::plan::{self, Mode};
+use crate::store::hash::{hash_all, hash_words};
+use crate::store::interner::Interner;
 use edges::Edge;
 use enumerate::Walk;
-use hash::{hash_all, hash_words};
 use ids::{Ids, NONE};
 use lists::Lists;
 use ordered::Orders;

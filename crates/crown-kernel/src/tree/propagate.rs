@@ -5,14 +5,14 @@
 //! that stay may change their annotation. A node that is not connex is never enumerated, so its changes are made at once; the connex
 //! part is in `delta`.
 
+use super::apply::Hints;
 use super::edges::Edge;
-use super::hash::hash_words;
 use super::lists::List;
-use super::prefetch::Hints;
 use super::ring::{overflow, Value};
 use super::shape::LINK;
 use super::{Sink, Tree};
-use crate::interner::Interner;
+use crate::store::hash::hash_words;
+use crate::store::interner::Interner;
 
 /// Rows of one node that an update changes.
 #[derive(Default)]

@@ -7,7 +7,7 @@
 
 use crate::chunk::Word;
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
+use crate::store::interner::Interner;
 use crate::types::{float_word, word_float, DataType};
 
 /// A component's value in 128 bits: an integer, or a float's bits.

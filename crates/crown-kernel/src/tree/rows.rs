@@ -5,8 +5,8 @@
 //! its insertion a row is reached, and left, by index alone, mostly with one cache miss.
 
 use super::ids::NONE;
-use super::slab::{at, at_mut, half, half_mut, prefetch, reserve_slowly, with_capacity};
 use crate::chunk::Word;
+use crate::store::slab::{at, at_mut, half, half_mut, prefetch, reserve_slowly, with_capacity};
 
 pub(super) struct Rows {
     width: usize,

@@ -7,8 +7,8 @@
 use super::Tree;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::Result;
-use crate::interner::Interner;
 use crate::plan::Mode;
+use crate::store::interner::Interner;
 
 /// Rejected draws in a row before the sampler enumerates instead.
 const PATIENCE: usize = 256;

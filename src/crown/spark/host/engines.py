@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from crown.spark.chunks import Chunk, log_blobs, read_blob
+from crown.spark.flow.chunks import Chunk, log_blobs, read_blob
 
 Key = tuple[str, str, int]  # query, stage, cell
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 import crown
 from crown.errors import StateError
-from crown.spark.chunks import Chunk, pack, read_blob, write_blob
+from crown.spark.flow.chunks import Chunk, pack, read_blob, write_blob
 from crown.spark.host.engines import Engines, Held, rebuild
 from crown.spark.host.protocol import VERSION, Connection, HostGone, Message
 

@@ -4,8 +4,8 @@ use super::harness::{enumerate, split};
 use super::named::{stage as stage_of, Line};
 use super::random::{stage, updates, Random};
 use crate::chunk::Chunk;
-use crate::interner::Interner;
 use crate::plan::{Edge, Mode};
+use crate::store::interner::Interner;
 use crate::tree::Tree;
 
 /// Lemma 4.4: between two results the walk does at most a constant number of steps, whatever the data.

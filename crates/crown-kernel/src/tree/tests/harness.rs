@@ -2,8 +2,8 @@
 
 use super::oracle::{self, row, Bag, Row};
 use crate::chunk::{Chunk, Nulls, Word};
-use crate::interner::Interner;
 use crate::plan::{Mode, TreeStage};
+use crate::store::interner::Interner;
 use crate::tree::{AtomChange, Tree};
 
 #[derive(Clone, Debug)]

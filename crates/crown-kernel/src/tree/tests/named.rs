@@ -4,8 +4,8 @@ use super::harness::{enumerate, rows, run, Update};
 use super::oracle::Row;
 use super::random::{bind, column, Random};
 use crate::chunk::{Chunk, Word};
-use crate::interner::Interner;
 use crate::plan::*;
+use crate::store::interner::Interner;
 use crate::tree::Tree;
 
 fn names(list: &str) -> Vec<String> {

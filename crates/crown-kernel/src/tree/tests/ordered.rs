@@ -5,8 +5,8 @@ use super::named::{stage as stage_of, Line};
 use super::random::{column, stage, updates, Random};
 use crate::chunk::{Chunk, Word};
 use crate::error::{KernelError, Result};
-use crate::interner::Interner;
 use crate::plan::{Comparison, Edge, Expression, Mode, TreeStage};
+use crate::store::interner::Interner;
 use crate::tree::{Sink, Tree};
 use crate::types::float_word;
 

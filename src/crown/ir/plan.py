@@ -1,0 +1,273 @@
+"""The Plan: plain frozen data with a JSON form. The kernel reads only this.
+
+A plan is a list of stages in dependency order. A stage turns the net changes of its sources (tables or
+earlier stages) into the net changes of its own rows; the last stage is the view. Rows between stages are
+signed: weight +n for n copies that came, -n for n that went.
+
+The Rust mirror of this file is `crates/crown-kernel/src/plan.rs`; change both together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from crown.ir.expression import Expression
+from crown.ir.tables import Table, TableColumn
+
+
+@dataclass(frozen=True)
+class Variable:
+    name: str
+    type: str
+    nullable: bool
+
+
+@dataclass(frozen=True)
+class Binding:
+    """`variable` takes the value of `expression` (over the source's columns) in each row of the source."""
+
+    variable: str
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class Atom:
+    """One use of a table or stage. Two bindings of one variable mean that both values must be equal.
+
+    Rows for which `filter` is not TRUE, or with NULL in a `not_null` variable, are not rows of the atom.
+    Rows that become equal after binding are one atom row with a multiplicity.
+    """
+
+    name: str
+    source: str
+    bindings: tuple[Binding, ...]
+    filter: Expression | None = None
+    not_null: tuple[str, ...] = ()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(b.variable for b in self.bindings))
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the tree. Nodes are listed parents first; node 0 is the root.
+
+    A relation node has an `atom` (index into the tree's atoms) and exactly its variables. A generalised or
+    derived node has none: a row of it exists while at least one guard child (key = all its variables) has
+    that key. A row is in the semi-join view when every child is satisfied: `join` and `exists` children when they
+    have the key, `anti` children when they don't. An `exists` child counts as 1 in annotations, whatever
+    its multiplicity. `exists` and `anti` children, and all below them, are never connex.
+    A generalised node's children by `anti` edge are not guards.
+    """
+
+    name: str
+    variables: tuple[str, ...]
+    atom: int | None
+    parent: int | None
+    key: tuple[str, ...]  # shared with the parent, in one order for both sides; () for the root
+    connex: bool
+    edge: OneOf["join", "exists", "anti"] = "join"
+
+
+@dataclass(frozen=True)
+class Factor:
+    atom: int
+    expression: Expression  # over the atom's variables; NULL makes the whole product count as absent
+
+
+@dataclass(frozen=True)
+class RingComponent:
+    """Sum over all join rows of the product of factors, one per atom at most; no factors: the row count.
+
+    Numeric as `type` says: `int64`, `decimal(38,s)` (exact) or `float64`. The product's scale is the sum of
+    the factors' scales. The component is 0, never NULL; the planner adds counts where SQL needs NULL.
+    """
+
+    name: str
+    factors: tuple[Factor, ...]
+    type: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`lower` + `offset` < `upper`, or <= unless `strict`, between two outputs; the offset in the columns' own unit.
+
+    Both have a type whose words the kernel can order (no string, no decimal of more than 18 digits); of floats the
+    offset is 0. It must follow from the stage's residual, which stays the judge: the kernel keeps the rows that
+    enumeration finds by the one value in the order of the other, and visits only those that can hold.
+    """
+
+    lower: str
+    offset: int
+    upper: str
+    strict: bool
+
+
+@dataclass(frozen=True)
+class TreeStage:
+    """The join-free plan of one conjunction.
+
+    mode `set`: each output row once. `bag`: with its multiplicity as weight. `ring`: each output row once, with
+    the ring components as further columns after `outputs`; a changed value is a -1 of the old and a +1
+    of the new row. With no outputs, mode `ring` and `always`, the one row exists even when nothing joins.
+    Rows for which some `residual` (over outputs) is not TRUE are left out; `ordered` are bounds that follow from them.
+    """
+
+    id: str
+    variables: tuple[Variable, ...]
+    atoms: tuple[Atom, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+    mode: OneOf["set", "bag", "ring"]
+    ring: tuple[RingComponent, ...] = ()
+    residual: tuple[Expression, ...] = ()
+    always: bool = False
+    ordered: tuple[Comparison, ...] = ()
+
+
+@dataclass(frozen=True)
+class BagStage:
+    """The join of the atoms of one bag of a cyclic query, maintained by worst-case-optimal delta joins.
+
+    Emits rows over `outputs` (all its variables unless projected) with their multiplicity. `order` is the
+    order in which variables are bound; each update binds the updated atom's variables first.
+    """
+
+    id: str
+    variables: tuple[Variable, ...]
+    atoms: tuple[Atom, ...]
+    outputs: tuple[str, ...]
+    order: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    name: str
+    type: str
+    nullable: bool
+    expression: Expression  # over the input stage's columns
+
+
+@dataclass(frozen=True)
+class MapStage:
+    """Filter (rows for which `filter` is TRUE), then compute `columns`. No state."""
+
+    id: str
+    input: str
+    columns: tuple[OutputColumn, ...]
+    filter: Expression | None = None
+
+
+@dataclass(frozen=True)
+class AggregateColumn:
+    """count (argument None: all rows; else the non-NULL), count_distinct, sum, avg, min, max: SQL's, NULLs included.
+
+    sum: int64 for integers, decimal for decimals, float64 for floats; avg: float64, or decimal as typed.
+    """
+
+    name: str
+    function: OneOf["count", "count_distinct", "sum", "avg", "min", "max"]
+    argument: Expression | None
+    type: str
+
+
+@dataclass(frozen=True)
+class AggregateStage:
+    """Folds its input's changes into groups. Columns: `group`, then the aggregates. `always`: global aggregate."""
+
+    id: str
+    input: str
+    group: tuple[str, ...]
+    aggregates: tuple[AggregateColumn, ...]
+    always: bool = False
+
+
+@dataclass(frozen=True)
+class DistinctStage:
+    """Each row of the input once. Keeps the input's rows with their weights."""
+
+    id: str
+    input: str
+
+
+@dataclass(frozen=True)
+class MaterializeStage:
+    """The input unchanged, kept by weight so that a set operation can look rows up."""
+
+    id: str
+    input: str
+
+
+@dataclass(frozen=True)
+class SetOperationStage:
+    """With m and n the weights of a row in the two inputs: union all m+n, union min(1,m+n), except all max(0,m-n),
+    except (m>0 and n=0), intersect all min(m,n), intersect (m>0 and n>0). Looks rows up in its inputs, which must
+    be tree stages of mode set or bag, distinct, materialize, aggregate or set operation stages (any for union all).
+    """
+
+    id: str
+    operator: OneOf["union", "except", "intersect"]
+    all: bool
+    inputs: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class OrderBy:
+    expression: Expression
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class TopStage:
+    """The first `limit` rows after `offset` by `order`, ties broken by the whole row."""
+
+    id: str
+    input: str
+    order: tuple[OrderBy, ...]
+    limit: int
+    offset: int = 0
+
+
+Stage: TypeAlias = (
+    TreeStage | BagStage | MapStage | AggregateStage | DistinctStage | MaterializeStage | SetOperationStage | TopStage
+)
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where the rows of one atom go: for each HyperCube dimension the expression to hash, or None to replicate."""
+
+    stage: str
+    atom: int
+    coordinates: tuple[Expression | None, ...]  # over the source table's columns
+
+
+@dataclass(frozen=True)
+class Routing:
+    """HyperCube: `shares` per dimension, their product is the number of cells; one route per atom over a table.
+
+    Routes are in the order of stages and atoms; a row's atom mask has bit i for route i.
+    """
+
+    cells: int
+    dimensions: tuple[str, ...]  # the variables that are shared, for explain
+    shares: tuple[int, ...]
+    routes: tuple[Route, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`columns` are those of the last stage, renamed for the user. `bag`: results carry a multiplicity."""
+
+    sql: str
+    tables: tuple[Table, ...]
+    stages: tuple[Stage, ...]
+    columns: tuple[TableColumn, ...]
+    bag: bool
+    order: tuple[OrderBy, ...] = ()  # of pulled results only; over the last stage's columns
+    routing: Routing | None = None
+    version: int = 1

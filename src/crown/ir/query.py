@@ -1,0 +1,121 @@
+"""The normalised query: what the SQL layer hands to the planner.
+
+A `Query` is SQL taken apart: equalities have become variables, predicates on one table sit on its atom,
+semi-joins are conditions, outer joins are branches, and no name needs resolving any more.
+Everything is plain frozen data. The SQL text is kept only for messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from crown.ir.expression import Expression
+from crown.ir.plan import Atom, Variable
+from crown.ir.tables import Table
+
+AggregateFunction: TypeAlias = OneOf["count", "sum", "avg", "min", "max"]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A named expression: one column of a row."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class Condition:
+    """EXISTS (or NOT EXISTS, when `negated`) of a conjunction that shares variables with the outer one.
+
+    `atoms` may themselves carry conditions one level down (`conditions`). Variables that occur in the
+    outer conjunction too are the correlation; all others are existential.
+    """
+
+    atoms: tuple[Atom, ...]
+    negated: bool
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True)
+class Conjunction:
+    """Atoms joined by their shared variables, filtered by conditions and residual predicates; a bag of rows.
+
+    `columns` are the columns that the surrounding `Select` sees, as expressions over the variables.
+    """
+
+    variables: tuple[Variable, ...]  # all variables of atoms and conditions
+    atoms: tuple[Atom, ...]
+    columns: tuple[Named, ...]
+    conditions: tuple[Condition, ...] = ()
+    residual: tuple[Expression, ...] = ()  # over variables of `atoms`; a row stays when all are TRUE
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """`argument` is over the branches' columns; None only for COUNT(*)."""
+
+    name: str
+    function: AggregateFunction
+    argument: Expression | None
+    distinct: bool
+    type: str
+
+
+@dataclass(frozen=True)
+class Select:
+    """SELECT over the bag union of its branches (one branch unless outer joins make more).
+
+    Without aggregation (`group_by` is None) `outputs` read the branches' columns; with it they, and
+    `having`, read the names in `group_by` and `aggregates`. An empty `group_by` is a global aggregate.
+    """
+
+    branches: tuple[Conjunction, ...]
+    outputs: tuple[Named, ...]
+    distinct: bool = False
+    group_by: tuple[Named, ...] | None = None
+    aggregates: tuple[Aggregate, ...] = ()
+    having: Expression | None = None
+
+
+@dataclass(frozen=True)
+class SetOperation:
+    """Columns are matched by position; names and types are those of `left` (the SQL layer casts)."""
+
+    operator: OneOf["union", "except", "intersect"]
+    all: bool
+    left: Body
+    right: Body
+
+
+@dataclass(frozen=True)
+class Order:
+    expression: Expression  # over the output columns of the body
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class Top:
+    """ORDER BY ... LIMIT [OFFSET]: a view of its own."""
+
+    input: Body
+    order: tuple[Order, ...]
+    limit: int
+    offset: int = 0
+
+
+Body: TypeAlias = Select | SetOperation | Top
+
+
+@dataclass(frozen=True)
+class Query:
+    """A bound query. Atoms name their source: a table, or one of `nested` (by name, in dependency order)."""
+
+    sql: str
+    tables: tuple[Table, ...]  # those the query reads, reduced to what it needs, with computed columns
+    body: Body
+    nested: tuple[tuple[str, Body], ...] = ()
+    order: tuple[Order, ...] = ()  # ORDER BY without LIMIT: the order of pulled results only

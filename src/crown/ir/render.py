@@ -1,0 +1,156 @@
+"""Expressions as SQL text, the one place where they are written: for Spark and DuckDB, and for people.
+
+The text is Spark's; DuckDB gets it through sqlglot. For a host every cast is written, every literal reads back with its
+own type and every name is quoted; for people casts and quotes are left out.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from crown.ir.expression import Call, Column, Expression, Literal
+
+_INFIX = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "modulo": "%",
+    "eq": "=",
+    "ne": "<>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "is_not_distinct": "<=>",
+    "like": "LIKE",
+    "concat": "||",
+}
+_OTHER_TYPE_IN_DUCKDB = frozenset({"floor", "ceil", "sign", "date_add", "date_trunc"})
+_COMPOUND = frozenset({*_INFIX, "and", "or", "not", "is_null", "negate", "in"})
+_SPARK_NAME = {
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+}
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def to_spark_sql(expression: Expression) -> str:
+    """The expression over its columns, for a host to evaluate.
+
+    >>> to_spark_sql(Call("add", (Column("a", "int64"), Literal(1, "int64")), "int64"))
+    '`a` + 1'
+    """
+    return _write(expression, host=True)
+
+
+def to_text(expression: Expression) -> str:
+    """The expression as a person writes it.
+
+    >>> to_text(Call("lt", (Call("cast", (Column("p1", "int32"),), "int64"), Literal(100, "int64")), "boolean"))
+    'p1 < 100'
+    """
+    return _write(expression, host=False)
+
+
+def quoted(name: str) -> str:
+    """A column name that Spark takes as it is.
+
+    >>> quoted("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def spark_name(type_: str) -> str:
+    """The type in Spark SQL's words."""
+    return _SPARK_NAME.get(type_, type_.upper())
+
+
+def _write(expression: Expression, *, host: bool) -> str:
+    text = _plain(expression, host=host)
+    if host and isinstance(expression, Call):
+        by_decimals = expression.function == "divide" and expression.type.startswith("decimal")
+        if by_decimals or expression.function in _OTHER_TYPE_IN_DUCKDB:
+            return f"CAST({text} AS {spark_name(expression.type)})"
+    return text
+
+
+def _plain(expression: Expression, *, host: bool) -> str:
+    def write(part: Expression) -> str:
+        return _write(part, host=host)
+
+    def operand(part: Expression) -> str:
+        if isinstance(part, Call) and part.function == "cast" and not host:
+            return operand(part.arguments[0])
+        return f"({write(part)})" if isinstance(part, Call) and part.function in _COMPOUND else write(part)
+
+    def term(part: Expression) -> str:
+        """An operand of AND or OR: all but these two bind closer."""
+        return f"({write(part)})" if isinstance(part, Call) and part.function in ("and", "or") else write(part)
+
+    match expression:
+        case Column(name, _):
+            return quoted(name) if host else name
+        case Literal():
+            return _literal(expression, host=host)
+        case Call("cast", (argument,), type_):
+            return f"CAST({write(argument)} AS {spark_name(type_)})" if host else write(argument)
+        case Call("like", (argument, Literal(str(pattern)) as escaped), _) if "\\" in pattern:
+            return f"{operand(argument)} LIKE {write(escaped)} ESCAPE '\\\\'"
+        case Call("date_trunc", (unit, argument), "date"):
+            return f"trunc({write(argument)}, {write(unit)})"
+        case Call("starts_with" | "ends_with" as function, arguments, _):
+            return f"{function.replace('_', '')}({', '.join(map(write, arguments))})"
+        case Call("and" | "or" as function, arguments, _):
+            return f" {function.upper()} ".join(map(term, arguments))
+        case Call(function, arguments, _) if function in _INFIX:
+            return f" {_INFIX[function]} ".join(map(operand, arguments))
+        case Call("not", (Call("is_null", (argument,), _),), _):
+            return f"{operand(argument)} IS NOT NULL"
+        case Call("not", (argument,), _):
+            return f"NOT {operand(argument)}"
+        case Call("is_null", (argument,), _):
+            return f"{operand(argument)} IS NULL"
+        case Call("negate", (argument,), _):
+            negated = operand(argument)
+            return f"-({negated})" if negated.startswith("-") else f"-{negated}"
+        case Call("in", (subject, *values), _):
+            return f"{operand(subject)} IN ({', '.join(map(write, values))})"
+        case Call("case", (*pairs, otherwise), _):
+            whens = [f"WHEN {write(w)} THEN {write(t)}" for w, t in zip(pairs[::2], pairs[1::2], strict=True)]
+            return f"CASE {' '.join(whens)} ELSE {write(otherwise)} END"
+        case Call(function, arguments, _) if function.startswith("sql:"):
+            text = function.removeprefix("sql:")
+            for index, argument in enumerate(arguments):
+                text = text.replace(f"\x00{index}\x00", operand(argument))
+            return text
+        case Call(function, arguments, _):
+            return f"{function}({', '.join(map(write, arguments))})"
+
+
+def _literal(literal: Literal, *, host: bool) -> str:
+    value, type_ = literal.value, literal.type
+    if value is None:
+        return "NULL"
+    if type_ == "date":
+        return f"DATE '{_EPOCH.date() + datetime.timedelta(days=int(value))}'"
+    if type_ in ("timestamp", "timestamp_ntz"):
+        moment = (_EPOCH + datetime.timedelta(microseconds=int(value))).isoformat(sep=" ")
+        # The zone is written, or it would be that of Spark's session.
+        return f"{type_.upper()} '{moment}{'+00:00' if host and type_ == 'timestamp' else ''}'"
+    if type_ == "boolean":
+        return "TRUE" if value else "FALSE"
+    if type_ == "string":
+        return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if type_ == "binary":
+        return f"X'{value}'"
+    if not host or type_ not in ("float32", "float64"):
+        return str(value)
+    if isinstance(value, str):  # NaN and the infinities
+        return f"{spark_name(type_)}('{value}')"
+    return f"{value!r}{'F' if type_ == 'float32' else 'D'}"

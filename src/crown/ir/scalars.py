@@ -1,0 +1,93 @@
+"""Small questions about scalar expressions that several passes ask."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Mapping
+
+from crown.ir.expression import Call, Column, Expression, Literal, columns_of
+
+# NULL only when an argument is NULL; every other function may make one by itself (division by zero, a failed cast).
+_STRICT = frozenset(
+    {"add", "subtract", "multiply", "negate", "abs", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "in"}
+    | {"like", "upper", "lower", "length", "concat", "substring", "trim", "ltrim", "rtrim", "replace"}
+    | {"starts_with", "ends_with", "contains", "date_add", "date_diff", "date_trunc"}
+    | {"year", "quarter", "month", "day", "dayofweek", "hour", "minute", "second"}
+    | {"round", "floor", "ceil", "sqrt", "exp", "power", "sign"}
+)
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+INTEGERS = frozenset({"int8", "int16", "int32", "int64"})
+FLOATS = frozenset({"float32", "float64"})
+
+
+def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expression:
+    """The expression with columns replaced; columns without a value stay.
+
+    >>> substitute(Column("a", "int64"), {"a": Literal(1, "int64")})
+    Literal(value=1, type='int64')
+    """
+    match expression:
+        case Column(name):
+            return values.get(name, expression)
+        case Call(function, arguments, type_):
+            return Call(function, tuple(substitute(argument, values) for argument in arguments), type_)
+    return expression
+
+
+def may_be_null(expression: Expression, nullable: Container[str]) -> bool:
+    """Whether the value can be NULL when only the columns in `nullable` can. Errs towards yes."""
+    match expression:
+        case Column(name):
+            return name in nullable
+        case Literal(value):
+            return value is None
+        case Call("is_null" | "is_not_distinct", _):
+            return False
+        case Call("coalesce" | "greatest" | "least", arguments):
+            return all(may_be_null(argument, nullable) for argument in arguments)
+        case Call("case", arguments):
+            results = [*arguments[1::2], *(arguments[-1:] if len(arguments) % 2 else [Literal(None, "boolean")])]
+            return any(may_be_null(result, nullable) for result in results)
+        case Call("cast", (argument,), type_):
+            return not (is_numeric(argument.type) and is_numeric(type_)) or may_be_null(argument, nullable)
+        case Call(function, arguments):
+            return function not in _STRICT or any(may_be_null(argument, nullable) for argument in arguments)
+
+
+def is_numeric(type_: str) -> bool:
+    return type_ in INTEGERS or type_ in FLOATS or type_.startswith("decimal")
+
+
+def decimal_scale(type_: str) -> int | None:
+    """The scale of a decimal type; None for other types.
+
+    >>> decimal_scale("decimal(12,2)"), decimal_scale("int64")
+    (2, None)
+    """
+    matched = _DECIMAL.fullmatch(type_)
+    return int(matched[2]) if matched else None
+
+
+def cast(expression: Expression, type_: str) -> Expression:
+    return expression if expression.type == type_ else Call("cast", (expression,), type_)
+
+
+def null_if(condition: Expression, otherwise: Expression) -> Expression:
+    return Call("case", (condition, Literal(None, otherwise.type), otherwise), otherwise.type)
+
+
+def all_of(conditions: Iterable[Expression]) -> Expression | None:
+    """The conjunction; None when there is nothing to hold."""
+    known = tuple(conditions)
+    if len(known) < 2:
+        return known[0] if known else None
+    return Call("and", known, "boolean")
+
+
+def variables_of(expressions: Iterable[Expression]) -> tuple[str, ...]:
+    """The columns that the expressions read, each once, in order."""
+    return tuple(dict.fromkeys(name for expression in expressions for name in columns_of(expression)))
+
+
+def zero(type_: str) -> Literal:
+    return Literal(0, type_) if type_ in INTEGERS else Literal(0.0, type_) if type_ in FLOATS else Literal("0", type_)

@@ -1,0 +1,107 @@
+"""Plan <-> JSON, exactly as `crates/crown-kernel/src/plan.rs` reads it.
+
+Every dataclass becomes an object with its fields by name; a stage also says its `kind`. The decoder follows
+the type hints of the dataclasses, so a field added there needs no change here.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from crown.errors import PlanError
+from crown.ir import expression as expressions
+from crown.ir import plan as model
+
+STAGE_KINDS: dict[str, type] = {
+    "tree": model.TreeStage,
+    "bag": model.BagStage,
+    "map": model.MapStage,
+    "aggregate": model.AggregateStage,
+    "distinct": model.DistinctStage,
+    "materialize": model.MaterializeStage,
+    "set_operation": model.SetOperationStage,
+    "top": model.TopStage,
+}
+_KIND_OF_STAGE = {stage: kind for kind, stage in STAGE_KINDS.items()}
+_EXPRESSIONS = (expressions.Column, expressions.Literal, expressions.Call)
+
+
+def to_json(plan: model.Plan, *, indent: int | None = None) -> str:
+    """The plan as JSON text.
+
+    >>> plan = model.Plan("SELECT 1", (), (), (), bag=False)
+    >>> from_json(to_json(plan)) == plan
+    True
+    """
+    return json.dumps(encode(plan), indent=indent, allow_nan=False)
+
+
+def from_json(text: str) -> model.Plan:
+    """The plan that `to_json` wrote; anything else is a `PlanError`."""
+    try:
+        plan = decode(model.Plan, json.loads(text))
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise PlanError(
+            f"this is not the JSON form of a plan: {problem}",
+            code="CROWN-PLAN-JSON",
+            hint="write plans with crown.plan.to_json",
+        ) from problem
+    assert isinstance(plan, model.Plan)
+    return plan
+
+
+def encode(value: Any) -> Any:
+    """Return `value` (a dataclass, a tuple or plain data) as JSON data."""
+    if isinstance(value, _EXPRESSIONS):
+        return expressions.to_json(value)
+    if is_dataclass(value):
+        kind = _KIND_OF_STAGE.get(type(value))
+        tag = {} if kind is None else {"kind": kind}
+        return tag | {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [encode(item) for item in value]
+    return value
+
+
+@cache
+def _hints(dataclass: type) -> dict[str, Any]:
+    return get_type_hints(dataclass)
+
+
+def decode(hint: Any, data: Any) -> Any:
+    """`data` as a value of the type `hint`; raises ValueError or TypeError where it does not fit."""
+    if is_dataclass(hint):
+        assert isinstance(hint, type)
+        if not isinstance(data, dict):
+            raise ValueError(f"{hint.__name__} must be an object")
+        return hint(**{name: decode(of, data[name]) for name, of in _hints(hint).items()})
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        if expressions.Column in arguments:
+            if data is None and type(None) in arguments:
+                return None
+            return expressions.from_json(data)
+        if type(None) in arguments:
+            (inner,) = (argument for argument in arguments if argument is not type(None))
+            return None if data is None else decode(inner, data)
+        if all(get_origin(argument) is Literal for argument in arguments):
+            return decode(Literal[tuple(word for argument in arguments for word in get_args(argument))], data)
+        return decode(STAGE_KINDS[data["kind"]], data)
+    if origin is tuple:
+        items = list(data)
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return tuple(decode(arguments[0], item) for item in items)
+        return tuple(decode(argument, item) for argument, item in zip(arguments, items, strict=True))
+    if origin is Literal:
+        if data not in arguments:
+            raise ValueError(f"{data!r} is not one of {', '.join(map(repr, arguments))}")
+        return data
+    if hint is float:
+        return float(data)
+    if not isinstance(data, hint) or (hint is int and isinstance(data, bool)):
+        raise ValueError(f"{data!r} is not {hint.__name__}")
+    return data

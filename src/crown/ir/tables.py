@@ -1,0 +1,54 @@
+"""Base tables as the plan and the kernel see them: columns, keys, stream profile, window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+Profile: TypeAlias = OneOf["static", "insert_only", "fifo", "arbitrary"]
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    name: str
+    type: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class ComputedColumn:
+    """A scalar expression over one table that the kernel can't evaluate: its host adds it to each change.
+
+    `sql` is Spark SQL over the table's columns; `crown.view` runs it with DuckDB, `crown.spark` with Spark.
+    """
+
+    name: str
+    type: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class Window:
+    """Rows leave by themselves: the oldest beyond `rows`, or those more than `interval` behind the newest `column`.
+
+    Exactly one of `rows` and `interval` is set. `interval` is in the column's own unit: microseconds for
+    timestamps, days for dates, plain numbers for integers.
+    """
+
+    rows: int | None = None
+    interval: int | None = None
+    column: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A base table, reduced to the columns that the query reads (and its primary key)."""
+
+    name: str
+    columns: tuple[TableColumn, ...]
+    computed: tuple[ComputedColumn, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    profile: Profile = "arbitrary"
+    window: Window | None = None
+    updates: float = 1.0  # expected share of the updates, relative to the other tables

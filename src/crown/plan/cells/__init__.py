@@ -1,0 +1,1 @@
+"""A plan over many cells."""

@@ -1,0 +1,129 @@
+"""HyperCube shares: how many parts each dimension has, so that the fullest cell has least to do.
+
+A row of an atom goes to one coordinate of each dimension whose variable it holds and to all of the others, so of
+an atom each cell gets size / (product of the shares of its dimensions). Sizes are the tables' expected updates; the
+shares' product is the number of cells. All factorisations over the `DIMENSIONS` most useful dimensions are compared.
+How many rows an atom's condition keeps is not known, so it counts for little (`FILTERED`): among equals, such atoms
+are the ones to be copied.
+
+Nothing is known of how many values a variable has, but join variables and parts of primary keys tend to have many,
+and descriptive columns (a year, a nation's name) few, which would leave cells idle: the latter are taken only when
+there is nothing else. Dimensions that tell the place of a result (output variables) are preferred, since the cells'
+outputs are then disjoint, unless others make the load less than `WORTH_A_MERGE` of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from crown.ir.expression import Column
+from crown.ir.plan import Atom, BagStage, Plan, TreeStage
+from crown.plan.cells.locate import Dimension, Layout, dimensions, feeds_replicated, lay_out, located
+
+DIMENSIONS = 6
+WORTH_A_MERGE = 0.6
+FILTERED = 0.9
+
+
+@dataclass(frozen=True)
+class Cube:
+    """The chosen dimensions, each with a share of 2 or more, and what one cell then gets."""
+
+    layout: Layout
+    dimensions: tuple[Dimension, ...]
+    shares: tuple[int, ...]
+    load: float
+
+
+def choose_cube(plan: Plan, cells: int) -> Cube | None:
+    """The best cube; None when the plan can't be spread over cells."""
+    layout = lay_out(plan)
+    if feeds_replicated(layout):
+        return None
+    offered = dimensions(layout)
+    offered = [dimension for dimension in offered if _has_many_values(layout, dimension)] or offered
+    final = plan.stages[-1].id
+    telling = [dimension for dimension in offered if located(layout, dimension)[final] is not None]
+    best_telling = _best(layout, telling, cells)
+    best = _best(layout, offered, cells)
+    if best is None or best_telling is None:
+        return best
+    return best if best.load < WORTH_A_MERGE * best_telling.load else best_telling
+
+
+def _has_many_values(layout: Layout, dimension: Dimension) -> bool:
+    """Whether in each tree the variable joins atoms or is part of a table's primary key."""
+    keys = {table.name: set(table.primary_key) for table in layout.plan.tables}
+    for tree in layout.trees:
+        variable = dimension[tree.id]
+        inside = [s.atoms for a in tree.atoms if isinstance(s := layout.stages.get(a.source), BagStage)]
+        atoms = [atom for group in (tree.atoms, *inside) for atom in group]
+        holders = [atom for atom in atoms if variable in atom.variables]
+        columns = [(a.source, b.expression) for a in holders for b in a.bindings if b.variable == variable]
+        in_key = any(isinstance(e, Column) and e.name in keys.get(source, ()) for source, e in columns)
+        if len(holders) < 2 and not in_key:
+            return False
+    return True
+
+
+def _best(layout: Layout, offered: Sequence[Dimension], cells: int) -> Cube | None:
+    sizes = {table.name: table.updates for table in layout.plan.tables}
+    useful = sorted(offered, key=lambda dimension: -_size_held(layout, dimension, sizes))[:DIMENSIONS]
+    best: Cube | None = None
+    for shares in _factorisations(cells, len(useful)):
+        chosen = [(d, s) for d, s in zip(useful, shares, strict=True) if s > 1]
+        load = _load(layout, chosen, sizes)
+        if best is None or load < best.load:
+            best = Cube(layout, tuple(d for d, _ in chosen), tuple(s for _, s in chosen), load)
+    return best
+
+
+def _factorisations(number: int, places: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write the number as an ordered product of so many factors.
+
+    >>> list(_factorisations(4, 2))
+    [(1, 4), (2, 2), (4, 1)]
+    """
+    if places == 0:
+        if number == 1:
+            yield ()
+        return
+    for factor in range(1, number + 1):
+        if number % factor == 0:
+            for rest in _factorisations(number // factor, places - 1):
+                yield (factor, *rest)
+
+
+def result_atoms(layout: Layout) -> Iterator[tuple[TreeStage, str, int]]:
+    """The atoms over tables that are sent by variables: (result tree, stage, index), bags included."""
+    for tree in layout.trees:
+        for index, atom in enumerate(tree.atoms):
+            source = layout.stages.get(atom.source)
+            if isinstance(source, BagStage):
+                over_tables = (i for i, inner in enumerate(source.atoms) if inner.source not in layout.stages)
+                yield from ((tree, source.id, position) for position in over_tables)
+            elif source is None:
+                yield tree, tree.id, index
+
+
+def _sized_atoms(layout: Layout, sizes: dict[str, float]) -> Iterator[tuple[TreeStage, Atom, float]]:
+    for tree, stage_id, index in result_atoms(layout):
+        stage = layout.stages[stage_id]
+        assert isinstance(stage, TreeStage | BagStage)
+        atom = stage.atoms[index]
+        yield tree, atom, sizes[atom.source] * (1.0 if atom.filter is None else FILTERED)
+
+
+def _size_held(layout: Layout, dimension: Dimension, sizes: dict[str, float]) -> float:
+    return sum(size for tree, atom, size in _sized_atoms(layout, sizes) if dimension[tree.id] in atom.variables)
+
+
+def _load(layout: Layout, chosen: Sequence[tuple[Dimension, int]], sizes: dict[str, float]) -> float:
+    """What one cell gets. Views made in every cell alike cost the same whatever is chosen, so they are left out."""
+    load = 0.0
+    for tree, atom, size in _sized_atoms(layout, sizes):
+        shares = [share for dimension, share in chosen if dimension[tree.id] in atom.variables]
+        load += size / prod(shares)
+    return load

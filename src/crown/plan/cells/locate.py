@@ -1,0 +1,228 @@
+"""How the rows of each stage lie over the cells of a HyperCube.
+
+A dimension gives each tree that makes the result one variable: a join result lies in the cells whose coordinate is
+the hash of that variable's value, so in exactly one cell. From there stages either stay exact (a row and all its
+copies lie in one cell, told by a column), or are only exact after the cells' rows have been added up.
+Views that the result's trees read as tables are made in every cell alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from crown.ir.columns import stage_columns
+from crown.ir.expression import Column
+from crown.ir.plan import (
+    AggregateStage,
+    Atom,
+    BagStage,
+    DistinctStage,
+    MapStage,
+    Plan,
+    SetOperationStage,
+    Stage,
+    TopStage,
+    TreeStage,
+    Variable,
+)
+
+Dimension: TypeAlias = dict[str, str]  # the variable of each result tree, by stage id
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The stages of a plan by their part in the result."""
+
+    plan: Plan
+    stages: dict[str, Stage]
+    replicated: frozenset[str]  # stages made in every cell alike
+    trees: tuple[TreeStage, ...]  # whose rows make the result
+
+
+def lay_out(plan: Plan) -> Layout:
+    stages = {stage.id: stage for stage in plan.stages}
+    result: set[str] = set()
+    trees = []
+    waiting = [plan.stages[-1].id]
+    while waiting:
+        stage = stages[waiting.pop()]
+        if stage.id in result:
+            continue
+        result.add(stage.id)
+        if isinstance(stage, TreeStage):
+            trees.append(stage)
+            result.update(a.source for a in stage.atoms if isinstance(stages.get(a.source), BagStage))
+        else:
+            waiting.extend(inputs(stage))
+    replicated = frozenset(stages) - result
+    order = [stage.id for stage in plan.stages]
+    trees.sort(key=lambda tree: order.index(tree.id))
+    return Layout(plan, stages, replicated, tuple(trees))
+
+
+def inputs(stage: Stage) -> tuple[str, ...]:
+    if isinstance(stage, TreeStage | BagStage):
+        return tuple(atom.source for atom in stage.atoms)
+    return stage.inputs if isinstance(stage, SetOperationStage) else (stage.input,)
+
+
+def feeds_replicated(layout: Layout) -> bool:
+    """Whether a stage of the result is also read by a view that every cell makes alike."""
+    return any(
+        source in layout.stages and source not in layout.replicated
+        for stage_id in layout.replicated
+        for source in inputs(layout.stages[stage_id])
+    )
+
+
+def located(layout: Layout, dimension: Dimension) -> dict[str, str | None]:
+    """For each stage of the result the column that tells a row's coordinate; None when no column does."""
+    columns = stage_columns(layout.plan)
+    found: dict[str, str | None] = {}
+    for stage in layout.plan.stages:
+        if stage.id in layout.replicated or isinstance(stage, BagStage):
+            continue
+        match stage:
+            case TreeStage():
+                variable = dimension[stage.id]
+                found[stage.id] = variable if variable in stage.outputs else None
+            case MapStage():
+                below = found[stage.input]
+                found[stage.id] = next(
+                    (c.name for c in stage.columns if isinstance(c.expression, Column) and c.expression.name == below),
+                    None,
+                )
+            case AggregateStage():
+                below = found[stage.input]
+                found[stage.id] = below if below in stage.group else None
+            case TopStage():
+                found[stage.id] = None
+            case SetOperationStage():
+                found[stage.id] = _common(stage, found, columns)
+            case _:
+                found[stage.id] = found[stage.input]
+    return found
+
+
+def _common(
+    stage: SetOperationStage, found: dict[str, str | None], columns: dict[str, tuple[Variable, ...]]
+) -> str | None:
+    """The column if both inputs are located by the column at the same place."""
+    places = []
+    for source in stage.inputs:
+        names = [column.name for column in columns[source]]
+        below = found[source]
+        places.append(names.index(below) if below is not None else None)
+    same = places[0] if places[0] == places[1] else None
+    return None if same is None else columns[stage.id][same].name
+
+
+def dimensions(layout: Layout) -> list[Dimension]:
+    """The dimensions to choose from. One tree: each variable that an atom can be sent by. Several trees (set
+    operations, outer joins): each output column, or variable, that is one in all of them and keeps together
+    what a stage before their union compares or folds.
+    """
+    usable = [_usable(layout, tree) for tree in layout.trees]
+    if len(layout.trees) == 1:
+        return [{layout.trees[0].id: variable} for variable in usable[0]]
+    joint = joint_stage(layout)
+    places = range(len(stage_columns(layout.plan)[joint]))
+    offered = [found for place in places if (found := _variables_at(layout, joint, place)) is not None]
+    shared = [variable for variable in usable[0] if all(variable in of_tree for of_tree in usable)]
+    offered += [dict.fromkeys((tree.id for tree in layout.trees), variable) for variable in shared]
+    return [
+        dimension
+        for position, dimension in enumerate(offered)
+        if dimension not in offered[:position]
+        and all(dimension[tree.id] in u for tree, u in zip(layout.trees, usable, strict=True))
+        and _keeps_together(layout, dimension, joint)
+    ]
+
+
+def _keeps_together(layout: Layout, dimension: Dimension, joint: str) -> bool:
+    found = located(layout, dimension)
+    for stage in layout.plan.stages:
+        if stage.id in found and is_comparing(stage) and found[stage.id] is None:
+            return False
+        if stage.id == joint:
+            return True
+    return True
+
+
+def is_comparing(stage: Stage) -> bool:
+    """Whether the stage looks at several rows at once, so that they must lie in one cell."""
+    if isinstance(stage, SetOperationStage):
+        return not (stage.operator == "union" and stage.all)
+    return isinstance(stage, AggregateStage | DistinctStage | TopStage)
+
+
+def _usable(layout: Layout, tree: TreeStage) -> list[str]:
+    """The variables with a value in every result that an atom over a table holds, perhaps inside a bag."""
+    found: dict[str, None] = {}
+    for atom in _join_atoms(tree):
+        source = layout.stages.get(atom.source)
+        if source is None:
+            found.update(dict.fromkeys(atom.variables))
+        elif isinstance(source, BagStage):
+            inside = [inner for inner in source.atoms if inner.source not in layout.stages]
+            found.update(dict.fromkeys(v for inner in inside for v in inner.variables))
+    return list(found)
+
+
+def _join_atoms(tree: TreeStage) -> list[Atom]:
+    """Atoms outside EXISTS and NOT EXISTS: only their variables have a value in every result."""
+    below_condition: list[bool] = []
+    found = []
+    for node in tree.nodes:
+        conditional = node.edge != "join" or (node.parent is not None and below_condition[node.parent])
+        below_condition.append(conditional)
+        if node.atom is not None and not conditional:
+            found.append(tree.atoms[node.atom])
+    return found
+
+
+def joint_stage(layout: Layout) -> str:
+    """The first stage that all result trees flow into."""
+    reached: dict[str, set[str]] = {}
+    for stage in layout.plan.stages:
+        if isinstance(stage, TreeStage | BagStage) or stage.id in layout.replicated:
+            reached[stage.id] = {stage.id}
+        else:
+            reached[stage.id] = set().union(*(reached[source] for source in inputs(stage)))
+        if {tree.id for tree in layout.trees} <= reached[stage.id]:
+            return stage.id
+    return layout.plan.stages[-1].id
+
+
+def _variables_at(layout: Layout, stage_id: str, place: int) -> Dimension | None:
+    """The variable of each tree below the stage that its column at `place` shows; None if it is computed somewhere."""
+    stage = layout.stages[stage_id]
+    columns = [column.name for column in stage_columns(layout.plan)[stage_id]]
+    match stage:
+        case TreeStage():
+            return {stage.id: stage.outputs[place]} if place < len(stage.outputs) else None
+        case MapStage():
+            expression = stage.columns[place].expression
+            if not isinstance(expression, Column):
+                return None
+            below = [column.name for column in stage_columns(layout.plan)[stage.input]]
+            return _variables_at(layout, stage.input, below.index(expression.name))
+        case AggregateStage():
+            below = [column.name for column in stage_columns(layout.plan)[stage.input]]
+            grouped = columns[place] in stage.group
+            return _variables_at(layout, stage.input, below.index(columns[place])) if grouped else None
+        case SetOperationStage():
+            merged: Dimension = {}
+            for source in stage.inputs:
+                part = _variables_at(layout, source, place)
+                if part is None:
+                    return None
+                for tree, variable in part.items():
+                    if merged.setdefault(tree, variable) != variable:
+                        return None
+            return merged
+        case BagStage():
+            return None
+        case _:
+            return _variables_at(layout, stage.input, place)

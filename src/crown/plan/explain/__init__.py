@@ -1,0 +1,1 @@
+"""What a plan guarantees and why: as facts, text, picture and page."""

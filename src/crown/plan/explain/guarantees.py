@@ -1,0 +1,187 @@
+"""Which guarantee holds, why not a better one, and what would give it (section 5 of the paper).
+
+q-hierarchical: constant time per update, always; so too when every key determines the row above it, since one change
+then changes one row at each node. Height at most 2 and first in, first out: constant. Insertions only:
+constant. Otherwise O(λ), the enclosureness of the updates under the tree, at most linear. Static tables never
+update, so paths that start at them don't count.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from typing import Literal as OneOf
+
+from crown.ir.plan import TreeStage
+from crown.ir.tables import Profile
+from crown.plan.context import Context
+from crown.plan.explain.report import AddedOutput, Candidate, ConjunctionReport, Guarantee
+from crown.plan.tree.classify import is_free_connex, query_class
+from crown.plan.tree.draft import Draft
+from crown.plan.tree.hypergraph import union
+from crown.plan.tree.keys import closure, is_linear
+from crown.plan.tree.price import relations_above, to_nodes
+
+CANDIDATES = 12
+PROFILES: Final[tuple[Profile | OneOf["declared"], ...]] = ("arbitrary", "fifo", "insert_only", "declared")
+
+
+def conjunction_report(draft: Draft, stage: TreeStage, context: Context) -> ConjunctionReport:
+    assert draft.trees is not None
+    edges = [frozenset(atom.variables) for atom in draft.query_atoms]
+    outputs = frozenset(draft.wanted) | (frozenset(draft.outputs) - frozenset(draft.added))
+    without_keys = query_class(edges, outputs)
+    with_keys = without_keys
+    if without_keys == "acyclic":
+        closed = [closure(edge, draft.known) & union(edges) for edge in edges]
+        if is_free_connex(closed, closure(outputs, draft.known)):
+            with_keys = "free-connex"
+    width = max((bag.width for bag in draft.bags), default=1)
+    linear = is_linear(frozenset(draft.outputs), edges, draft.known)
+    order = [variable.name for variable in draft.variables]
+    height = _moving_height(stage, context)
+    effective = height if any(_reaches_many(stage, draft, context)) else 1
+    return ConjunctionReport(
+        stage=stage.id,
+        query_class=with_keys,
+        class_without_keys=without_keys,
+        width=width,
+        height=_height(stage),
+        atoms=tuple(atom.name for atom in draft.query_atoms),
+        outputs=tuple(v for v in draft.outputs if v not in draft.added),
+        added=tuple(
+            AddedOutput(variable, _key_label(variable, draft)) if linear else AddedOutput(variable)
+            for variable in draft.added
+        ),
+        bags=draft.bags,
+        candidates=tuple(
+            Candidate(to_nodes(shape, draft.atoms, order), shape.height, shape.cost)
+            for shape in draft.trees.best[:CANDIDATES]
+        ),
+        considered=draft.trees.count,
+        exhaustive=draft.trees.exhaustive,
+        space="O(N)" if width == 1 else f"O(N^{width})",
+        # What is left out after enumeration has a construct that says so.
+        delay="O(1) in the tree" if stage.residual or (draft.added and not linear) else "O(1)",
+        guarantees=_guarantees(height, stage, draft, context),
+        why_not_better=_why_not(effective, draft, thanks_to_keys=with_keys != without_keys),
+        improvements=_improvements(effective, draft),
+    )
+
+
+def _key_label(variable: str, draft: Draft) -> str:
+    labels = [dependency.label for dependency in draft.known if variable in dependency.key]
+    return labels[0] if labels else (draft.known[0].label if draft.known else "one atom holds all of it")
+
+
+def _height(stage: TreeStage) -> int:
+    """Relations on the longest path, conditions included."""
+    above = relations_above(stage.nodes)
+    return max((1 + len(above[i]) for i, node in enumerate(stage.nodes) if node.atom is not None), default=0)
+
+
+def _moving_height(stage: TreeStage, context: Context) -> int:
+    """Relations on the longest path that starts at an atom with updates, conditions included."""
+    above = relations_above(stage.nodes)
+    return max(
+        (
+            1 + len(above[index])
+            for index, node in enumerate(stage.nodes)
+            if node.atom is not None and context.updates(stage.atoms[node.atom].source) > 0
+        ),
+        default=0,
+    )
+
+
+def _reaches_many(stage: TreeStage, draft: Draft, context: Context) -> list[tuple[int, ...]]:
+    """For each node with updates the nodes above it of which one change may change many rows."""
+    found: list[tuple[int, ...]] = []
+    for node in stage.nodes:
+        above: tuple[int, ...] = ()
+        if node.parent is not None:
+            parent = stage.nodes[node.parent]
+            one_row = frozenset(parent.variables) <= closure(frozenset(node.key), draft.known)
+            above = (() if one_row else (node.parent,)) + found[node.parent]
+        found.append(above)
+    moves = [n.atom is not None and context.updates(stage.atoms[n.atom].source) > 0 for n in stage.nodes]
+    return [above if moving else () for above, moving in zip(found, moves, strict=True)]
+
+
+def _guarantees(height: int, stage: TreeStage, draft: Draft, context: Context) -> tuple[Guarantee, ...]:
+    if draft.bags:
+        bag = max(draft.bags, key=lambda bag: bag.width)
+        cost = "O(N)" if bag.width <= 2 else f"O(N^{bag.width - 1})"
+        why = f"a change may meet that many rows of the bag {' ⋈ '.join(bag.atoms)} (width {bag.width})"
+        return tuple(Guarantee(profile, cost, why) for profile in PROFILES)
+    given: list[Guarantee] = []
+    if not any(_reaches_many(stage, draft, context)):
+        always = (
+            "no atom that changes hangs below a relation" if height <= 1 else "one change changes one row at each node"
+        )
+        given += [Guarantee("arbitrary", "O(1)", always), Guarantee("fifo", "O(1)", always)]
+    else:
+        enclosed = f"λ is the enclosureness of the updates under a tree of height {height}; at most linear"
+        given.append(Guarantee("arbitrary", "O(λ)", enclosed))
+        fifo = Guarantee("fifo", "O(1)", "height 2 and first in, first out: λ is 1")
+        given.append(fifo if height == 2 else Guarantee("fifo", "O(λ)", enclosed))
+    given.append(Guarantee("insert_only", "O(1)", "amortised: rows only ever enter the views"))
+    cost, why = _declared(stage, draft, context)
+    return (*given, Guarantee("declared", cost, why))
+
+
+def _declared(stage: TreeStage, draft: Draft, context: Context) -> tuple[str, str]:
+    """Look at every atom below a relation: what its stream does to the rows above it."""
+    above = relations_above(stage.nodes)
+    reaches_many = _reaches_many(stage, draft, context)
+    profiles = [_profiles(index, stage, context) for index in range(len(stage.nodes))]
+    for index, node in enumerate(stage.nodes):
+        if not reaches_many[index] or profiles[index] <= {"static", "insert_only"}:
+            continue
+        in_order = profiles[index] == {"fifo"} == profiles[above[index][0]] and len(above[index]) == 1
+        is_leaf = all(index not in others for others in above)
+        if not (in_order and is_leaf):
+            name = stage.nodes[reaches_many[index][0]].name
+            return "O(λ)", f"rows of {node.name} come and go in any order, and each may change many rows of {name}"
+    return "O(1)", "no table below a relation takes back what it gave, or both do so in order of arrival at height 2"
+
+
+def _profiles(index: int, stage: TreeStage, context: Context) -> frozenset[Profile]:
+    """Of a relation node its source's; of a derived node those of the atoms that make its rows."""
+    node = stage.nodes[index]
+    if node.atom is not None:
+        return context.profiles(stage.atoms[node.atom].source)
+    guards = [i for i, n in enumerate(stage.nodes) if n.parent == index and len(n.key) == len(node.variables)]
+    return frozenset().union(*(_profiles(guard, stage, context) for guard in guards))
+
+
+def _why_not(height: int, draft: Draft, *, thanks_to_keys: bool) -> tuple[str, ...]:
+    reasons = []
+    if draft.bags:
+        for bag in draft.bags:
+            size = f"of width {bag.width}" if bag.width > 1 else "which a primary key keeps linear"
+            reasons.append(f"{', '.join(bag.atoms)} are part of a cycle, so their join is kept as a bag {size}")
+    if draft.added:
+        by_itself = " by itself" if thanks_to_keys else ""
+        reasons.append(
+            f"not free-connex{by_itself}: no atom holds all output variables of a group of atoms that are joined "
+            f"through variables that are not output; {', '.join(draft.added)} had to join the output"
+        )
+    if height > 1 and draft.trees is not None and draft.trees.best[0].height == 1:
+        reasons.append(f"EXISTS or NOT EXISTS hangs below a relation, which makes the height {height}")
+    elif height > 1:
+        reasons.append(f"no tree of height 1 exists (not q-hierarchical); the best has height {height}")
+    return tuple(reasons)
+
+
+def _improvements(height: int, draft: Draft) -> tuple[str, ...]:
+    hints = []
+    edges = [frozenset(atom.variables) for atom in draft.query_atoms]
+    if draft.added and not is_linear(frozenset(draft.outputs), edges, draft.known):
+        hints.append(
+            f"a PRIMARY KEY that determines the outputs from {', '.join(draft.added)} would keep the result linear"
+        )
+        hints.append(f"selecting {', '.join(draft.added)} too would make the query free-connex")
+    if height == 2 and not draft.bags:
+        hints.append("declare the tables fifo (or windows), or insert_only, if they are: updates are then O(1)")
+    if height > 2 and not draft.bags:
+        hints.append("declare tables insert_only or static if they are: updates are then O(1)")
+    return tuple(hints)

@@ -1,0 +1,117 @@
+"""What the constructs of one conjunction cost beyond a plain join, and which guarantee each of them loses.
+
+Constructs above the trees (aggregates, set operations, DISTINCT, LIMIT) are noted where their stages are made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from crown.ir.expression import Call
+from crown.ir.plan import BagStage, TreeStage
+from crown.ir.query import Conjunction, Named
+from crown.ir.render import to_text
+from crown.ir.tables import Table
+from crown.plan.context import Context
+from crown.plan.explain.report import ConjunctionReport
+from crown.plan.tree.comparisons import Verdict
+
+_OUTER_JOIN = re.compile(r"\b(left|right|full)\b(?!\s+(semi|anti)\b)", re.IGNORECASE)
+
+
+def note_constructs(stage: TreeStage, report: ConjunctionReport, verdicts: Sequence[Verdict], context: Context) -> None:
+    """Selections, cycles, a projection after enumeration, residual predicates and conditions."""
+    bags = {bag.stage for bag in report.bags}
+    joined = [atom for bag in context.stages if isinstance(bag, BagStage) and bag.id in bags for atom in bag.atoms]
+    selected = [atom.name for atom in (*stage.atoms, *joined) if atom.filter is not None]
+    if selected:
+        context.note(
+            "selection", stage.id, f"checked once for each change of {', '.join(selected)}, before it is stored"
+        )
+    for bag in report.bags:
+        context.note(
+            "cycle",
+            bag.stage,
+            f"delta joins of {', '.join(bag.atoms)} that intersect the smallest list first; the bag's rows are kept "
+            "and freed as they go",
+            f"linear space and updates in O(λ): the bag has width {bag.width}" if bag.width > 1 else "",
+        )
+    if report.added:
+        loose = [a.variable for a in report.added if not a.determined_by]
+        context.note(
+            "projection after enumeration",
+            stage.id,
+            f"{', '.join(a.variable for a in report.added)}: enumerated too, then left out",
+            f"constant delay for each different row: one comes for each value of {', '.join(loose)}" if loose else "",
+        )
+    _note_residual(stage, verdicts, context)
+    for node in stage.nodes:
+        if node.edge != "join" and node.parent is not None:
+            name, kind = ("NOT EXISTS", "anti-join") if node.edge == "anti" else ("EXISTS", "semi-join")
+            below = stage.nodes[node.parent].name
+            context.note(name, stage.id, f"{kind}: {node.name} is a subtree below {below}, as any other atom")
+
+
+def _note_residual(stage: TreeStage, verdicts: Sequence[Verdict], context: Context) -> None:
+    ordered = [to_text(verdict.predicate) for verdict in verdicts if verdict.comparison is not None]
+    if ordered:
+        context.note(
+            "ordered comparison",
+            stage.id,
+            f"{' AND '.join(ordered)}: an ordered index on either side, O(log N) for each row that enters or leaves "
+            "it; only matching rows are visited",
+            "constant delay: a row may find no match",
+        )
+    for verdict in verdicts:
+        if verdict.comparison is None:
+            context.note(
+                "residual predicate",
+                stage.id,
+                f"checked for each row while it is enumerated: {to_text(verdict.predicate)} has no ordered index, for "
+                f"{verdict.reason}",
+                "constant delay: rows may be skipped",
+            )
+
+
+def note_branches(branches: Sequence[Conjunction], stage: str, context: Context) -> None:
+    """Several branches are a UNION ALL, or the cases of an outer join or of a condition."""
+    if len(branches) < 2:
+        return
+    if any(condition.negated for branch in branches for condition in branch.conditions):
+        context.note(
+            "OUTER JOIN" if _OUTER_JOIN.search(context.sql) else "cases",
+            stage,
+            f"{len(branches)} trees, whose rows are united: rows with a match, and by anti-join those without, which "
+            "flip when the first match comes and the last one goes",
+        )
+    else:
+        context.note("UNION ALL", stage, f"{len(branches)} trees, whose rows are united as they come")
+
+
+def note_computed(outputs: Sequence[Named], stage: str, context: Context) -> None:
+    computed = [output.name for output in outputs if isinstance(output.expression, Call)]
+    if computed:
+        context.note("computed output", stage, f"{', '.join(computed)}: evaluated for each row as it comes, not kept")
+
+
+def note_tables(tables: tuple[Table, ...], context: Context) -> None:
+    """Windows and computed columns."""
+    for table in tables:
+        if table.computed:
+            texts = ", ".join(column.sql for column in table.computed)
+            context.note(
+                "computed column",
+                table.name,
+                f"{texts}: evaluated once for each change of {table.name}, by DuckDB or by Spark",
+            )
+        window = table.window
+        if window is not None:
+            kept = f"the last {window.rows} rows" if window.rows else f"{window.interval} behind the newest"
+            if window.column is not None:
+                kept += f" {window.column}"
+            context.note(
+                "window",
+                table.name,
+                f"{table.name} keeps {kept}; its rows are kept in order of arrival, and each leaves by one deletion",
+            )

@@ -1,0 +1,314 @@
+"""The trees of a plan as an SVG picture, laid out by hand so that it needs no other program.
+
+The layout is a tidy tree: a subtree is as narrow as its contours allow, a parent stands over the middle of its
+children. It grows downwards; a tree too wide for that grows to the right instead, where many children take little room.
+Text is monospaced, so that its width is known without a font.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+
+from crown.ir.plan import Plan, TreeStage
+from crown.plan.explain.facts import NodeFacts, node_facts, stage_text
+
+_CHARACTER = 7.3  # width of one character at 12 px
+_LINE = 17
+_PADDING = 12
+_GAP = 22  # between neighbours
+_WIDEST = 1100  # of a tree that grows downwards
+_WRAP = 30  # characters per line in a node
+
+STYLE = """
+.crown-tree { --bg: #ffffff; --ink: #1b2430; --muted: #64707d; --line: #94a0ad; --node: #f3f5f7; --node-line: #aab4bf;
+  --connex: #e2efff; --connex-line: #1c6dd0; --output: #0b4f9e; --general-line: #b08400; --bag-line: #7a49c6;
+  --exists: #1f8a58; --anti: #c23b2c;
+  font: 12px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+@media (prefers-color-scheme: dark) { .crown-tree { --bg: #12171d; --ink: #e4e9ee; --muted: #93a0ad; --line: #6c7986;
+  --node: #1d252d; --node-line: #55616d; --connex: #14304f; --connex-line: #5aa2f5; --output: #9ccbff;
+  --general-line: #d8ac33; --bag-line: #a987e8; --exists: #5cc796; --anti: #f08778; } }
+.crown-tree .ground { fill: var(--bg); }
+.crown-tree text { fill: var(--ink); }
+.crown-tree .name { font-weight: 700; }
+.crown-tree .muted { fill: var(--muted); }
+.crown-tree .output { fill: var(--output); font-weight: 700; }
+.crown-tree .box { fill: var(--node); stroke: var(--node-line); stroke-width: 1.2; }
+.crown-tree .connex { fill: var(--connex); stroke: var(--connex-line); stroke-width: 1.8; }
+.crown-tree .bag { stroke: var(--bag-line); }
+.crown-tree .generalised { stroke: var(--general-line); stroke-dasharray: 6 3; }
+.crown-tree .inner { fill: none; stroke: var(--bag-line); stroke-width: 0.8; }
+.crown-tree .edge { fill: none; stroke: var(--line); stroke-width: 1.6; }
+.crown-tree .edge.exists { stroke: var(--exists); stroke-dasharray: 6 4; }
+.crown-tree .edge.anti { stroke: var(--anti); stroke-dasharray: 6 4; }
+.crown-tree .plate { fill: var(--bg); stroke: var(--line); stroke-width: 0.8; }
+.crown-tree .plate.exists { stroke: var(--exists); } .crown-tree .plate.anti { stroke: var(--anti); }
+.crown-tree .key { fill: var(--ink); font-size: 11px; }
+"""
+
+
+@dataclass
+class _Box:
+    """A node with its text and, after layout, its centre."""
+
+    facts: NodeFacts
+    variable_lines: list[list[str]]
+    filter: str
+    width: float
+    height: float
+    x: float = 0.0
+    y: float = 0.0
+    level: int = 0
+
+
+def plan_svg(plan: Plan) -> str:
+    """All trees of a plan below each other, with a legend; complete in itself."""
+    stages = [stage for stage in plan.stages if isinstance(stage, TreeStage)]
+    facts = [node_facts(plan, stage) for stage in stages]
+    arranged = [_arrange(nodes) for nodes in facts]
+    titles = [f"{stage.id}: {stage_text(stage)}" if len(stages) > 1 else "" for stage in stages]
+    legend, legend_width, legend_height = _legend([node for nodes in facts for node in nodes])
+    inner = max([legend_width, *(_extent(boxes) for boxes, _ in arranged), *map(_text_width, titles)])
+
+    parts: list[str] = []
+    top = float(_PADDING)
+    for title, (boxes, downwards) in zip(titles, arranged, strict=True):
+        if title:
+            parts.append(f'<text class="name" x="{_PADDING}" y="{top + 14:.0f}">{escape(title)}</text>')
+            top += 30
+        left = _PADDING + (inner - _extent(boxes)) / 2
+        for box in boxes:
+            box.x, box.y = box.x + left, box.y + top
+        parts += _draw(boxes, downwards)
+        top = max(box.y + box.height / 2 for box in boxes) + 30
+    parts.append(f'<g transform="translate({_PADDING} {top:.1f})">{legend}</g>')
+    width, height = inner + 2 * _PADDING, top + legend_height + _PADDING
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="crown-tree" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="The tree of the plan">'
+        f'<style>{STYLE}</style><rect class="ground" width="100%" height="100%" rx="10"/>{"".join(parts)}</svg>'
+    )
+
+
+def _extent(boxes: list[_Box]) -> float:
+    """The width of a laid out tree, keys on edges included."""
+    return max(box.x + max(box.width, _plate_width(box.facts)) / 2 for box in boxes)
+
+
+def _arrange(facts: list[NodeFacts]) -> tuple[list[_Box], bool]:
+    """Boxes with their places, from (0, 0) on, and whether the tree grows downwards."""
+    down, right = ([_box(node) for node in facts] for _ in range(2))
+    _place(down, downwards=True)
+    _place(right, downwards=False)
+    if _extent(down) <= max(_WIDEST, _extent(right)):
+        return down, True
+    return right, False
+
+
+def _place(boxes: list[_Box], *, downwards: bool) -> None:
+    """Sets all centres: across the direction of growth by contours, along it by level."""
+    children: list[list[int]] = [[] for _ in boxes]
+    for number, box in enumerate(boxes):
+        parent = box.facts.parent
+        if parent is not None:
+            children[parent].append(number)
+            box.level = boxes[parent].level + 1
+
+    def across(box: _Box) -> float:
+        # The key of the edge stands by the child: its plate needs room there too when children are side by side.
+        return max(box.width, _plate_width(box.facts)) if downwards else box.height
+
+    offset = [0.0] * len(boxes)  # from the parent's centre
+    contours: list[list[tuple[float, float]]] = [[] for _ in boxes]  # per level, from the node's own centre
+    for number in reversed(range(len(boxes))):
+        centres: list[float] = []
+        merged: list[tuple[float, float]] = []
+        for child in children[number]:
+            gap = _GAP if downwards else _GAP * 0.6
+            common = list(zip(merged, contours[child], strict=False))
+            centre = max((right + gap - left for (_, right), (left, _) in common), default=0.0)
+            moved = [(left + centre, right + centre) for left, right in contours[child]]
+            joint = [(a[0], b[1]) for a, b in zip(merged, moved, strict=False)]
+            longer = merged if len(merged) > len(moved) else moved
+            merged = joint + longer[len(joint) :]
+            centres.append(centre)
+        middle = (centres[0] + centres[-1]) / 2 if centres else 0.0
+        for child, centre in zip(children[number], centres, strict=True):
+            offset[child] = centre - middle
+        half = across(boxes[number]) / 2
+        contours[number] = [(-half, half), *((left - middle, right - middle) for left, right in merged)]
+
+    levels = max(box.level for box in boxes) + 1
+    depth = [0.0] * levels
+    extent = [max(b.height if downwards else b.width for b in boxes if b.level == level) for level in range(levels)]
+    plates = [max((_plate_width(b.facts) for b in boxes if b.level == level), default=0.0) for level in range(levels)]
+    position = 0.0
+    for level in range(levels):
+        if level:
+            position += 70 if downwards else plates[level] + 64
+        depth[level] = position
+        position += extent[level]
+
+    left_edge = min(left for left, _ in contours[0])
+    centre_of = [0.0] * len(boxes)
+    for number, box in enumerate(boxes):
+        parent = box.facts.parent
+        centre_of[number] = -left_edge if parent is None else centre_of[parent] + offset[number]
+        if downwards:
+            box.x, box.y = centre_of[number], depth[box.level] + box.height / 2
+        else:
+            box.x, box.y = depth[box.level] + box.width / 2, centre_of[number]
+
+
+def _box(node: NodeFacts) -> _Box:
+    shown = node.variables if node.kind != "generalised" or node.name != f"[{', '.join(node.variables)}]" else ()
+    lines = _wrap(shown)
+    kept = "" if not node.filter else "where " + node.filter
+    if len(kept) > _WRAP + 10:
+        kept = kept[: _WRAP + 9] + "…"
+    title = len(node.name) + (2 + len(_source(node)) if _source(node) else 0)
+    widths = [title * 1.02, *(len(", ".join(line)) * 1.02 for line in lines), len(kept)]
+    rows = 1 + len(lines) + (1 if kept else 0)
+    width = max(widths) * _CHARACTER + 2 * _PADDING + (6 if node.kind == "bag" else 0)
+    return _Box(node, lines, kept, max(56.0, width), rows * _LINE + 14)
+
+
+def _source(node: NodeFacts) -> str:
+    return "" if node.source == node.name else node.source
+
+
+def _wrap(variables: Iterable[str]) -> list[list[str]]:
+    lines: list[list[str]] = []
+    for variable in variables:
+        if lines and len(", ".join([*lines[-1], variable])) <= _WRAP:
+            lines[-1].append(variable)
+        else:
+            lines.append([variable])
+    return lines
+
+
+def _draw(boxes: list[_Box], downwards: bool) -> list[str]:
+    edges: list[str] = []
+    plates: list[str] = []
+    for box in boxes:
+        if box.facts.parent is None:
+            continue
+        parent = boxes[box.facts.parent]
+        # A curve ends its bend before the plate with the key begins, so that no plate sits on a slope.
+        if downwards:
+            start, end = (parent.x, parent.y + parent.height / 2), (box.x, box.y - box.height / 2)
+            turn = end[1] - 30
+            bend = (start[1] + turn) / 2
+            curve = f"C{start[0]:.1f} {bend:.1f} {end[0]:.1f} {bend:.1f} {end[0]:.1f} {turn:.1f} L"
+            plate = (box.x, end[1] - 20)
+        else:
+            start, end = (parent.x + parent.width / 2, parent.y), (box.x - box.width / 2, box.y)
+            turn = end[0] - _plate_width(box.facts) - 22
+            bend = (start[0] + turn) / 2
+            curve = f"C{bend:.1f} {start[1]:.1f} {bend:.1f} {end[1]:.1f} {turn:.1f} {end[1]:.1f} L"
+            plate = (end[0] - 12 - _plate_width(box.facts) / 2, box.y)
+        kind = box.facts.edge
+        edges.append(
+            f'<path class="edge {kind}" d="M{start[0]:.1f} {start[1]:.1f} {curve} {end[0]:.1f} {end[1]:.1f}"/>'
+        )
+        plates.append(_plate(box.facts, *plate))
+    return [*edges, *plates, *(_node(box) for box in boxes)]
+
+
+def _plate_text(node: NodeFacts) -> str:
+    word = {"join": "", "exists": "exists ", "anti": "not exists "}[node.edge]
+    return (word + ", ".join(node.key)).strip() or "cross"
+
+
+def _plate_width(node: NodeFacts) -> float:
+    return 0.0 if node.parent is None else len(_plate_text(node)) * _CHARACTER * 0.93 + 14
+
+
+def _plate(node: NodeFacts, x: float, y: float) -> str:
+    width = _plate_width(node)
+    place = f'x="{x - width / 2:.1f}" y="{y - 9:.1f}" width="{width:.1f}"'
+    return (
+        f'<rect class="plate {node.edge}" {place} height="18" rx="9"/>'
+        f'<text class="key" x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{escape(_plate_text(node))}</text>'
+    )
+
+
+def _node(box: _Box) -> str:
+    node = box.facts
+    left, top = box.x - box.width / 2, box.y - box.height / 2
+    tip = f"{node.name}({', '.join(node.variables)})"
+    tip += (f" = {node.views}" if node.views else "") + (f" where {node.filter}" if node.filter else "")
+    parts = [f"<g><title>{escape(tip)}</title>", _shape(node, left, top, box.width, box.height)]
+    baseline = top + _LINE + 2
+    title = f'<tspan class="name">{escape(node.name)}</tspan>'
+    if _source(node):
+        title += f'<tspan class="muted" dx="9">{escape(_source(node))}</tspan>'
+    parts.append(_line(box.x, baseline, title))
+    for variables in box.variable_lines:
+        baseline += _LINE
+        words = [f'<tspan class="output">{escape(v)}</tspan>' if v in node.outputs else escape(v) for v in variables]
+        parts.append(_line(box.x, baseline, ", ".join(words)))
+    if box.filter:
+        parts.append(_line(box.x, baseline + _LINE, f'<tspan class="muted">{escape(box.filter)}</tspan>'))
+    return "".join([*parts, "</g>"])
+
+
+def _shape(node: NodeFacts, left: float, top: float, width: float, height: float) -> str:
+    kinds = ["box"] + (["connex"] if node.connex else []) + ([node.kind] if node.kind != "relation" else [])
+    radius = height / 2 if node.kind == "generalised" else 6
+    place = f'x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius:.1f}"'
+    shape = f'<rect class="{" ".join(kinds)}" {place}/>'
+    if node.kind == "bag":
+        shape += (
+            f'<rect class="inner" x="{left + 3:.1f}" y="{top + 3:.1f}" width="{width - 6:.1f}" '
+            f'height="{height - 6:.1f}" rx="4"/>'
+        )
+    return shape
+
+
+def _line(x: float, y: float, content: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{content}</text>'
+
+
+def _legend(shown: list[NodeFacts]) -> tuple[str, float, float]:
+    """Only what occurs in the picture; returns the drawing, its width and its height."""
+    present = {(node.kind, node.connex) for node in shown}
+    kinds = {node.kind for node in shown}
+    edges = {node.edge for node in shown if node.parent is not None}
+    items: list[tuple[str, str]] = []
+
+    def swatch(kind: str, connex: bool) -> str:
+        node = NodeFacts("", kind, "", (), frozenset(), (), "join", connex, None, "", "")  # type: ignore[arg-type]
+        return _shape(node, 0, 0, 30, 18)
+
+    if any(node.connex for node in shown):
+        items.append((swatch("relation", True), "carries output (connex)"))
+    if ("relation", False) in present:
+        items.append((swatch("relation", False), "only decides existence"))
+    if "generalised" in kinds:
+        items.append((swatch("generalised", False), "generalised: keys its children share"))
+    if "bag" in kinds:
+        items.append((swatch("bag", False), "computed by an earlier stage"))
+    if "join" in edges:
+        items.append(('<path class="edge join" d="M0 9 L30 9"/>', "join; the key is on the edge"))
+    if "exists" in edges:
+        items.append(('<path class="edge exists" d="M0 9 L30 9"/>', "a match must exist"))
+    if "anti" in edges:
+        items.append(('<path class="edge anti" d="M0 9 L30 9"/>', "no match may exist"))
+    if any(node.outputs for node in shown):
+        items.append(('<text class="output" x="15" y="13" text-anchor="middle">abc</text>', "output variable"))
+    parts, x, y, widest = [], 0.0, 0.0, 0.0
+    for drawing, words in items:
+        width = 38 + _text_width(words) + 22
+        if x > 0 and x + width > 900:
+            x, y = 0.0, y + 26
+        label = f'<text class="muted" x="38" y="13">{escape(words)}</text>'
+        parts.append(f'<g transform="translate({x:.1f} {y:.1f})">{drawing}{label}</g>')
+        x += width
+        widest = max(widest, x)
+    return "".join(parts), widest, y + 26
+
+
+def _text_width(text: str) -> float:
+    return len(text) * _CHARACTER

@@ -1,0 +1,198 @@
+"""Explain: what is guaranteed and why, the tree, and what else was considered; as text, picture, page and JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from crown.ir import serial
+from crown.ir.plan import Plan, TreeStage
+from crown.plan.explain.facts import (
+    PROFILE_TEXT,
+    NodeFacts,
+    added_text,
+    class_text,
+    load_text,
+    node_facts,
+    stage_text,
+    tree_text,
+)
+from crown.plan.explain.page import page_html
+from crown.plan.explain.picture import plan_svg
+from crown.plan.explain.report import ConjunctionReport, Distribution, Report
+
+_WIDTH = 110
+_LABEL = 17
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A plan explained. `print` it, or ask for the picture (`svg`), the page (`html`) or the data (`json`)."""
+
+    plan: Plan
+    report: Report
+
+    def __str__(self) -> str:
+        blocks = []
+        for conjunction in self.report.conjunctions:
+            blocks += [_card(conjunction, self._title(conjunction)), _tree(self.plan, self._stage(conjunction))]
+            blocks.append(_alternatives(conjunction))
+        if self.report.constructs or len(self.plan.stages) > 1:
+            blocks.insert(1, _constructs(self.report))
+            blocks.append(_stages(self.plan))
+        blocks.insert(1, _cells(self.report.distribution))
+        return "\n\n".join(block for block in blocks if block)
+
+    def svg(self) -> str:
+        """The trees as one picture, complete in itself; it follows the reader's light or dark setting."""
+        return plan_svg(self.plan)
+
+    def html(self, result: Iterable[Sequence[Any]] | None = None) -> str:
+        """One self-contained page: picture, card, SQL, alternatives; with `result` also these rows of the view."""
+        return page_html(self.plan, self.report, result)
+
+    def json(self) -> str:
+        """Report and plan for machines."""
+        data = {"report": dataclasses.asdict(self.report), "plan": json.loads(serial.to_json(self.plan))}
+        return json.dumps(data, indent=2, ensure_ascii=False)
+
+    def _repr_html_(self) -> str:
+        """Shown by notebooks; without the page's styles, which would reach beyond it."""
+        return f"{self.svg()}<pre>{escape(str(self))}</pre>"
+
+    def _stage(self, conjunction: ConjunctionReport) -> TreeStage:
+        return next(s for s in self.plan.stages if isinstance(s, TreeStage) and s.id == conjunction.stage)
+
+    def _title(self, conjunction: ConjunctionReport) -> str:
+        return "GUARANTEE" if len(self.report.conjunctions) == 1 else f"GUARANTEE of {conjunction.stage}"
+
+
+def explain(plan: Plan, report: Report) -> Explanation:
+    """Explains what the planner chose."""
+    return Explanation(plan, report)
+
+
+def _card(conjunction: ConjunctionReport, title: str) -> str:
+    lines = [title]
+    lines += _entry("class", [class_text(conjunction)])
+    lines += _entry("height", [str(conjunction.height)])
+    lines += _entry("space", [conjunction.space])
+    lines += _entry("delay", [conjunction.delay])
+    lines += _entry(
+        "update", [f"{g.update:<6} {PROFILE_TEXT[g.profile]}: {g.why}" for g in conjunction.guarantees], hanging=7
+    )
+    lines += _entry("also maintained", [added_text(a.variable, a.determined_by) for a in conjunction.added])
+    lines += _entry(
+        "bags",
+        [f"{bag.stage}: {', '.join(bag.atoms)} over {', '.join(bag.variables)}" for bag in conjunction.bags],
+    )
+    lines += _entry("why not better", conjunction.why_not_better)
+    lines += _entry("to make it better", conjunction.improvements)
+    return "\n".join(lines)
+
+
+def _cells(distribution: Distribution) -> str:
+    lines = ["CELLS"]
+    if distribution.cells > 1:
+        shares = " x ".join(f"{d}: {s}" for d, s in zip(distribution.dimensions, distribution.shares, strict=True))
+        lines += _entry("cells", [f"{distribution.cells} = {shares}" if shares else str(distribution.cells)])
+        lines += _entry(
+            "rows go to",
+            [
+                f"{load_text(a, distribution)}: {_copies(a.copies)}, a cell holds {a.fraction:.0%}"
+                for a in distribution.loads
+            ],
+        )
+    disjoint = "disjoint" if distribution.disjoint else "not disjoint"
+    lines += _entry("outputs", [f"{disjoint}: {distribution.why}"])
+    lines += _entry("merged by", [", ".join(distribution.merge)] if distribution.merge else [])
+    return "\n".join(lines)
+
+
+def _copies(count: int) -> str:
+    return "one cell" if count == 1 else f"{count} cells"
+
+
+def _constructs(report: Report) -> str:
+    if not report.constructs:
+        return ""
+    lines = ["CONSTRUCTS"]
+    names = [construct.name for construct in report.constructs]
+    for construct in report.constructs:
+        loses = f"; loses {construct.loses}" if construct.loses else ""
+        lines += _entry(construct.name, [f"{construct.cost}{loses}"], width=max(_LABEL, *map(len, names)))
+    return "\n".join(lines)
+
+
+def _tree(plan: Plan, stage: TreeStage) -> str:
+    """The tree with box characters; each edge bears its key, each node says how its semi-join view comes about."""
+    facts = node_facts(plan, stage)
+    left: list[tuple[str, NodeFacts]] = []
+
+    def draw(position: int, prefix: str, branch: str, below: str) -> None:
+        node = facts[position]
+        left.append((f"{prefix}{branch}{_node(node)}", node))
+        children = [c for c, other in enumerate(facts) if other.parent == position]
+        for number, child in enumerate(children):
+            last = number == len(children) - 1
+            edge = {"join": "", "exists": " exists", "anti": " not exists"}[facts[child].edge]
+            label = f"({', '.join(facts[child].key)}){edge}"
+            line = "╌" if edge else "─"
+            draw(child, prefix + below, f"{'└' if last else '├'}{line}{label}{line} ", "   " if last else "│  ")
+
+    draw(0, "  ", "", "")
+    width = min(max(len(text) for text, _ in left), 72)
+    legend = "● carries output, ○ does not; [..] generalised; on edges the key; then the node's semi-join view"
+    lines = [f"TREE of {stage.id}", *textwrap.wrap(legend, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    for text, node in left:
+        kept = f"  where {node.filter}" if node.filter else ""
+        view = f"   = {node.views}" if node.views else ""
+        lines.append(f"{text:<{width}}{view}{kept}".rstrip())
+    return "\n".join(lines)
+
+
+def _node(node: NodeFacts) -> str:
+    mark = "●" if node.connex else "○"
+    if node.kind == "generalised":
+        return f"{mark} {node.name}"
+    source = f" : {node.source}" if node.source and node.source != node.name else ""
+    return f"{mark} {node.name}({', '.join(node.variables)}){source}"
+
+
+def _alternatives(conjunction: ConjunctionReport) -> str:
+    if len(conjunction.candidates) < 2:
+        return ""
+    how = "all there are" if conjunction.exhaustive else "a bounded search"
+    lines = [f"ALTERNATIVES  ({conjunction.considered} trees compared, {how}; cost = depth times updates)"]
+    lines.append("    height     cost  tree")
+    for number, candidate in enumerate(conjunction.candidates):
+        mark = "→" if number == 0 else " "
+        lines.append(f"  {mark} {candidate.height:>6} {candidate.cost:>8.4g}  {tree_text(candidate.nodes)}")
+    return "\n".join(lines)
+
+
+def _stages(plan: Plan) -> str:
+    if len(plan.stages) < 2:
+        return ""
+    width = max(len(stage.id) for stage in plan.stages)
+    return "\n".join(["STAGES", *(f"  {stage.id:<{width}}  {stage_text(stage)}" for stage in plan.stages)])
+
+
+def _entry(label: str, values: Sequence[str], *, hanging: int = 2, width: int = _LABEL) -> list[str]:
+    """Label on the left, one wrapped paragraph per value on the right."""
+    lines: list[str] = []
+    for value in values:
+        first = label if not lines else ""
+        lines += textwrap.wrap(
+            value,
+            _WIDTH,
+            initial_indent=f"  {first:<{width}}  ",
+            subsequent_indent=" " * (width + 4 + hanging),
+            break_long_words=False,
+        )
+    return lines

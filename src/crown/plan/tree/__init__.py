@@ -1,0 +1,1 @@
+"""One conjunction to one join tree: the passes and what they use."""

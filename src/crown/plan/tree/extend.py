@@ -1,0 +1,67 @@
+"""Least extension: the fewest variables that must join the output to make an acyclic conjunction free-connex.
+
+Components don't share existential variables, so each unguarded one is repaired by itself. Only variables that two of
+its atoms share can help: a variable of one atom alone only makes an interface larger. Of equally small
+extensions one that keeps the result linear (by a key) is taken. Up to `EXACT` candidates all subsets
+are tried, smallest first; above, all are taken and then dropped again where the rest suffices, so that the
+extension is minimal, if perhaps not the smallest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+from crown.plan.tree.components import Component, components
+from crown.plan.tree.hypergraph import Edge, union
+from crown.plan.tree.keys import Dependency, is_linear
+
+EXACT = 12
+
+
+def least_extension(edges: Sequence[Edge], outputs: Edge, known: Sequence[Dependency]) -> Edge:
+    """The variables to add to `outputs`; empty when the conjunction is free-connex already.
+
+    >>> sorted(least_extension([frozenset("ab"), frozenset("bc"), frozenset("cd")], frozenset("ad"), ()))
+    ['b', 'c']
+    """
+    added: Edge = frozenset()
+    for component in components(edges, outputs):
+        if not component.is_guarded(edges):
+            added |= _repair(edges, outputs, component, known)
+    return added
+
+
+def _repair(edges: Sequence[Edge], outputs: Edge, component: Component, known: Sequence[Dependency]) -> Edge:
+    inside = [edges[atom] for atom in component.atoms]
+    holders = Counter(variable for edge in inside for variable in edge - outputs)
+    candidates = sorted(variable for variable, count in holders.items() if count > 1)
+
+    def suffices(added: Edge) -> bool:
+        return all(part.is_guarded(inside) for part in components(inside, outputs | added))
+
+    if len(candidates) > EXACT:
+        return _pruned(candidates, suffices)
+    for size in range(1, len(candidates) + 1):
+        found = [frozenset(choice) for choice in combinations(candidates, size) if suffices(frozenset(choice))]
+        if found:
+            visible = union(inside) & outputs
+            return min(found, key=lambda added: (not is_linear(visible | added, edges, known), sorted(added)))
+    raise AssertionError("with all shared variables in the output every component is one atom")
+
+
+def _pruned(candidates: Sequence[str], suffices: Callable[[Edge], bool]) -> Edge:
+    """All shared variables, less those that turn out not to be needed: half of the rest at a time, then single ones."""
+    kept = list(candidates)
+    step = max(1, len(kept) // 2)
+    while step:
+        position = 0
+        while position < len(kept):
+            fewer = kept[:position] + kept[position + step :]
+            if suffices(frozenset(fewer)):
+                kept = fewer
+            else:
+                position += step
+        step //= 2
+    return frozenset(kept)

@@ -1,0 +1,62 @@
+"""Keys as functional dependencies between variables: primary keys of tables, groups of views.
+
+A row of an atom over a table or view with a key is determined by the key's variables. What a set of variables
+determines is its closure. The query with every atom and the output replaced by their closures has the same answers
+up to one row for one row; if that one is free-connex, so in effect is the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from crown.ir.expression import Column
+from crown.ir.plan import Atom
+from crown.plan.tree.hypergraph import Edge
+
+
+@dataclass(frozen=True)
+class Dependency:
+    key: Edge
+    determines: Edge
+    label: str  # "PRIMARY KEY (id) of customer"
+
+
+def dependencies(atoms: Iterable[Atom], keys: Mapping[str, tuple[tuple[str, ...], str]]) -> tuple[Dependency, ...]:
+    """One for each atom whose source's whole key is bound to variables; `keys` gives columns and a label by source."""
+    found = []
+    for atom in atoms:
+        if atom.source not in keys:
+            continue
+        columns, label = keys[atom.source]
+        variable_of = {
+            binding.expression.name: binding.variable
+            for binding in atom.bindings
+            if isinstance(binding.expression, Column)
+        }
+        if all(column in variable_of for column in columns):
+            key = frozenset(variable_of[column] for column in columns)
+            found.append(Dependency(key, frozenset(atom.variables), label))
+    return tuple(found)
+
+
+def closure(variables: Edge, known: Sequence[Dependency]) -> Edge:
+    """All that `variables` determine.
+
+    >>> chain = [Dependency(frozenset("a"), frozenset("ab"), ""), Dependency(frozenset("b"), frozenset("bc"), "")]
+    >>> sorted(closure(frozenset("a"), chain))
+    ['a', 'b', 'c']
+    """
+    grown = variables
+    while True:
+        before = grown
+        for dependency in known:
+            if dependency.key <= grown:
+                grown |= dependency.determines
+        if grown == before:
+            return grown
+
+
+def is_linear(outputs: Edge, edges: Sequence[Edge], known: Sequence[Dependency]) -> bool:
+    """Whether one atom's row determines a whole result, so that the result has no more rows than that atom."""
+    return any(outputs <= closure(edge, known) for edge in edges)

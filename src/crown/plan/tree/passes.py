@@ -1,0 +1,225 @@
+"""One conjunction to one tree stage: the passes, in order.
+
+Each pass is a plain function from draft to draft, in a module of its own; what they add is in `draft.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal as OneOf
+
+from crown.errors import PlanError
+from crown.ir.expression import Call, Column, Expression
+from crown.ir.plan import (
+    Atom,
+    BagStage,
+    Binding,
+    DistinctStage,
+    Factor,
+    MapStage,
+    OutputColumn,
+    RingComponent,
+    TreeStage,
+    Variable,
+)
+from crown.ir.query import Conjunction
+from crown.ir.scalars import cast, decimal_scale, variables_of
+from crown.plan.context import Context, Rows
+from crown.plan.explain.guarantees import conjunction_report
+from crown.plan.explain.notes import note_constructs
+from crown.plan.explain.report import BagReport
+from crown.plan.tree.bags import bag_width, binding_order, find_bags
+from crown.plan.tree.comparisons import judge_residual
+from crown.plan.tree.conditions import hang_conditions, shape_conditions
+from crown.plan.tree.draft import Draft, RingTerm
+from crown.plan.tree.extend import least_extension
+from crown.plan.tree.hypergraph import Edge, union
+from crown.plan.tree.keys import dependencies
+from crown.plan.tree.nulls import drop_nulls
+from crown.plan.tree.price import reaches_many, to_nodes
+from crown.plan.tree.trees import find_trees
+
+
+def plan_conjunction(
+    conjunction: Conjunction,
+    wanted: tuple[str, ...],
+    mode: OneOf["set", "bag", "ring"],
+    context: Context,
+    *,
+    terms: tuple[RingTerm, ...] = (),
+    always: bool = False,
+) -> Rows:
+    """Add the stages of the conjunction. Its rows show `wanted` first, then what the plan had to add, then the ring."""
+    if not conjunction.atoms:
+        raise PlanError(
+            "a query without a table has no changes to maintain",
+            code="CROWN-PLAN-NO-TABLE",
+            sql=context.sql,
+            hint="read at least one table",
+        )
+    draft = Draft(
+        variables=conjunction.variables,
+        atoms=conjunction.atoms,
+        conditions=conjunction.conditions,
+        residual=conjunction.residual,
+        wanted=wanted,
+        mode=mode,
+        terms=terms,
+        always=always,
+    )
+    for one_pass in PASSES:
+        draft = one_pass(draft, context)
+    return _add_stage(draft, context)
+
+
+def read_keys(draft: Draft, context: Context) -> Draft:
+    outputs = tuple(dict.fromkeys([*draft.wanted, *variables_of(draft.residual)]))
+    return replace(draft, outputs=outputs, known=dependencies(draft.atoms, context.keys()))
+
+
+def plan_conditions(draft: Draft, context: Context) -> Draft:
+    def plan_view(conjunction: Conjunction, wanted: tuple[str, ...]) -> Rows:
+        return distinct_rows(plan_conjunction(conjunction, wanted, "set", context), wanted, context)
+
+    return shape_conditions(draft, context, plan_view)
+
+
+def group_into_bags(draft: Draft, context: Context) -> Draft:
+    """Atoms of each bag become one atom over a bag stage that shows what the rest of the query reads."""
+    edges = draft.edges()
+    partition = find_bags(edges, [hung.key for hung in draft.hanging], draft.known)
+    read = frozenset(draft.outputs) | draft.factor_variables() | union(hung.key for hung in draft.hanging)
+    atoms: list[Atom] = []
+    bags: list[BagReport] = []
+    for block in partition:
+        if len(block) == 1:
+            atoms.append(draft.atoms[block[0]])
+            continue
+        inside = [edges[atom] for atom in block]
+        outside = union(edge for index, edge in enumerate(edges) if index not in block)
+        held = _in_order(draft.variables, union(inside))
+        shown = tuple(variable for variable in held if variable.name in outside | read)
+        names = tuple(draft.atoms[atom].name for atom in block)
+        stage = BagStage(
+            context.new_id("bag"),
+            held,
+            tuple(draft.atoms[atom] for atom in block),
+            tuple(variable.name for variable in shown),
+            binding_order(inside),
+        )
+        context.add(stage)
+        bindings = tuple(Binding(variable.name, Column(variable.name, variable.type)) for variable in shown)
+        atoms.append(Atom("⋈".join(names), stage.id, bindings))
+        bags.append(BagReport(stage.id, names, tuple(v.name for v in held), bag_width(block, edges, draft.known)))
+    return replace(draft, atoms=tuple(atoms), bags=tuple(bags))
+
+
+def extend_outputs(draft: Draft, context: Context) -> Draft:
+    added = least_extension(draft.edges(), frozenset(draft.outputs), draft.known)
+    extension = tuple(variable.name for variable in draft.variables if variable.name in added)
+    return replace(draft, outputs=draft.outputs + extension, added=extension)
+
+
+def choose_tree(draft: Draft, context: Context) -> Draft:
+    """The tree of the least price, unless one of the same height spares changes that reach many rows of a node."""
+    updates = [context.updates(atom.source) for atom in draft.atoms]
+    takes_back = [not context.profiles(atom.source) <= {"static", "insert_only"} for atom in draft.atoms]
+    trees = find_trees(draft.edges(), frozenset(draft.outputs), updates)
+    if reaches_many(trees.best[0], takes_back, draft.known):
+        flat = find_trees(draft.edges(), frozenset(draft.outputs), updates, generalised_depth=0.0)
+        if not reaches_many(flat.best[0], takes_back, draft.known):
+            trees = flat
+    nodes = to_nodes(trees.best[0], draft.atoms, [variable.name for variable in draft.variables])
+    return replace(draft, trees=trees, nodes=nodes)
+
+
+def place_factors(draft: Draft, context: Context) -> Draft:
+    """Give each ring factor to an atom that holds its variables; factors of one atom multiply there."""
+    edges = draft.edges()
+    components = []
+    for term in draft.terms:
+        of_atom: dict[int, Expression] = {}
+        for factor in term.factors:
+            read = frozenset(variables_of([factor]))
+            home = next(index for index, edge in enumerate(edges) if read <= edge)
+            of_atom[home] = _times(of_atom[home], factor) if home in of_atom else factor
+        factors = tuple(Factor(atom, expression) for atom, expression in sorted(of_atom.items()))
+        components.append(RingComponent(term.name, factors, term.type))
+    return replace(draft, ring=tuple(components))
+
+
+PASSES: tuple[Callable[[Draft, Context], Draft], ...] = (
+    drop_nulls,
+    read_keys,
+    plan_conditions,
+    group_into_bags,
+    extend_outputs,
+    choose_tree,
+    place_factors,
+    hang_conditions,
+)
+
+
+def _times(one: Expression, other: Expression) -> Expression:
+    scale, other_scale = decimal_scale(one.type), decimal_scale(other.type)
+    if scale is None or other_scale is None:
+        return Call("multiply", (one, cast(other, one.type)), one.type)
+    shared = f"decimal(38,{max(scale, other_scale)})"
+    return Call("multiply", (cast(one, shared), cast(other, shared)), f"decimal(38,{scale + other_scale})")
+
+
+def _in_order(variables: tuple[Variable, ...], names: Edge) -> tuple[Variable, ...]:
+    return tuple(variable for variable in variables if variable.name in names)
+
+
+def _add_stage(draft: Draft, context: Context) -> Rows:
+    stage_id = context.new_id("tree")
+    held = union(frozenset(atom.variables) for atom in draft.all_atoms)
+    stage = TreeStage(
+        id=stage_id,
+        variables=_in_order(draft.variables, held),
+        atoms=draft.all_atoms,
+        nodes=draft.nodes,
+        outputs=draft.outputs,
+        mode=draft.mode,
+        ring=draft.ring,
+        residual=draft.residual,
+        always=draft.always and not draft.outputs,
+    )
+    verdicts = judge_residual(stage, context.tables)
+    stage = replace(stage, ordered=tuple(v.comparison for v in verdicts if v.comparison is not None))
+    context.add(stage)
+    report = conjunction_report(draft, stage, context)
+    context.conjunctions.append(report)
+    note_constructs(stage, report, verdicts, context)
+    never_null = {v for atom in draft.query_atoms for v in atom.not_null}
+    of_name = {variable.name: variable for variable in draft.variables}
+    columns = [
+        replace(of_name[name], nullable=of_name[name].nullable and name not in never_null) for name in draft.outputs
+    ]
+    columns += [Variable(component.name, component.type, False) for component in draft.ring]
+    return Rows(
+        stage_id,
+        tuple(columns),
+        tuple(column.name for column in columns),
+        distinct=draft.mode != "bag",
+        lookup=draft.mode != "ring",
+        key=draft.outputs,
+    )
+
+
+def distinct_rows(rows: Rows, wanted: tuple[str, ...], context: Context) -> Rows:
+    """`rows` of a set-mode tree, reduced to the first columns `wanted` and without duplicates."""
+    if len(rows.columns) == len(wanted):
+        return rows
+    columns = rows.columns[: len(wanted)]
+    reduced = MapStage(
+        context.new_id("map"),
+        rows.stage,
+        tuple(OutputColumn(c.name, c.type, c.nullable, Column(c.name, c.type)) for c in columns),
+    )
+    context.add(reduced)
+    stage = DistinctStage(context.new_id("distinct"), reduced.id)
+    context.add(stage)
+    return Rows(stage.id, columns, tuple(column.name for column in columns), distinct=True, lookup=True)

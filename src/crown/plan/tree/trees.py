@@ -1,0 +1,290 @@
+"""All free-connex trees of a conjunction, and the best of them.
+
+Normal form: *no subtree can be hung higher*. If the key of a child lies inside a relation above its parent, or is all
+of a generalised node above it, hanging the child there keeps every property of definition 3.2, makes no path
+longer and no atom deeper, so only trees where that is impossible are looked at. They have a simple recursive form: the
+children of a node are exactly the groups of items that stay connected without the node's variables.
+A generalised node has at least two children (or the component it is derived from), and its variables are then
+what two of the items share.
+
+Items are what the connex tree spans: atoms that hold output variables only, and existential components,
+shown by their interface. A component becomes a derived node, or hangs directly on a parent that holds its interface.
+
+The same subproblem (a set of items below a key) comes back in many trees, so the best tree is found without
+listing them: each subproblem keeps its best (height, cost) pairs. That is exact. Only where a generalised node
+leaves more than `ASSIGNMENTS` ways to hang the groups that it doesn't cover are they all kept together; and past
+`SUBPROBLEMS` subproblems generalised nodes are no longer tried. Neither bound is met below eleven atoms in practice;
+the result says when one was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from crown.plan.tree.components import components
+from crown.plan.tree.hypergraph import Edge, connected, union
+from crown.plan.tree.price import GENERALISED_DEPTH, Shape, make_shape, moving_height_above
+
+ASSIGNMENTS = 256
+SUBPROBLEMS = 4000
+
+
+@dataclass(frozen=True)
+class _Item:
+    variables: Edge  # of a component: its interface
+    atom: int | None
+    component: _Space | None = None
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Hang `items` as one subtree whose root holds `key`. `free`: everything above is generalised, so that a
+    generalised node may come next. `rooted`: there is a parent, which holds `key`.
+    """
+
+    items: frozenset[int]
+    key: Edge
+    free: bool
+    rooted: bool
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """One way to root a problem: the node's variables and what hangs below, each a (space, problem)."""
+
+    variables: Edge
+    atom: int | None
+    below: tuple[tuple[_Space, _Problem], ...]
+
+
+class _Space:
+    """The trees over some items; components have spaces of their own, whose nodes are not connex."""
+
+    def __init__(
+        self,
+        items: Sequence[_Item],
+        updates: Sequence[float],
+        connex: bool,
+        budget: list[int],
+        generalised_depth: float = GENERALISED_DEPTH,
+    ) -> None:
+        self.items = items
+        self.updates = updates
+        self.generalised_depth = generalised_depth
+        self.connex = connex
+        self.budget = budget  # subproblems left, shared by all spaces of one tree
+        self.choices_of: dict[_Problem, tuple[_Choice, ...]] = {}
+        self.best_of: dict[_Problem, tuple[Shape, ...]] = {}
+        self.count_of: dict[_Problem, int] = {}
+
+    def root_problem(self) -> _Problem:
+        return _Problem(frozenset(range(len(self.items))), frozenset(), free=True, rooted=False)
+
+    def choices(self, problem: _Problem) -> tuple[_Choice, ...]:
+        found = self.choices_of.get(problem)
+        if found is None:
+            self.budget[0] -= 1
+            found = tuple(self._relation_roots(problem))
+            if problem.free and (self.budget[0] > 0 or not found):
+                found += tuple(self._generalised_roots(problem))
+            self.choices_of[problem] = found
+        return found
+
+    def _split(self, items: frozenset[int], variables: Edge) -> list[frozenset[int]]:
+        order = sorted(items)
+        groups = connected([self.items[i].variables for i in order], without=variables)
+        return [frozenset(order[position] for position in group) for group in groups]
+
+    def _variables(self, items: frozenset[int]) -> Edge:
+        return union(self.items[i].variables for i in items)
+
+    def _is_direct(self, problem: _Problem) -> _Space | None:
+        """The component that hangs on the parent without a derived node, if the problem is that."""
+        if problem.rooted and len(problem.items) == 1:
+            item = self.items[next(iter(problem.items))]
+            if item.component is not None and item.variables == problem.key:
+                return item.component
+        return None
+
+    def _relation_roots(self, problem: _Problem) -> Iterator[_Choice]:
+        for index in sorted(problem.items):
+            item = self.items[index]
+            if not problem.key <= item.variables:
+                continue
+            groups = self._split(problem.items - {index}, item.variables)
+            keys = [self._variables(group) & item.variables for group in groups]
+            below = tuple(
+                (self, _Problem(group, key, free=False, rooted=True)) for group, key in zip(groups, keys, strict=True)
+            )
+            if item.component is None:
+                yield _Choice(item.variables, item.atom, below)
+            elif not problem.free or any(key != item.variables for key in keys):  # else it is a generalised node
+                yield _Choice(item.variables, None, (_component(item.component, item.variables, False), *below))
+
+    def _generalised_roots(self, problem: _Problem) -> Iterator[_Choice]:
+        for variables in self._shared_sets(problem):
+            groups = self._split(problem.items, variables)
+            covering = [group for group in groups if any(variables <= self.items[i].variables for i in group)]
+            others = [group for group in groups if group not in covering]
+            derived = any(self._derives(group, variables) for group in covering)
+            if len(covering) < 2 and not derived:
+                continue
+            takers = [i for i, group in enumerate(covering) if not self._derives(group, variables)]
+            for parts in _assignments(covering, others, takers):
+                yield _Choice(
+                    variables,
+                    None,
+                    tuple((self, _Problem(part, variables, free=True, rooted=True)) for part in parts),
+                )
+
+    def _derives(self, group: frozenset[int], variables: Edge) -> bool:
+        """The group is one component with exactly this interface: it hangs on the node directly."""
+        item = self.items[next(iter(group))]
+        return len(group) == 1 and item.component is not None and item.variables == variables
+
+    def _shared_sets(self, problem: _Problem) -> list[Edge]:
+        """What two items share, and interfaces of components: the only sets a generalised node can have."""
+        held = [self.items[i].variables for i in sorted(problem.items)]
+        interfaces = [self.items[i].variables for i in sorted(problem.items) if self.items[i].component is not None]
+        shared = dict.fromkeys(one & other for position, one in enumerate(held) for other in held[:position])
+        shared.update(dict.fromkeys(interfaces))
+        return [v for v in shared if problem.key <= v and (v != problem.key or not problem.rooted)]
+
+    def best(self, problem: _Problem) -> tuple[Shape, ...]:
+        """The trees that no other tree beats in both height and cost, lowest first."""
+        found = self.best_of.get(problem)
+        if found is None:
+            direct = self._is_direct(problem)
+            if direct is not None:
+                space, below = _component(direct, problem.key, problem.free)
+                found = space.best(below)
+            else:
+                shapes = [shape for choice in self.choices(problem) for shape in self.best_with(choice)]
+                found = _pareto(shapes)
+            self.best_of[problem] = found
+        return found
+
+    def best_with(self, choice: _Choice) -> tuple[Shape, ...]:
+        """The best trees whose root is this one: for each height the cheapest children that fit below it."""
+
+        def reached(child: Shape) -> int:
+            return moving_height_above(choice.variables, choice.atom, child)
+
+        options = [space.best(problem) for space, problem in choice.below]
+        if not all(options):
+            return ()
+        shapes = []
+        for limit in sorted({reached(shape) for below in options for shape in below} or {0}):
+            fitting = [[shape for shape in below if reached(shape) <= limit] for below in options]
+            if all(fitting):
+                children = [min(below, key=lambda shape: (shape.cost, shape.price)) for below in fitting]
+                shapes.append(self._shape(choice, children))
+        return _pareto(shapes)
+
+    def count(self, problem: _Problem) -> int:
+        found = self.count_of.get(problem)
+        if found is None:
+            direct = self._is_direct(problem)
+            if direct is not None:
+                space, below = _component(direct, problem.key, problem.free)
+                found = space.count(below)
+            else:
+                found = 0
+                for choice in self.choices(problem):
+                    ways = 1
+                    for space, below in choice.below:
+                        ways *= space.count(below)
+                    found += ways
+            self.count_of[problem] = found
+        return found
+
+    def every(self, problem: _Problem) -> Iterator[Shape]:
+        direct = self._is_direct(problem)
+        if direct is not None:
+            space, below = _component(direct, problem.key, problem.free)
+            yield from space.every(below)
+            return
+        for choice in self.choices(problem):
+            for children in product(*(tuple(space.every(below)) for space, below in choice.below)):
+                yield self._shape(choice, children)
+
+    def _shape(self, choice: _Choice, children: Sequence[Shape]) -> Shape:
+        return make_shape(choice.variables, choice.atom, self.connex, children, self.updates, self.generalised_depth)
+
+
+def _component(space: _Space, interface: Edge, free: bool) -> tuple[_Space, _Problem]:
+    return space, _Problem(frozenset(range(len(space.items))), interface, free=free, rooted=True)
+
+
+def _assignments(
+    covering: list[frozenset[int]], others: list[frozenset[int]], takers: list[int]
+) -> Iterator[list[frozenset[int]]]:
+    """All ways to put each group that can't be a child of the generalised node below one that can."""
+    if len(takers) ** len(others) <= ASSIGNMENTS:
+        ways: Iterator[tuple[int, ...]] = product(takers, repeat=len(others))
+    else:
+        ways = ((taker,) * len(others) for taker in takers)
+    for way in ways:
+        parts = list(covering)
+        for group, taker in zip(others, way, strict=True):
+            parts[taker] |= group
+        yield parts
+
+
+def _pareto(shapes: list[Shape]) -> tuple[Shape, ...]:
+    kept: list[Shape] = []
+    for shape in sorted(shapes, key=lambda s: s.price):
+        if not kept or shape.cost < kept[-1].cost:
+            kept.append(shape)
+    return tuple(kept)
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The trees of one free-connex conjunction."""
+
+    best: tuple[Shape, ...]  # the best tree for each choice of the root, best first
+    count: int  # of all trees in normal form
+    exhaustive: bool
+
+
+def find_trees(
+    edges: Sequence[Edge], outputs: Edge, updates: Sequence[float], generalised_depth: float = GENERALISED_DEPTH
+) -> Trees:
+    """The best trees of a free-connex conjunction; `updates` are the expected updates per atom.
+
+    >>> trees = find_trees([frozenset("ab"), frozenset("bc")], frozenset("abc"), [1.0, 1.0])
+    >>> [(shape.height, shape.cost) for shape in trees.best]
+    [(1, 3.0), (2, 3.0), (2, 3.0)]
+    """
+    space, budget = _space(edges, outputs, updates, generalised_depth)
+    problem = space.root_problem()
+    best = [shape for choice in space.choices(problem) for shape in space.best_with(choice)[:1]]
+    return Trees(tuple(sorted(best, key=lambda shape: shape.price)), space.count(problem), budget[0] > 0)
+
+
+def every_tree(edges: Sequence[Edge], outputs: Edge, updates: Sequence[float]) -> Iterator[Shape]:
+    """Every free-connex tree in normal form. Their number may be exponential in the number of atoms."""
+    space, _ = _space(edges, outputs, updates)
+    return space.every(space.root_problem())
+
+
+def existential_tree(edges: Sequence[Edge], key: Edge, updates: Sequence[float]) -> Shape | None:
+    """The best subtree of atoms none of which is connex, rooted at an atom that holds `key`; None if there is none."""
+    space = _Space([_Item(edge, atom) for atom, edge in enumerate(edges)], updates, False, [SUBPROBLEMS])
+    problem = _Problem(frozenset(range(len(edges))), key, free=False, rooted=True)
+    return min(space.best(problem), key=lambda shape: shape.price, default=None)
+
+
+def _space(
+    edges: Sequence[Edge], outputs: Edge, updates: Sequence[float], generalised_depth: float = GENERALISED_DEPTH
+) -> tuple[_Space, list[int]]:
+    budget = [SUBPROBLEMS]
+    items = [_Item(edge, atom) for atom, edge in enumerate(edges) if edge <= outputs]
+    for component in components(edges, outputs):
+        atoms = [_Item(edges[atom], atom) for atom in component.atoms]
+        inner = _Space(atoms, updates, False, budget, generalised_depth)
+        items.append(_Item(component.interface, None, inner))
+    return _Space(items, updates, True, budget, generalised_depth), budget

@@ -1,0 +1,1 @@
+"""How changes flow through Spark: dispatch, stateful cells, deltas."""

@@ -1,0 +1,108 @@
+"""`run_batch`: bounded input through the same cells at full speed, without state store or engine host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from crown.errors import PlanError
+from crown.spark.flow.chunks import read_blob
+from crown.spark.flow.dispatch import Dispatcher
+from crown.spark.flow.processor import PACKED, Stage
+from crown.spark.flow.streaming import chosen_cells, dispatched, merge_dispatcher, used_tables
+from crown.spark.flow.topology import lay_out
+from crown.spark.flow.unpack import conform
+from crown.spark.host.engines import engine_class
+from crown.spark.schema import CHANGE_TYPE, output_schema, table_schema
+
+
+def run_batch(
+    spark: SparkSession,
+    sql: str,
+    changes: Mapping[str, DataFrame],
+    *,
+    cells: int | None = None,
+    keys: Mapping[str, Sequence[str]] | None = None,
+    profiles: Mapping[str, str] | None = None,
+    windows: Mapping[str, Any] | None = None,
+) -> DataFrame:
+    """What `maintain` would have emitted in sum, had it seen all of `changes` in one batch: a plain batch DataFrame.
+
+    `changes` are static DataFrames, with `_change_type` or insert-only. All rows come out as `insert`.
+    """
+    for name, frame in changes.items():
+        if frame.isStreaming:
+            raise PlanError(f"table {name!r} is a stream", code="CROWN-SPARK-BOUNDED", hint="use crown.spark.maintain")
+    cells = chosen_cells(spark, cells)
+    schema = table_schema(changes, keys=keys or {}, profiles=profiles or {}, windows=windows or {})
+    topology = lay_out(sql, schema, cells)
+    frames = dict(used_tables(topology, changes))
+    for name, (plan, table_cells) in topology.resolved.items():
+        stage = topology.stage(f"table-{name}", plan, table_cells, "raise", None)
+        runner = CellRunner(stage, output_schema(plan), plan.bag, None)
+        packed = dispatched(frames[name], plan, name, table_cells, keyed=True)
+        frames[name] = _by_cell(packed, table_cells).mapInArrow(runner, output_schema(plan))
+    packed_tables = [dispatched(frame, topology.cell, name, cells) for name, frame in frames.items()]
+    packed = _by_cell(reduce(lambda left, right: left.unionByName(right), packed_tables), cells)
+    stage = topology.stage("cells", topology.cell, cells, "raise", None)
+    own = output_schema(topology.cell)
+    if topology.merge is None:
+        return packed.mapInArrow(CellRunner(stage, own, topology.cell.bag, None), own)
+    dispatcher, merge_cells = merge_dispatcher(topology)
+    partial = packed.mapInArrow(CellRunner(stage, own, topology.cell.bag, dispatcher), PACKED)
+    merge = topology.stage("merge", topology.merge, merge_cells, "raise", None)
+    result = output_schema(topology.merge)
+    return _by_cell(partial, merge_cells).mapInArrow(CellRunner(merge, result, topology.merge.bag, None), result)
+
+
+def _by_cell(packed: DataFrame, cells: int) -> DataFrame:
+    return packed.repartition(cells, "cell")
+
+
+@dataclass(frozen=True)
+class CellRunner:
+    """For `mapInArrow` over one cell's blobs: its whole result, as rows or packed for the stage that merges cells."""
+
+    stage: Stage
+    schema: StructType
+    bag: bool
+    packed_for: Dispatcher | None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = self._results(batches)
+        return map(self._inserted, rows) if self.packed_for is None else self.packed_for(rows)
+
+    def _results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for blobs in _blobs_by_cell(batches, self.stage.table_order):
+            # Nobody asks for deltas of single changes, so the engine need not keep what they take.
+            engine = engine_class()(self.stage.plan, deltas=False)
+            engine.apply([(table, read_blob(blob)) for table, blob in blobs])
+            yield from pa.RecordBatchReader.from_stream(engine.rows(multiplicity=self.bag))
+
+    def _inserted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        inserts = pa.repeat(pa.scalar("insert"), batch.num_rows)
+        return conform(batch.append_column(CHANGE_TYPE, inserts), to_arrow_schema(self.schema, timezone="UTC"))
+
+
+def _blobs_by_cell(
+    batches: Iterable[pa.RecordBatch], table_order: tuple[str, ...]
+) -> Iterator[list[tuple[str, memoryview]]]:
+    """The (table, blob) pairs of each cell of a partition, in the order of application."""
+    order = {table: position for position, table in enumerate(table_order)}
+    cells: dict[int, list[tuple[tuple[Any, ...], str, memoryview]]] = {}
+    for batch in batches:
+        *places, blobs = (batch.column(name) for name in PACKED.fieldNames())
+        for row in range(batch.num_rows):
+            cell, deletes, source, sequence, table = (column[row].as_py() for column in places)
+            place = (order[table], deletes, source, sequence)
+            cells.setdefault(cell, []).append((place, table, memoryview(blobs[row].as_buffer())))
+    for arrived in cells.values():
+        arrived.sort(key=lambda blob: blob[0])
+        yield [(table, blob) for _, table, blob in arrived]

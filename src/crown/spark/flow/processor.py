@@ -1,0 +1,252 @@
+"""The stateful operator: one call per cell and batch, with Spark's commit as the only commit point.
+
+The state is (version, token) and the chunks that lead to it. A batch asks the host for the engine at exactly that mark,
+streams its deltas out, adds its changes to the chunks and writes the mark (version + 1, new random token). If anything
+fails before Spark commits, the state still names the old mark, and the engine, left under a token that nobody
+will ever ask for, is rebuilt from the chunks.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, fields, replace
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from crown.errors import StateError
+from crown.spark.flow.chunks import Chunk, log_chunks, snapshot_chunks
+from crown.spark.flow.rejects import Rejects
+from crown.spark.host.client import CellEngine
+
+# One row per blob on the way into a stage. Blobs of one cell are applied in the order of (table, deletes, source,
+# sequence).
+PACKED = StructType(
+    [
+        StructField("cell", IntegerType(), False),
+        StructField("deletes", BooleanType(), False),
+        StructField("source", LongType(), False),
+        StructField("sequence", LongType(), False),
+        StructField("table", StringType(), False),
+        StructField("blob", BinaryType(), False),
+    ]
+)
+
+# One row per blob of deltas, and one without a blob that reports on the batch.
+DELTAS = StructType(
+    [
+        StructField("cell", IntegerType(), False),
+        StructField("sequence", LongType(), False),
+        StructField("blob", BinaryType(), True),
+        StructField("updates", LongType(), True),
+        StructField("deltas", LongType(), True),
+        StructField("rejected", LongType(), True),
+        StructField("rows", LongType(), True),
+        StructField("bytes", LongType(), True),
+        StructField("enclosureness", DoubleType(), True),
+        StructField("seconds", DoubleType(), True),
+    ]
+)
+
+META = StructType(
+    [
+        StructField("version", LongType()),
+        StructField("token", StringType()),
+        StructField("first_chunk", LongType()),
+        StructField("next_chunk", LongType()),
+        StructField("first_log_chunk", LongType()),
+        StructField("rows", LongType()),
+        StructField("fingerprint", StringType()),
+        # What a snapshot is made with, the query being unknown to it.
+        StructField("stage", StringType()),
+        StructField("plan", StringType()),
+    ]
+)
+CHUNK_KEY = StructType([StructField("index", LongType())])
+CHUNK = StructType(
+    [
+        StructField("version", LongType()),
+        StructField("snapshot", BooleanType()),
+        StructField("checksum", LongType()),
+        StructField("data", BinaryType()),
+    ]
+)
+
+# Below this many rows or chunks a rewrite saves nothing worth having.
+_FEW_ROWS = 65536
+_FEW_CHUNKS = 256
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stateful operator of a query: which plan its cells run, and how. Plain data that travels to the executors."""
+
+    name: str
+    plan: str  # JSON
+    fingerprint: str
+    sql: str
+    table_order: tuple[str, ...]
+    keys: tuple[int, ...]  # the grouping key of each cell
+    on_invalid: str = "raise"
+    rejects: Rejects | None = None
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What is committed. Chunks [first_chunk, first_log_chunk) are the snapshot, up to next_chunk the log after it.
+
+    `rows` counts the changes and snapshot rows in all of them, to compare with the rows that are alive.
+    """
+
+    version: int = 0
+    token: str = ""
+    first_chunk: int = 0
+    next_chunk: int = 0
+    first_log_chunk: int = 0
+    rows: int = 0
+    fingerprint: str = ""
+
+    @property
+    def mark(self) -> tuple[int, str]:
+        return self.version, self.token
+
+    def after(self, token: str, rows: int, chunks: int) -> Meta:
+        """With one more batch of changes in the log."""
+        return replace(
+            self, version=self.version + 1, token=token, next_chunk=self.next_chunk + chunks, rows=self.rows + rows
+        )
+
+    def wasteful(self, live: int) -> bool:
+        """More than half of the chunks' rows are dead, or the log is in crumbs."""
+        snapshot = self.first_log_chunk - self.first_chunk
+        log = self.next_chunk - self.first_log_chunk
+        return self.rows > max(2 * live, _FEW_ROWS) or log > _FEW_CHUNKS + 4 * (snapshot + self.rows // _FEW_ROWS)
+
+
+class CellProcessor(StatefulProcessor):
+    """Maintains one cell per grouping key."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._meta = handle.getValueState("meta", META)
+        self._chunks = handle.getMapState("chunks", CHUNK_KEY, CHUNK)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        stage = self._stage
+        cell = stage.keys.index(key[0])
+        meta = self._read_meta(cell)
+        order = {table: position for position, table in enumerate(stage.table_order)}
+        arrived = sorted(rows, key=lambda row: (order[row.table], row.deletes, row.source, row.sequence))
+        blobs = [(row.table, bytes(row.blob)) for row in arrived]
+        context = TaskContext.get()
+        assert context is not None
+        query = context.getLocalProperty("sql.streaming.queryId") or ""
+        batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+        engine = CellEngine(query, stage.name, cell, stage.plan, stage.on_invalid)
+        following = secrets.token_hex(8)
+        sequence = 0
+        for delta in engine.apply(meta.mark, following, blobs, lambda: self._read_chunks(cell, meta)):
+            yield _delta_row(cell, sequence, blob=delta)
+            sequence += 1
+        result = engine.result
+        log = list(log_chunks(meta.version + 1, blobs))
+        committed = meta.after(following, result["updates"], len(log))
+        if result["rejected"] and stage.rejects is not None:
+            stage.rejects.write(batch, f"{stage.name}-{cell}", engine.rejected(committed.mark))
+        live = live_rows(result["stats"])
+        if committed.wasteful(live):
+            committed = self._rewrite(meta, committed, engine.save(committed.mark), live)
+        else:
+            self._append(meta.next_chunk, log)
+        self._meta.update((*astuple(committed), stage.name, stage.plan))
+        yield _delta_row(
+            cell,
+            sequence,
+            updates=result["updates"],
+            deltas=result["deltas"],
+            rejected=result["rejected"],
+            rows=live,
+            bytes=engine_bytes(result["stats"]),
+            enclosureness=enclosureness(result["stats"]),
+            seconds=result["seconds"],
+        )
+
+    def close(self) -> None:
+        pass
+
+    def _read_meta(self, cell: int) -> Meta:
+        stage = self._stage
+        found = self._meta.get()
+        if found is None:
+            return Meta(fingerprint=stage.fingerprint)
+        meta = Meta(*found[: len(fields(Meta))])
+        if meta.fingerprint != stage.fingerprint:
+            raise StateError(
+                f"cell {cell} ({stage.name}): the checkpoint belongs to another query or another plan of it",
+                code="CROWN-STATE-OTHER-PLAN",
+                reason="its state was written for the plan with fingerprint "
+                f"{meta.fingerprint}, this query's is {stage.fingerprint}:\n{stage.sql}",
+                hint="use a new checkpoint for a changed query, schema, window or number of cells",
+            )
+        return meta
+
+    def _read_chunks(self, cell: int, meta: Meta) -> Iterator[Chunk]:
+        for index in range(meta.first_chunk, meta.next_chunk):
+            found = self._chunks.getValue((index,))
+            if found is None:
+                raise StateError(
+                    f"cell {cell} ({self._stage.name}): state chunk {index} is missing",
+                    code="CROWN-STATE-CORRUPT",
+                    hint="restore the checkpoint from a copy, or start again with a new one",
+                )
+            yield Chunk(found[0], found[1], found[2], bytes(found[3]))
+
+    def _rewrite(self, meta: Meta, committed: Meta, parts: list[bytes], live: int) -> Meta:
+        """Replace all chunks by a snapshot, which the log of this batch is in already."""
+        for index in range(meta.first_chunk, meta.next_chunk):
+            self._chunks.removeKey((index,))
+        chunks = list(snapshot_chunks(committed.version, parts))
+        self._append(meta.next_chunk, chunks)
+        after = meta.next_chunk + len(chunks)
+        return replace(committed, first_chunk=meta.next_chunk, next_chunk=after, first_log_chunk=after, rows=live)
+
+    def _append(self, index: int, chunks: list[Chunk]) -> None:
+        for place, chunk in enumerate(chunks, index):
+            self._chunks.updateValue((place,), (chunk.version, chunk.snapshot, chunk.checksum, chunk.data))
+
+
+def live_rows(stats: dict[str, Any]) -> int:
+    """Rows that are alive in the engine: at least what a snapshot would hold."""
+    return sum(int(part.get("rows", 0)) for part in stats["stages"]) + sum(
+        int(part.get("stored_rows", 0)) for part in stats["tables"]
+    )
+
+
+def engine_bytes(stats: dict[str, Any]) -> int:
+    return int(stats["bytes"])
+
+
+def enclosureness(stats: dict[str, Any]) -> float:
+    """The live lambda of the updates so far."""
+    return float(stats["lambda"])
+
+
+def _delta_row(cell: int, sequence: int, **values: Any) -> Row:
+    return Row(*DELTAS.fieldNames())(
+        *({"cell": cell, "sequence": sequence, **values}.get(name) for name in DELTAS.fieldNames())
+    )

@@ -1,0 +1,1 @@
+"""Targets that are kept equal to a view."""

@@ -1,0 +1,37 @@
+"""Sinks. `materialize`: keep a target equal to the view, exactly once per batch however often Spark repeats it."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from crown.errors import PlanError
+from crown.spark.sinks.parquet import ParquetTarget
+from crown.spark.sinks.postgres import PostgresTarget
+
+
+def materialize(
+    deltas: DataFrame,
+    *,
+    checkpoint: str,
+    parquet: str | None = None,
+    postgres: str | None = None,
+    table: str | None = None,
+) -> DataStreamWriter:
+    """A stream writer (choose a trigger, then `.start()`) that keeps a target equal to the view of `deltas`.
+
+    `parquet="path"` is a versioned table of parquet files: see `read_materialized`. `postgres="connection string"` with
+    `table="name"` is a PostgreSQL table, created if it is not there; each batch is one transaction and is noted by
+    its number, so a repeated batch changes nothing.
+    """
+    if (parquet is None) == (postgres is None):
+        raise PlanError("name one target", code="CROWN-SINK-TARGET", hint="give either parquet=... or postgres=...")
+    target: ParquetTarget | PostgresTarget
+    if parquet is not None:
+        target = ParquetTarget(parquet)
+    elif table is None:
+        raise PlanError("PostgreSQL needs a table", code="CROWN-SINK-TARGET", hint='give table="name"')
+    else:
+        assert postgres is not None
+        target = PostgresTarget(postgres, table, deltas.schema)
+    return deltas.writeStream.foreachBatch(target.apply).option("checkpointLocation", checkpoint).outputMode("append")

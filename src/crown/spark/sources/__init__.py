@@ -1,0 +1,1 @@
+"""Streams of changes from what people have."""

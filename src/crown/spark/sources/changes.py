@@ -1,0 +1,111 @@
+"""Streams of changes from what people have: files, Debezium records, Delta change feeds.
+
+Each gives a streaming DataFrame that `maintain` takes: the table's columns and `_change_type`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from crown.errors import SchemaError
+from crown.spark.flow.dispatch import CORRUPT
+from crown.spark.schema import CHANGE_TYPE
+from crown.spark.sources.parquet import remember_names
+
+_FORMATS = ("csv", "json", "parquet", "orc")
+
+
+def files(
+    spark: SparkSession,
+    path: str,
+    schema: StructType | str,
+    *,
+    format: str = "parquet",
+    files_per_batch: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> DataFrame:
+    """Files of changes that appear in a directory. `schema` is that of the table; `_change_type` is read where a file
+    has it (of CSV files, which have their columns by position, only where `schema` names it).
+
+    Parquet files that are given to `maintain` as they come from here are read past Spark's rows, the fastest way in
+    (see `crown.spark.sources.parquet`). CSV and JSON records that don't fit the schema keep their text in
+    `_corrupt_record`; `maintain` treats those by its `on_invalid`.
+    """
+    if format not in _FORMATS:
+        raise SchemaError(
+            f"unknown file format {format!r}", code="CROWN-SOURCE-FORMAT", hint=f"one of {', '.join(_FORMATS)}"
+        )
+    columns = list(_struct(schema).fields)
+    if format != "csv" and CHANGE_TYPE not in [field.name for field in columns]:
+        columns.append(StructField(CHANGE_TYPE, StringType()))
+    if format in ("csv", "json"):
+        columns.append(StructField(CORRUPT, StringType()))
+    reader = spark.readStream.format(format).schema(StructType(columns))
+    if format == "csv":
+        reader = reader.option("header", True).option("enforceSchema", False)
+    chosen = dict(options or {})
+    if files_per_batch is not None:
+        chosen.setdefault("maxFilesPerTrigger", files_per_batch)
+    changes = reader.options(**chosen).load(path)
+    if CHANGE_TYPE in changes.columns:
+        changes = changes.withColumn(CHANGE_TYPE, F.coalesce(F.col(CHANGE_TYPE), F.lit("insert")))
+    if format == "parquet":
+        remember_names(spark, changes, path, chosen)
+    return changes
+
+
+def debezium(records: DataFrame, schema: StructType | str, *, value: str = "value") -> DataFrame:
+    """Debezium's JSON records (`before`, `after`, `op`, with or without the `payload` envelope) as changes.
+
+    `records` has the JSON text in the column `value`. Creates and snapshot reads insert, deletes delete, updates do
+    both. Tombstones (NULL values) and truncates carry no rows: the first are skipped, the second are corrupt records.
+    """
+    row = _struct(schema)
+    envelope = StructType([StructField("before", row), StructField("after", row), StructField("op", StringType())])
+    message = StructType([*envelope.fields, StructField("payload", envelope)])
+    text = F.col(value).cast("string")
+    parsed = records.where(text.isNotNull()).select(F.from_json(text, message).alias("record"), text.alias("text"))
+    part = {
+        name: F.coalesce(F.col(f"record.payload.{name}"), F.col(f"record.{name}")) for name in envelope.fieldNames()
+    }
+    operation = part["op"]
+    before = _change(F.lit("delete"), part["before"], F.lit(None).cast("string"))
+    after = _change(F.lit("insert"), part["after"], F.lit(None).cast("string"))
+    corrupt = _change(F.lit("insert"), F.lit(None).cast(row), F.col("text"))
+    complete = (
+        F.when(operation.isin("c", "r") & part["after"].isNotNull(), F.array(after))
+        .when((operation == "d") & part["before"].isNotNull(), F.array(before))
+        .when((operation == "u") & part["before"].isNotNull() & part["after"].isNotNull(), F.array(before, after))
+        .otherwise(F.array(corrupt))
+    )
+    changes = parsed.select(F.explode(complete).alias("change"))
+    return changes.select("change.row.*", f"change.{CHANGE_TYPE}", f"change.{CORRUPT}")
+
+
+def delta_feed(feed: DataFrame) -> DataFrame:
+    """A Delta change feed (`readChangeFeed`) as changes: its commit columns are dropped."""
+    if CHANGE_TYPE not in feed.columns:
+        raise SchemaError(
+            "this DataFrame is no change feed",
+            code="CROWN-SOURCE-FEED",
+            reason=f"it has no column {CHANGE_TYPE}",
+            hint='read the table with .option("readChangeFeed", "true")',
+        )
+    return feed.drop("_commit_version", "_commit_timestamp")
+
+
+def _change(kind: Column, row: Column, corrupt: Column) -> Column:
+    return F.struct(row.alias("row"), kind.alias(CHANGE_TYPE), corrupt.alias(CORRUPT))
+
+
+def _struct(schema: StructType | str) -> StructType:
+    if isinstance(schema, StructType):
+        return schema
+    parsed = StructType.fromDDL(schema)
+    assert isinstance(parsed, StructType)
+    return parsed

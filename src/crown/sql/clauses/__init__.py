@@ -1,0 +1,1 @@
+"""The recursive grammar: SELECT and its clauses, set operations, subqueries."""

@@ -1,0 +1,281 @@
+"""FROM: tables, views, CTEs and subqueries, joined into one relation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from crown.ir.expression import Call, Expression
+from crown.sql.clauses.places import NoAggregates
+from crown.sql.clauses.queries import (
+    MAX_BRANCHES,
+    Definition,
+    Environment,
+    bind_query,
+    relation_of,
+    renamed,
+    source_relation,
+    with_definitions,
+)
+from crown.sql.context import Context
+from crown.sql.diagnose import nearest
+from crown.sql.normalise import outer
+from crown.sql.refuse import check_parts
+from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
+from crown.sql.scalar.binder import Binder
+from crown.sql.scalar.coerce import compare, unify
+from crown.sql.scalar.fold import conjuncts
+from crown.sql.scope import Scope
+
+
+def bind_from(context: Context, select: exp.Select, parent: Scope | None, environment: Environment) -> Relation:
+    """The relation of FROM and its joins."""
+    clause = select.args.get("from_")
+    if clause is None:
+        context.fail(
+            select,
+            "NO-TABLE",
+            "a query without FROM has nothing to maintain",
+            hint="select from a table",
+        )
+    relation = _item(context, clause.this, parent, environment)
+    for join in select.args.get("joins") or ():
+        relation = _join(context, relation, join, parent, environment)
+    return relation
+
+
+def _item(context: Context, node: exp.Expr, parent: Scope | None, environment: Environment) -> Relation:
+    if isinstance(node, exp.Table):
+        relation = _table(context, node, environment)
+    elif isinstance(node, exp.Subquery):
+        relation = _subquery(context, node, parent, environment)
+    elif isinstance(node, exp.Paren):
+        return _item(context, node.this, parent, environment)
+    else:
+        context.fail(
+            node,
+            "TABLE-FUNCTION",
+            "this FROM item is not maintained",
+            reason="LATERAL, VALUES and table functions are not tables with changes",
+            hint="put its rows into a table",
+        )
+    for join in node.args.get("joins") or ():
+        relation = _join(context, relation, join, parent, environment)
+    return relation
+
+
+def _table(context: Context, node: exp.Table, environment: Environment) -> Relation:
+    check_parts(context, node)
+    if not isinstance(node.this, exp.Identifier):
+        context.fail(
+            node,
+            "TABLE-FUNCTION",
+            "table functions are not maintained",
+            reason="they are not tables with changes",
+            hint="put their rows into a table",
+        )
+    name, alias = node.name, node.alias or node.name
+    names = tuple(c.name for c in node.args["alias"].columns) if node.args.get("alias") else ()
+    definition = environment.get(name.lower()) if not node.db else None
+    if definition is not None:
+        return _definition(context, definition, name, alias, names, node)
+    view = context.schema.views.get(name.lower())
+    if view is not None:
+        return _view(context, node, alias, names)
+    table = context.schema.tables.get(name.lower())
+    if table is None:
+        known = [t.name for t in context.schema.tables.values()]
+        known += [v.name for v in context.schema.views.values()] + list(environment)
+        context.fail(
+            node.this,
+            "UNKNOWN-TABLE",
+            f"the schema has no table {name}",
+            hint=nearest(name, known) or f"it has {', '.join(known[:8])}",
+        )
+    atom = context.new_source(alias, table.name, list(table.columns))
+    shown = [c.name for c in table.columns]
+    if names:
+        if len(names) != len(shown):
+            context.fail(node, "COLUMN-ALIASES", f"{len(names)} names are given for {len(shown)} columns")
+        shown = list(names)
+    visible = tuple(VisibleColumn(s, atom.column(c.name), c.type) for s, c in zip(shown, table.columns, strict=True))
+    return Relation((Branch((atom,)),), (VisibleTable(alias, visible),), visible)
+
+
+def _definition(
+    context: Context, definition: Definition, name: str, alias: str, names: tuple[str, ...], node: exp.Expr
+) -> Relation:
+    if definition.nested is None:
+        bound = bind_query(context, definition.query, None, definition.environment)
+        if bound.branches is not None:
+            relation = relation_of(context, bound, alias, names or definition.columns, node)
+            return relation
+        columns = renamed(context, bound.columns, definition.columns, node)
+        source = context.nest(name, bound.body) if bound.body is not None else ""
+        definition.nested = (source, columns)
+    source, columns = definition.nested
+    return source_relation(context, alias, source, renamed(context, columns, names, node))
+
+
+def _view(context: Context, node: exp.Table, alias: str, names: tuple[str, ...]) -> Relation:
+    view = context.schema.views[node.name.lower()]
+    if view.name.lower() in context.opened_views:
+        context.fail(
+            node,
+            "RECURSION",
+            f"view {view.name} is defined by itself",
+            reason="recursive views are not maintained",
+            hint="unroll it to a fixed number of joins",
+        )
+    with context.text_of_view(view.name, view.sql):
+        bound = bind_query(context, view.query, None, {})
+        return relation_of(context, bound, alias, names or view.columns, node)
+
+
+def _subquery(context: Context, node: exp.Subquery, parent: Scope | None, environment: Environment) -> Relation:
+    check_parts(context, node)
+    if isinstance(node.this, exp.Table):  # FROM (a JOIN b ON ...)
+        inner = _item(context, node.this, parent, environment)
+        return replace(inner, tables=(VisibleTable(node.alias, inner.visible),)) if node.alias else inner
+    barrier = Scope(Relation((), (), ()), parent, "a subquery in FROM") if parent is not None else None
+    inner_environment = with_definitions(context, node, environment)
+    bound = bind_query(context, _without_joins(node), barrier, inner_environment)
+    names = tuple(c.name for c in node.args["alias"].columns) if node.args.get("alias") else ()
+    return relation_of(context, bound, node.alias, names, node)
+
+
+def _without_joins(node: exp.Subquery) -> exp.Expr:
+    """The query in the parentheses, with an ORDER BY or LIMIT that follows them."""
+    inner: exp.Expr = node.this
+    if any(node.args.get(part) for part in ("order", "limit", "offset")):
+        bare = node.copy()
+        bare.set("joins", None)
+        bare.set("alias", None)
+        return bare
+    return inner
+
+
+def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None, environment: Environment) -> Relation:
+    if not isinstance(join, exp.Join):
+        context.fail(join, "LATERAL", "this join is not maintained", hint="use JOIN ... ON")
+    right = _item(context, join.this, parent, environment)
+    _check_aliases(context, left, right, join)
+    side, kind = (join.side or "").upper(), (join.kind or "").upper()
+    method = (join.method or "").upper()
+    if kind in ("SEMI", "ANTI"):
+        return _semi_join(context, left, right, join, parent, kind == "ANTI")
+    if (
+        kind not in ("", "INNER", "CROSS", "OUTER")
+        or method not in ("", "NATURAL")
+        or side not in ("", "LEFT", "RIGHT", "FULL")
+    ):
+        context.fail(join, "JOIN-KIND", f"{method or kind} JOIN is not maintained", hint="use INNER or OUTER JOIN")
+    merged = _merged_names(context, left, right, join, method == "NATURAL")
+    predicates = _equal_names(context, left, right, merged, join)
+    both = left.product(right)
+    if join.args.get("on") is not None:
+        binder = Binder(context, Scope(both, parent), NoAggregates(context, "ON"))
+        predicates += conjuncts(binder.condition(join.args["on"]))
+    if len(both.branches) > MAX_BRANCHES:
+        _too_many(context, join)
+    if side:
+        joined = outer.outer_join(context, left, right, predicates, side, join)
+    else:
+        joined = both.with_branches(outer.restricted(context, b, predicates) for b in both.branches)
+    if len(joined.branches) > MAX_BRANCHES:
+        _too_many(context, join)
+    return _merge(context, joined, left, right, merged, side, join)
+
+
+def _too_many(context: Context, node: exp.Expr) -> None:
+    context.fail(
+        node,
+        "TOO-MANY-BRANCHES",
+        f"these joins have more than {MAX_BRANCHES} combinations of matched and unmatched sides",
+        reason="each outer join or UNION ALL in FROM doubles the joins that are maintained side by side",
+        hint="split the query by views with DISTINCT or GROUP BY, or use inner joins where rows always match",
+    )
+
+
+def _check_aliases(context: Context, left: Relation, right: Relation, join: exp.Expr) -> None:
+    taken = {t.alias.lower() for t in left.tables if t.alias}
+    for table in right.tables:
+        if table.alias.lower() in taken:
+            context.fail(
+                join.this,
+                "DUPLICATE-ALIAS",
+                f"{table.alias} is used twice in FROM",
+                reason="its columns could not be told apart",
+                hint="give each use an alias of its own",
+            )
+
+
+def _semi_join(
+    context: Context, left: Relation, right: Relation, join: exp.Join, parent: Scope | None, negated: bool
+) -> Relation:
+    merged = _merged_names(context, left, right, join, False)
+    predicates = _equal_names(context, left, right, merged, join)
+    if join.args.get("on") is not None:
+        binder = Binder(context, Scope(left.product(right), parent), NoAggregates(context, "ON"))
+        predicates += conjuncts(binder.condition(join.args["on"]))
+    construct = "anti-join" if negated else "semi-join"
+    return outer.filtered(context, left, right, predicates, negated, join, construct)
+
+
+def _merged_names(context: Context, left: Relation, right: Relation, join: exp.Join, natural: bool) -> list[str]:
+    if natural:
+        on_right = {c.name.lower() for c in right.visible}
+        return [c.name for c in left.visible if c.name.lower() in on_right]
+    return [str(i.name) for i in join.args.get("using") or ()]
+
+
+def _equal_names(
+    context: Context, left: Relation, right: Relation, names: list[str], join: exp.Join
+) -> list[Expression]:
+    predicates = []
+    for name in names:
+        sides = []
+        for relation in (left, right):
+            found = [c for c in relation.visible if c.name.lower() == name.lower()]
+            if len(found) != 1:
+                problem = "is not a column of both sides" if not found else "is ambiguous on one side"
+                context.fail(
+                    join,
+                    "UNKNOWN-COLUMN" if not found else "AMBIGUOUS-COLUMN",
+                    f"the join column {name} {problem}",
+                    hint=nearest(name, [c.name for c in relation.visible]) or "write ON with qualified columns",
+                )
+            sides.append(found[0].reference)
+        predicates.append(compare(context, join, "eq", *sides))
+    return predicates
+
+
+def _merge(
+    context: Context,
+    joined: Relation,
+    left: Relation,
+    right: Relation,
+    names: list[str],
+    side: str,
+    node: exp.Expr,
+) -> Relation:
+    """USING columns are shown once, first: the left one, the right one, or for FULL whichever is there."""
+    if not names:
+        return joined
+    lowered = [n.lower() for n in names]
+    by_left = {c.name.lower(): c for c in left.visible}
+    by_right = {c.name.lower(): c for c in right.visible}
+    shown: list[VisibleColumn] = []
+    branches = list(joined.branches)
+    for name in lowered:
+        if side != "FULL":
+            shown.append(by_right[name] if side == "RIGHT" else by_left[name])
+            continue
+        sides = unify(context, node, [by_left[name].reference, by_right[name].reference], "USING")
+        column = VisibleColumn(by_left[name].name, f"{context.new_id('s')}.0", sides[0].type)
+        both = Call("coalesce", tuple(sides), column.type)
+        branches = [replace(b, values={**b.values, column.id: context.in_branch(both, b)}) for b in branches]
+        shown.append(column)
+    rest = [c for c in (*left.visible, *right.visible) if c.name.lower() not in lowered]
+    return Relation(tuple(branches), joined.tables, (*shown, *rest))

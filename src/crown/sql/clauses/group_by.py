@@ -1,0 +1,126 @@
+"""GROUP BY: what is grouped by, and expressions over groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from crown.ir.expression import Call, Column, Expression
+from crown.sql.clauses.order_by import ordinal
+from crown.sql.clauses.places import NoAggregates
+from crown.sql.context import Context
+from crown.sql.normalise.names import readable
+from crown.sql.outputs import Item
+from crown.sql.refuse import refuse_host_function
+from crown.sql.relation import VisibleColumn
+from crown.sql.scalar.binder import Binder
+from crown.sql.scope import Scope
+
+
+def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> list[exp.Expr] | None:
+    """The expressions of GROUP BY; None without it."""
+    clause = node.args.get("group")
+    if clause is None:
+        return None
+    several = [e for e in clause.expressions if isinstance(e, exp.Rollup | exp.Cube | exp.GroupingSets)]
+    for part in ("grouping_sets", "cube", "rollup", "totals"):
+        if clause.args.get(part) or several:
+            context.fail(
+                several[0] if several else clause,
+                "GROUPING-SETS",
+                "ROLLUP, CUBE and GROUPING SETS are not maintained",
+                reason="it is a union of several groupings",
+                hint="write a UNION ALL of SELECTs, one for each grouping",
+            )
+    if clause.args.get("all"):
+        return [i.node if i.star is None else exp.Placeholder() for i in items if not i.node.find(exp.AggFunc)]
+    if not clause.expressions:
+        # The parser takes a GROUP BY that ends the text; no database does.
+        context.fail(node, "SYNTAX", "syntax error: GROUP BY without expressions", hint="name what to group by")
+    return list(clause.expressions)
+
+
+class Groups:
+    """The grouping expressions over FROM's columns, each with the name of its column."""
+
+    def __init__(
+        self,
+        context: Context,
+        nodes: list[exp.Expr],
+        items: list[Item],
+        outputs: list[Expression],
+        scope: Scope,
+    ) -> None:
+        self.context = context
+        self.names: dict[Expression, str] = {}
+        self._taken: set[str] = set()
+        self._scalars: frozenset[str] = frozenset()
+        binder = Binder(context, scope, NoAggregates(context, "GROUP BY"))
+        for node in nodes:
+            expression, name = self._bind(node, items, outputs, scope, binder)
+            if expression not in self.names:
+                self.names[expression] = self.free_name(name)
+
+    def add_scalars(self, columns: list[VisibleColumn]) -> None:
+        """A scalar subquery has one value: grouping by it too changes no group. Without groups it can't be shown."""
+        self._scalars = frozenset(c.id for c in columns)
+        for column in columns if self.names else ():
+            self.names[column.reference] = self.free_name("scalar")
+
+    def _bind(
+        self, node: exp.Expr, items: list[Item], outputs: list[Expression], scope: Scope, binder: Binder
+    ) -> tuple[Expression, str]:
+        index: int | None = None
+        if isinstance(node, exp.Literal) and not node.args.get("is_string"):
+            index = ordinal(self.context, node, len(items)) - 1
+        elif isinstance(node, exp.Column) and not node.text("table"):
+            in_from = any(c.name.lower() == node.name.lower() for s in scope.chain() for c in s.relation.visible)
+            if not in_from:
+                index = next((i for i, item in enumerate(items) if item.name.lower() == node.name.lower()), None)
+        if index is not None:
+            if items[index].star is None and items[index].node.find(exp.AggFunc):
+                self.context.fail(node, "AGGREGATE-PLACE", "GROUP BY can't name an aggregate", hint="use HAVING")
+            return outputs[index], items[index].name
+        expression = binder.bind(node)
+        shown = next((i.name for i, e in zip(items, outputs, strict=True) if e == expression), None)
+        return expression, shown or (node.name if isinstance(node, exp.Column) else "group")
+
+    def free_name(self, base: str) -> str:
+        base = readable(base) or "group"
+        name, number = base, 1
+        while name in self._taken:
+            number += 1
+            name = f"{base}_{number}"
+        self._taken.add(name)
+        return name
+
+    def rewrite(self, expression: Expression, renames: Mapping[str, str], node: exp.Expr) -> Expression:
+        """The expression over group columns and aggregates; an error when it needs anything else."""
+        if expression in self.names:
+            return Column(self.names[expression], expression.type)
+        if isinstance(expression, Column):
+            if expression.name in renames:
+                return Column(renames[expression.name], expression.type)
+            if expression.name in self._scalars:
+                self.context.fail(
+                    node,
+                    "SCALAR-SUBQUERY",
+                    "a scalar subquery beside aggregates without GROUP BY is not maintained",
+                    reason="the one row must exist even when no row joins with the subquery's",
+                    hint="add GROUP BY, or put each into a subquery of FROM and compare them in WHERE",
+                )
+            self.context.fail(
+                node,
+                "NOT-GROUPED",
+                "this reads a column that is neither grouped by nor aggregated",
+                reason="a group has many values of it",
+                hint="add it to GROUP BY, or take MIN or MAX of it",
+            )
+        if isinstance(expression, Call):
+            arguments = tuple(self.rewrite(a, renames, node) for a in expression.arguments)
+            if expression.function.startswith("sql:"):
+                refuse_host_function(self.context, expression)
+            return replace(expression, arguments=arguments)
+        return expression

@@ -1,0 +1,87 @@
+"""The first rows of a SELECT by an order over its outputs; what the order needs beside them is carried along."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from crown.ir.expression import Call, Column, Expression
+from crown.ir.query import Order, Top
+from crown.sql.clauses.queries import Bound, OutputColumn, body_of, relation_of
+from crown.sql.context import Context
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """An order over the outputs and `columns`, which are not shown."""
+
+    order: tuple[Order, ...]
+    columns: tuple[OutputColumn, ...] = ()
+    outputs: tuple[Expression, ...] = ()
+
+
+def is_output(expression: Expression, columns: tuple[OutputColumn, ...]) -> bool:
+    return isinstance(expression, Column) and any(expression.name == c.name for c in columns)
+
+
+def over_outputs(
+    context: Context,
+    order: tuple[Order, ...],
+    columns: tuple[OutputColumn, ...],
+    outputs: list[Expression],
+    *,
+    limited: bool,
+    distinct: bool,
+) -> Ordering:
+    """ORDER BY over the output columns: an expression that an output shows is that output.
+
+    With LIMIT, and without DISTINCT, what else it needs becomes a column that is not shown.
+    """
+    hidden: dict[Expression, OutputColumn] = {}
+
+    def rewrite(expression: Expression) -> Expression | None:
+        if is_output(expression, columns):
+            return expression
+        for column, output in zip(columns, outputs, strict=True):
+            if output == expression:
+                return Column(column.name, column.type)
+        if isinstance(expression, Call):
+            arguments = [rewrite(a) for a in expression.arguments]
+            return None if None in arguments else replace(expression, arguments=tuple(filter(None, arguments)))
+        return None if isinstance(expression, Column) else expression
+
+    def hide(expression: Expression) -> Expression:
+        if distinct or not limited:
+            names = [expression.name] if isinstance(expression, Column) else []
+            place = context.places.get(expression) or next((context.order_places.get(n) for n in names), None)
+            context.fail(
+                place,
+                "ORDER-NOT-OUTPUT",
+                "ORDER BY needs a column that is not in the output",
+                reason=(
+                    "a row of DISTINCT may have many values of it"
+                    if distinct
+                    else "without LIMIT a result is ordered when it is read, by its own columns"
+                ),
+                hint="add it to SELECT" if distinct else "add it to SELECT, or add a LIMIT",
+            )
+        taken = {c.name.lower() for c in (*columns, *hidden.values())}
+        name = next(n for i in range(1, len(taken) + 2) if (n := f"order_{i}") not in taken)
+        column = hidden.setdefault(expression, OutputColumn(name, expression.type))
+        return Column(column.name, column.type)
+
+    rewritten = tuple(replace(o, expression=rewrite(o.expression) or hide(o.expression)) for o in order)
+    return Ordering(rewritten, tuple(hidden.values()), tuple(hidden))
+
+
+def topped(context: Context, bound: Bound, ordering: Ordering, limit: tuple[int, int] | None) -> Bound:
+    """`bound` shows the outputs and then the columns of `ordering`."""
+    if limit is None:
+        return replace(bound, order=ordering.order)
+    top = Bound(bound.columns, None, Top(body_of(context, bound), ordering.order, *limit))
+    if not ordering.columns:
+        return top
+    shown = len(bound.columns) - len(ordering.columns)
+    relation = relation_of(context, top, "ordered", (), None)
+    references = [column.reference for column in relation.visible[:shown]]
+    branches = tuple((b, tuple(context.in_branch(r, b) for r in references)) for b in relation.branches)
+    return Bound(bound.columns[:shown], branches, None)

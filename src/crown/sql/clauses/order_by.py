@@ -1,0 +1,97 @@
+"""ORDER BY and LIMIT over output columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from crown.ir.expression import Column, Expression
+from crown.ir.query import Order
+from crown.sql.context import Context
+from crown.sql.diagnose import nearest
+
+if TYPE_CHECKING:
+    from crown.sql.clauses.queries import OutputColumn
+
+
+def bind_order(
+    context: Context,
+    node: exp.Expr,
+    columns: Sequence[OutputColumn],
+    other: Callable[[exp.Expr], Expression] | None = None,
+) -> tuple[Order, ...]:
+    """The ORDER BY of `node`; `other` binds expressions that are no output column."""
+    clause = node.args.get("order")
+    return tuple(_order(context, item, columns, other) for item in clause.expressions) if clause is not None else ()
+
+
+def _order(
+    context: Context, item: exp.Expr, columns: Sequence[OutputColumn], other: Callable[[exp.Expr], Expression] | None
+) -> Order:
+    subject = item.this if isinstance(item, exp.Ordered) else item
+    descending = bool(item.args.get("desc")) if isinstance(item, exp.Ordered) else False
+    nulls_first = item.args.get("nulls_first") if isinstance(item, exp.Ordered) else None
+    if item.args.get("with_fill") is not None:
+        context.fail(item, "UNSUPPORTED", "WITH FILL is not maintained", hint="remove it")
+    expression = _subject(context, subject, columns, other)
+    return Order(expression, descending, bool(nulls_first) if nulls_first is not None else not descending)
+
+
+def _subject(
+    context: Context, node: exp.Expr, columns: Sequence[OutputColumn], other: Callable[[exp.Expr], Expression] | None
+) -> Expression:
+    if isinstance(node, exp.Literal) and not node.args.get("is_string"):
+        column = columns[ordinal(context, node, len(columns)) - 1]
+        return Column(column.name, column.type)
+    if isinstance(node, exp.Column) and not node.text("table"):
+        found = [c for c in columns if c.name.lower() == node.name.lower()]
+        if found:
+            return Column(found[0].name, found[0].type)
+    if other is not None:
+        return other(node)
+    context.fail(
+        node,
+        "ORDER-NOT-OUTPUT",
+        "ORDER BY must name output columns here",
+        hint=nearest(node.name, [c.name for c in columns]) or "use a column's name or its position",
+    )
+
+
+def ordinal(context: Context, node: exp.Expr, count: int) -> int:
+    """A column's position, from 1."""
+    text = node.name
+    if not text.isdigit() or not 1 <= int(text) <= count:
+        context.fail(node, "ORDINAL", f"there is no output column {text}", hint=f"positions are 1 to {count}")
+    return int(text)
+
+
+def bind_limit(context: Context, node: exp.Expr, ordered: bool) -> tuple[int, int] | None:
+    """(limit, offset) of `node`, or None."""
+    limit, offset = node.args.get("limit"), node.args.get("offset")
+    if limit is None:
+        if offset is not None:
+            context.fail(offset, "LIMIT", "OFFSET without LIMIT is not maintained", hint="add ORDER BY and LIMIT")
+        return None
+    count = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
+    options = limit.args.get("limit_options")
+    if limit.args.get("expressions") or (options is not None and any(options.args.values())):
+        context.fail(limit, "LIMIT", "this form of LIMIT is not maintained", hint="write LIMIT and a number")
+    number = _count(context, limit, count)
+    skipped = _count(context, offset, offset.expression) if offset is not None else 0
+    if not ordered:
+        context.fail(
+            limit,
+            "LIMIT-WITHOUT-ORDER",
+            "LIMIT without ORDER BY is not maintained",
+            reason="which rows stay would not be determined by the tables",
+            hint="add ORDER BY",
+        )
+    return number, skipped
+
+
+def _count(context: Context, clause: exp.Expr, node: exp.Expr | None) -> int:
+    if not isinstance(node, exp.Literal) or not node.name.isdigit() or len(node.name) > 18:
+        context.fail(clause, "LIMIT", "LIMIT and OFFSET take a number", hint="write e.g. LIMIT 10")
+    return int(node.name)

@@ -1,0 +1,41 @@
+"""Clauses where aggregates or scalar subqueries may not stand."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from sqlglot import exp
+
+from crown.ir.expression import Expression
+from crown.sql.context import Context
+from crown.sql.scalar.binder import Binder
+from crown.sql.scope import Scope
+
+
+def refuse_aggregate(context: Context, node: exp.Expr, clause: str) -> NoReturn:
+    context.fail(
+        node,
+        "AGGREGATE-PLACE",
+        f"an aggregate can't stand in {clause}",
+        reason="it is computed after the rows are joined and filtered",
+        hint="use HAVING, or a subquery with GROUP BY",
+    )
+
+
+class NoAggregates:
+    """A clause such as ON: neither aggregates nor scalar subqueries."""
+
+    def __init__(self, context: Context, clause: str) -> None:
+        self.context = context
+        self.clause = clause
+
+    def scalar(self, node: exp.Expr, scope: Scope) -> Expression:
+        self.context.fail(
+            node,
+            "SUBQUERY-PLACE",
+            f"a scalar subquery can't stand in {self.clause}",
+            hint="move the comparison to WHERE",
+        )
+
+    def aggregate(self, node: exp.Expr, binder: Binder) -> Expression:
+        refuse_aggregate(self.context, node, self.clause)

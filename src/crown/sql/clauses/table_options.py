@@ -1,0 +1,51 @@
+"""`WINDOW (...)` and `PROFILE word` after a table in FROM."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from crown.sql.context import Context
+from crown.sql.diagnose import span
+from crown.sql.schema.options import Option, window_for
+from crown.sql.schema.schema import Schema, TableSchema
+
+
+def attach_options(context: Context, statement: exp.Expr, options: list[Option]) -> None:
+    """Give each option to the table written last before it. A window belongs to the table, not to one use of it."""
+    tables = [(position[0], t) for t in statement.find_all(exp.Table) if (position := span(t)) is not None]
+    for option in options:
+        before = [pair for pair in tables if pair[0] < option.position[0]]
+        name = max(before, key=lambda pair: pair[0])[1].name.lower() if before else ""
+        table = context.schema.tables.get(name)
+        if table is None:
+            context.fail(
+                option.position,
+                "WINDOW",
+                "this option does not follow a table",
+                hint="write it after the table's name or alias in FROM",
+            )
+        _attach(context, table, option)
+
+
+def _attach(context: Context, table: TableSchema, option: Option) -> None:
+    key = table.name.lower()
+    tables = dict(context.schema.tables)
+    if option.profile is not None:
+        tables[key] = replace(table, profile=option.profile)
+        context.schema = Schema(tables, context.schema.views)
+        return
+    column = table.column(option.column) if option.column is not None else None
+    window = window_for(option, column.type if column is not None else None, context.sql)
+    if column is not None:
+        window = replace(window, column=column.name)
+    if context.windows.get(key, window) != window:
+        context.fail(
+            option.position,
+            "WINDOW",
+            f"table {table.name} has two windows",
+            reason="a window is one of the table: its rows leave for every use of it",
+            hint="give one window, or register the table under two names",
+        )
+    context.windows[key] = window

@@ -1,0 +1,1 @@
+"""Bound relations to normalised conjunctions."""

@@ -1,0 +1,1 @@
+"""Scalar expressions: sqlglot nodes to typed `crown.ir` expressions."""

@@ -1,0 +1,514 @@
+"""sqlglot expressions to typed `crown.ir.expression` trees, with every cast inserted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from sqlglot import exp
+
+from crown import types
+from crown.ir.expression import Call, Expression, Literal
+from crown.sql.context import Context
+from crown.sql.outputs import Item
+from crown.sql.scalar import calls, dates, literals
+from crown.sql.scalar.coerce import always, boolean, cast, compare, unify
+from crown.sql.scalar.fold import fold
+from crown.sql.scalar.functions import host_call
+from crown.sql.scope import Scope, resolve
+
+_ARITHMETIC: dict[type[exp.Expr], types.Arithmetic] = {
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Div: "divide",
+    exp.Mod: "modulo",
+}
+_COMPARISON: dict[type[exp.Expr], str] = {
+    exp.EQ: "eq",
+    exp.NEQ: "ne",
+    exp.LT: "lt",
+    exp.LTE: "le",
+    exp.GT: "gt",
+    exp.GTE: "ge",
+    exp.NullSafeEQ: "is_not_distinct",
+}
+_TEXT: dict[type[exp.Expr], str] = {exp.Upper: "upper", exp.Lower: "lower", exp.Length: "length"}
+_PARTS: dict[type[exp.Expr], str] = {
+    exp.Year: "year",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.Quarter: "quarter",
+}
+_TRIMS = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+class Subqueries(Protocol):
+    """What the binder hands on: scalar subqueries, and aggregates where they may stand."""
+
+    def scalar(self, node: exp.Expr, scope: Scope) -> Expression: ...
+
+    def aggregate(self, node: exp.Expr, binder: Binder) -> Expression: ...
+
+
+class Binder:
+    def __init__(self, context: Context, scope: Scope, subqueries: Subqueries) -> None:
+        self.context = context
+        self.scope = scope
+        self.subqueries = subqueries
+
+    def condition(self, node: exp.Expr) -> Expression:
+        return boolean(self.context, node, self.bind(node))
+
+    def bind(self, node: exp.Expr) -> Expression:
+        """The typed expression of `node`."""
+        if not isinstance(node, exp.Expr):
+            self.context.fail(None, "SYNTAX", "a function or operator lacks an argument")
+        if node.args.get("negate"):  # sqlglot's form of NOT LIKE
+            plain = node.copy()
+            plain.set("negate", None)
+            return self.call("not", [self.bind(plain)], "boolean", node)
+        handler = _HANDLERS.get(type(node))
+        if handler is None:
+            handler = next((h for kind, h in _FAMILIES.items() if isinstance(node, kind)), None)
+        return handler(self, node) if handler is not None else host_call(self.context, node, self.bind)
+
+    def call(self, function: str, arguments: list[Expression], type_: str, node: exp.Expr) -> Expression:
+        return self.context.mark(fold(Call(function, tuple(arguments), type_), always), node)
+
+    def string(self, node: exp.Expr) -> Expression:
+        return cast(self.context, node, self.bind(node), "string")
+
+    def _column(self, node: exp.Expr) -> Expression:
+        assert isinstance(node, exp.Column)
+        if isinstance(node.this, exp.Star):
+            self.context.fail(node, "STAR", "* can't stand here", hint="name the columns")
+        return resolve(self.context, self.scope, node).reference
+
+    def _literal(self, node: exp.Expr) -> Expression:
+        if node.args.get("is_string"):
+            return Literal(str(node.this), "string")
+        found = literals.number(str(node.this))
+        if found is None:
+            self.context.fail(node, "LITERAL", f"{node.this} is not a number Crown can hold", hint="38 digits at most")
+        return found
+
+    def _arithmetic(self, node: exp.Expr) -> Expression:
+        operator = _ARITHMETIC[type(node)]
+        if operator in ("add", "subtract"):
+            found = dates.interval_arithmetic(self.context, node, operator, self.bind)
+            if found is not None:
+                return found
+        left, right = self.bind(node.this), self.bind(node.expression)
+        if operator == "divide" and node.args.get("typed") and {left.type, right.type} <= set(types.INTEGERS):
+            return host_call(self.context, exp.IntDiv(this=node.this, expression=node.expression), self.bind)
+        if operator in ("add", "subtract") and (left.type in types.TEMPORAL or right.type in types.TEMPORAL):
+            return dates.day_arithmetic(self.context, node, operator, left, right)
+        return self.arithmetic(node, operator, left, right)
+
+    def arithmetic(self, node: exp.Expr, operator: types.Arithmetic, left: Expression, right: Expression) -> Expression:
+        found = types.arithmetic_types(operator, *_literal_types(left, right))
+        if found is None:
+            self.context.fail(
+                node,
+                "TYPE-CLASH",
+                f"{types.spark_name(left.type)} and {types.spark_name(right.type)} can't be combined by {operator}",
+                hint="cast both sides to numbers",
+            )
+        operand, result = found
+        return self.call(
+            operator,
+            [cast(self.context, node, left, operand), cast(self.context, node, right, operand)],
+            result,
+            node,
+        )
+
+    def _comparison(self, node: exp.Expr) -> Expression:
+        if isinstance(node.this, exp.Tuple) or isinstance(node.expression, exp.Tuple):
+            return self._tuple_comparison(node)
+        return compare(self.context, node, _COMPARISON[type(node)], self.bind(node.this), self.bind(node.expression))
+
+    def _tuple_comparison(self, node: exp.Expr) -> Expression:
+        left, right = node.this, node.expression
+        if not (isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and isinstance(node, exp.EQ)):
+            self.context.fail(node, "TUPLE", "rows are compared by = only", hint="compare column by column")
+        if len(left.expressions) != len(right.expressions):
+            self.context.fail(node, "TYPE-CLASH", "the two rows have different lengths")
+        parts = [
+            compare(self.context, node, "eq", self.bind(a), self.bind(b))
+            for a, b in zip(left.expressions, right.expressions, strict=True)
+        ]
+        return self.call("and", parts, "boolean", node)
+
+    def _logic(self, node: exp.Expr) -> Expression:
+        function = "and" if isinstance(node, exp.And) else "or"
+        # Flattened, since a long chain of OR is a deep tree to sqlglot.
+        return self.call(function, [self.condition(part) for part in node.flatten()], "boolean", node)
+
+    def _xor(self, node: exp.Expr) -> Expression:
+        return self.call("ne", [self.condition(node.this), self.condition(node.expression)], "boolean", node)
+
+    def _not(self, node: exp.Expr) -> Expression:
+        return self.call("not", [self.condition(node.this)], "boolean", node)
+
+    def _is(self, node: exp.Expr) -> Expression:
+        subject, value = self.bind(node.this), node.expression
+        if isinstance(value, exp.Null):
+            return self.call("is_null", [subject], "boolean", node)
+        if isinstance(value, exp.Boolean):
+            wanted = Literal(bool(value.this), "boolean")
+            return self.call("is_not_distinct", [boolean(self.context, node, subject), wanted], "boolean", node)
+        self.context.fail(node, "UNKNOWN-FUNCTION", "IS takes NULL, TRUE or FALSE here", hint="write IS NULL")
+
+    def _not_distinct(self, node: exp.Expr) -> Expression:
+        same = compare(self.context, node, "is_not_distinct", self.bind(node.this), self.bind(node.expression))
+        negated = isinstance(node, exp.NullSafeNEQ)
+        return self.call("not", [same], "boolean", node) if negated else same
+
+    def _between(self, node: exp.Expr) -> Expression:
+        if node.args.get("symmetric"):
+            self.context.fail(node, "UNKNOWN-FUNCTION", "BETWEEN SYMMETRIC is not known", hint="use LEAST and GREATEST")
+        subject = self.bind(node.this)
+        low = compare(self.context, node, "ge", subject, self.bind(node.args["low"]))
+        high = compare(self.context, node, "le", subject, self.bind(node.args["high"]))
+        return self.call("and", [low, high], "boolean", node)
+
+    def _in(self, node: exp.Expr) -> Expression:
+        if node.args.get("query") is not None or node.args.get("unnest") is not None or node.args.get("field"):
+            self._misplaced_subquery(node)
+        if isinstance(node.this, exp.Tuple):
+            options = [exp.EQ(this=node.this, expression=e) for e in node.expressions]
+            return self.call("or", [self._tuple_comparison(o) for o in options], "boolean", node)
+        values = [self.bind(e) for e in node.expressions]
+        if not values:
+            self.context.fail(node, "SYNTAX", "IN needs at least one value")
+        return self.call("in", unify(self.context, node, [self.bind(node.this), *values], "this IN"), "boolean", node)
+
+    def _misplaced_subquery(self, node: exp.Expr) -> Expression:
+        above_groups = isinstance(node.find_ancestor(exp.Having, exp.Where, exp.Select), exp.Having)
+        self.context.fail(
+            node,
+            "SUBQUERY-PLACE",
+            "a subquery condition can't stand here",
+            reason="EXISTS and IN (SELECT ...) are semi-joins and anti-joins: conditions of WHERE joined by AND",
+            hint="put the groups into a subquery of FROM, and this into the WHERE around it"
+            if above_groups
+            else "move it to an AND of WHERE; for OR write two queries with UNION",
+        )
+
+    def _case(self, node: exp.Expr) -> Expression:
+        conditions: list[Expression] = []
+        results: list[exp.Expr] = []
+        for branch in node.args["ifs"]:
+            if node.this is not None:
+                conditions.append(compare(self.context, branch, "eq", self.bind(node.this), self.bind(branch.this)))
+            else:
+                conditions.append(self.condition(branch.this))
+            results.append(branch.args["true"])
+        default = node.args.get("default")
+        return self._choice(node, conditions, [*results, default or exp.Null()])
+
+    def _if(self, node: exp.Expr) -> Expression:
+        return self._choice(
+            node, [self.condition(node.this)], [node.args["true"], node.args.get("false") or exp.Null()]
+        )
+
+    def _choice(self, node: exp.Expr, conditions: list[Expression], results: list[exp.Expr]) -> Expression:
+        values = unify(self.context, node, [self.bind(r) for r in results], "this CASE")
+        arguments = [part for pair in zip(conditions, values, strict=False) for part in pair]
+        return self.call("case", [*arguments, values[-1]], values[0].type, node)
+
+    def _coalesce(self, node: exp.Expr) -> Expression:
+        values = unify(self.context, node, [self.bind(e) for e in (node.this, *node.expressions)], "this COALESCE")
+        return self.call("coalesce", values, values[0].type, node)
+
+    def _extreme(self, node: exp.Expr) -> Expression:
+        function = "greatest" if isinstance(node, exp.Greatest) else "least"
+        values = unify(self.context, node, [self.bind(e) for e in (node.this, *node.expressions)], f"this {function}")
+        return self.call(function, values, values[0].type, node)
+
+    def _nullif(self, node: exp.Expr) -> Expression:
+        subject = self.bind(node.this)
+        same = compare(self.context, node, "eq", subject, self.bind(node.expression))
+        return self.call("case", [same, Literal(None, subject.type), subject], subject.type, node)
+
+    def _negate(self, node: exp.Expr) -> Expression:
+        if isinstance(node.this, exp.Literal) and not node.this.args.get("is_string"):
+            found = literals.number("-" + str(node.this.this))
+            if found is not None:
+                return found
+        subject = self.bind(node.this)
+        if not types.is_numeric(subject.type):
+            self.context.fail(node, "TYPE-CLASH", f"{types.spark_name(subject.type)} has no negative")
+        return self.call("negate", [subject], subject.type, node)
+
+    def _absolute(self, node: exp.Expr) -> Expression:
+        subject = self.bind(node.this)
+        if not types.is_numeric(subject.type):
+            self.context.fail(node, "TYPE-CLASH", f"abs takes a number, not {types.spark_name(subject.type)}")
+        return self.call("abs", [subject], subject.type, node)
+
+    def _cast(self, node: exp.Expr) -> Expression:
+        target = types.from_sqlglot(node.args["to"]) if isinstance(node.args.get("to"), exp.DataType) else None
+        if target == "timestamp_ntz" and self.context.is_spark and node.args["to"].this == types.Kind.TIMESTAMP:
+            target = "timestamp"  # to_timestamp() is a cast to sqlglot
+        if target is not None and (node.args.get("format") or node.args.get("safe")):
+            shell = exp.TryCast(this=exp.Paren(this=node.this.copy()), to=node.args["to"].copy(), safe=True)
+            if node.args.get("format"):
+                self.context.fail(node, "UNKNOWN-FUNCTION", "CAST with a format is not known", hint="use to_date")
+            return host_call(self.context, shell, self.bind, result=target)
+        if target is None:
+            self.context.fail(
+                node,
+                "UNKNOWN-TYPE",
+                f"type {node.args['to'].sql('spark')} is not maintained",
+                hint="use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
+            )
+        return cast(self.context, node, self.bind(node.this), target)
+
+    def _text(self, node: exp.Expr) -> Expression:
+        function = _TEXT[type(node)]
+        subject = self.bind(node.this)
+        if function == "length" and subject.type == "binary":
+            return self.call(function, [subject], "int32", node)
+        type_ = "int32" if function == "length" else "string"
+        return self.call(function, [cast(self.context, node, subject, "string")], type_, node)
+
+    def _concat(self, node: exp.Expr) -> Expression:
+        parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
+        values = [self.string(p) for p in parts]
+        if node.args.get("coalesce"):  # dialects whose CONCAT skips NULLs
+            values = [self.call("coalesce", [v, Literal("", "string")], "string", node) for v in values]
+        return self.call("concat", values, "string", node)
+
+    def _substring(self, node: exp.Expr) -> Expression:
+        bounds: list[Expression] = []
+        for bound in (node.args.get("start"), node.args.get("length")):
+            # Other forms (to the end, from the end) are the host's.
+            if not isinstance(bound, exp.Literal) or not bound.name.isdigit() or len(bound.name) > 9:
+                return host_call(self.context, node, self.bind)
+            bounds.append(Literal(int(bound.name), "int32"))
+        if bounds[0] == Literal(0, "int32"):
+            return host_call(self.context, node, self.bind)
+        return self.call("substring", [self.string(node.this), *bounds], "string", node)
+
+    def _trim(self, node: exp.Expr) -> Expression:
+        function = _TRIMS.get(str(node.args.get("position") or "BOTH").upper())
+        if node.expression is not None or function is None:
+            return host_call(self.context, node, self.bind)
+        return self.call(function, [self.string(node.this)], "string", node)
+
+    def _like(self, node: exp.Expr) -> Expression:
+        pattern = node.expression
+        if not isinstance(pattern, exp.Literal) or "\\" in pattern.name:
+            return host_call(self.context, node, self.bind)
+        return self._matches(node, node, pattern.name)
+
+    def _escape(self, node: exp.Expr) -> Expression:
+        """LIKE with an escape character of its own: the kernel's is the backslash."""
+        like, pattern, escape = node.this, node.this.expression, node.expression.name
+        if not isinstance(like, exp.Like | exp.ILike) or not isinstance(pattern, exp.Literal) or len(escape) != 1:
+            self.context.fail(node, "UNKNOWN-FUNCTION", "ESCAPE takes one character, after LIKE and a literal pattern")
+        text, escaped = "", False
+        for character in pattern.name:
+            if not escaped and character == escape:
+                escaped = True
+                continue
+            if escaped and character not in ("%", "_", escape):
+                self.context.fail(pattern, "LITERAL", f"{escape} must precede %, _ or itself in this pattern")
+            text += "\\" + character if character == "\\" or (escaped and character in "%_") else character
+            escaped = False
+        if escaped:
+            self.context.fail(pattern, "LITERAL", f"{escape} must precede %, _ or itself in this pattern")
+        found = self._matches(node, like, text)
+        return self.call("not", [found], "boolean", node) if like.args.get("negate") else found
+
+    def _matches(self, node: exp.Expr, like: exp.Expr, pattern: str) -> Expression:
+        subject = self.string(like.this)
+        if isinstance(like, exp.ILike):
+            subject, pattern = self.call("lower", [subject], "string", node), pattern.lower()
+        return self.call("like", [subject, Literal(pattern, "string")], "boolean", node)
+
+    def _part(self, node: exp.Expr) -> Expression:
+        return self._date_part(node, _PARTS[type(node)], node.this)
+
+    def _extract(self, node: exp.Expr) -> Expression:
+        unit = node.this.name.lower()
+        if unit in ("year", "quarter", "month", "day"):
+            return self._date_part(node, unit, node.expression)
+        if unit in ("dayofweek", "dow") and self.context.is_spark:
+            return self._date_part(node, "dayofweek", node.expression)
+        if unit in ("hour", "minute"):
+            return calls.clock_part(self, node, unit, node.expression)
+        return host_call(self.context, node, self.bind)
+
+    def _day_of_week(self, node: exp.Expr) -> Expression:
+        if not self.context.is_spark:  # others begin at 0, or on Monday
+            return host_call(self.context, node, self.bind)
+        return self._date_part(node, "dayofweek", node.this)
+
+    def _date_part(self, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
+        subject = self.bind(argument)
+        if subject.type not in types.TEMPORAL:
+            subject = cast(self.context, node, subject, "date")
+        return self.call(part, [subject], "int32", node)
+
+    def _to_date(self, node: exp.Expr) -> Expression:
+        """sqlglot wraps arguments of date functions so; with a format it is the user's to_date."""
+        if node.args.get("format"):
+            return host_call(self.context, node, self.bind)
+        subject = self.bind(node.this)
+        return subject if subject.type in types.TEMPORAL else cast(self.context, node, subject, "date")
+
+    def _to_time(self, node: exp.Expr) -> Expression:
+        subject = self.bind(node.this)
+        return subject if subject.type in types.TEMPORAL else cast(self.context, node, subject, "timestamp")
+
+    def _nvl2(self, node: exp.Expr) -> Expression:
+        present = Call("not", (Call("is_null", (self.bind(node.this),), "boolean"),), "boolean")
+        return self._choice(node, [fold(present, always)], [node.args["true"], node.args.get("false") or exp.Null()])
+
+    def _hex(self, node: exp.Expr) -> Expression:
+        return Literal(str(node.this).lower(), "binary")
+
+    def _anonymous(self, node: exp.Expr) -> Expression:
+        """Functions that sqlglot has no class for, but the kernel has."""
+        name, arguments = str(node.this).lower(), node.expressions
+        if len(arguments) == 1 and name in ("isnull", "isnotnull"):
+            absent = self.call("is_null", [self.bind(arguments[0])], "boolean", node)
+            return absent if name == "isnull" else self.call("not", [absent], "boolean", node)
+        if len(arguments) == 1 and name in ("bigint", "smallint", "tinyint", "boolean", "decimal", "binary"):
+            return cast(self.context, node, self.bind(arguments[0]), types.from_name(name) or "int64")
+        if len(arguments) == 2 and name == "date_part" and isinstance(arguments[0], exp.Literal):
+            return self._extract(exp.Extract(this=exp.Var(this=arguments[0].name.upper()), expression=arguments[1]))
+        return host_call(self.context, node, self.bind)
+
+    def _scalar(self, node: exp.Expr) -> Expression:
+        return self.subqueries.scalar(node, self.scope)
+
+    def _aggregate(self, node: exp.Expr) -> Expression:
+        return self.subqueries.aggregate(node, self)
+
+    def _window(self, node: exp.Expr) -> Expression:
+        self.context.fail(
+            node,
+            "WINDOW-FUNCTION",
+            "window functions are not maintained",
+            reason="one change may move the value of every row of its partition",
+            hint="use GROUP BY, or ORDER BY ... LIMIT for a top list",
+        )
+
+    def _interval(self, node: exp.Expr) -> Expression:
+        self.context.fail(node, "INTERVAL", "an interval can only be added to or taken from a date or timestamp")
+
+    def _paren(self, node: exp.Expr) -> Expression:
+        return self.bind(node.this)
+
+    def _boolean(self, node: exp.Expr) -> Expression:
+        return Literal(bool(node.this), "boolean")
+
+    def _null(self, node: exp.Expr) -> Expression:
+        return Literal(None, types.NULL)
+
+    def _star(self, node: exp.Expr) -> Expression:
+        self.context.fail(node, "STAR", "* can't stand here", hint="name the columns")
+
+    def _alias(self, node: exp.Expr) -> Expression:
+        self.context.fail(node, "SYNTAX", "an alias can't stand here", hint="remove AS and the name")
+
+
+class AliasBinder(Binder):
+    """Also sees outputs of the SELECT by their names, where no column of FROM has the name."""
+
+    def __init__(self, context: Context, scope: Scope, subqueries: Subqueries, items: Sequence[Item]) -> None:
+        super().__init__(context, scope, subqueries)
+        self.items = items
+
+    def bind(self, node: exp.Expr) -> Expression:
+        if isinstance(node, exp.Column) and not node.text("table"):
+            wanted = node.name.lower()
+            if not any(column.name.lower() == wanted for column in self.scope.relation.visible):
+                for index, item in enumerate(self.items):
+                    if item.star is None and item.name.lower() == wanted and item.node is not node:
+                        earlier = AliasBinder(self.context, self.scope, self.subqueries, self.items[:index])
+                        return earlier.bind(item.node)
+        return super().bind(node)
+
+
+def _literal_types(left: Expression, right: Expression) -> tuple[str, str]:
+    """The operands' types; beside a decimal, an integer literal is a decimal of just its digits."""
+
+    def narrowed(side: Expression, other: Expression) -> str:
+        if isinstance(side, Literal) and side.type in types.INTEGERS and types.is_decimal(other.type):
+            return types.decimal(len(str(abs(int(side.value or 0)))), 0)
+        return side.type
+
+    return narrowed(left, right), narrowed(right, left)
+
+
+Handler = Callable[[Binder, exp.Expr], Expression]
+
+_HANDLERS: dict[type, Handler] = {
+    exp.Column: Binder._column,
+    exp.Literal: Binder._literal,
+    exp.Boolean: Binder._boolean,
+    exp.Null: Binder._null,
+    exp.Paren: Binder._paren,
+    exp.Alias: Binder._alias,
+    exp.Star: Binder._star,
+    **dict.fromkeys(_ARITHMETIC, Binder._arithmetic),
+    **dict.fromkeys(_COMPARISON, Binder._comparison),
+    exp.NullSafeEQ: Binder._not_distinct,
+    exp.NullSafeNEQ: Binder._not_distinct,
+    exp.And: Binder._logic,
+    exp.Or: Binder._logic,
+    exp.Xor: Binder._xor,
+    exp.Not: Binder._not,
+    exp.Is: Binder._is,
+    exp.Between: Binder._between,
+    exp.In: Binder._in,
+    exp.Exists: Binder._misplaced_subquery,
+    exp.Any: Binder._misplaced_subquery,
+    exp.All: Binder._misplaced_subquery,
+    exp.Case: Binder._case,
+    exp.If: Binder._if,
+    exp.Coalesce: Binder._coalesce,
+    exp.Greatest: Binder._extreme,
+    exp.Least: Binder._extreme,
+    exp.Nullif: Binder._nullif,
+    exp.Neg: Binder._negate,
+    exp.Abs: Binder._absolute,
+    exp.Cast: Binder._cast,
+    exp.Upper: Binder._text,
+    exp.Lower: Binder._text,
+    exp.Length: Binder._text,
+    exp.Concat: Binder._concat,
+    exp.DPipe: Binder._concat,
+    exp.Substring: Binder._substring,
+    exp.Trim: Binder._trim,
+    exp.Like: Binder._like,
+    exp.ILike: Binder._like,
+    exp.Escape: Binder._escape,
+    **calls.HANDLERS,
+    **dict.fromkeys(_PARTS, Binder._part),
+    exp.DayOfWeek: Binder._day_of_week,
+    exp.Extract: Binder._extract,
+    exp.TsOrDsToDate: Binder._to_date,
+    exp.TimeStrToTime: Binder._to_time,
+    exp.TsOrDsToTimestamp: Binder._to_time,
+    exp.Nvl2: Binder._nvl2,
+    exp.HexString: Binder._hex,
+    exp.Anonymous: Binder._anonymous,
+    exp.Subquery: Binder._scalar,
+    exp.Filter: Binder._aggregate,
+    exp.Window: Binder._window,
+    exp.Interval: Binder._interval,
+}
+
+# Of all other classes, subclasses may mean something else (CONCAT_WS is a kind of CONCAT to sqlglot).
+_FAMILIES: dict[type, Handler] = {
+    exp.Cast: Binder._cast,
+    exp.Query: Binder._scalar,
+    exp.AggFunc: Binder._aggregate,
+}

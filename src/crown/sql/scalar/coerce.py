@@ -1,0 +1,87 @@
+"""Casts: every operand gets the type that Spark would give it, so that the kernel never coerces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from crown import types
+from crown.ir.expression import Call, Expression, Literal
+from crown.sql.context import Context
+from crown.sql.scalar.fold import fold
+from crown.sql.scalar.literals import convert
+
+
+def always(_: str) -> bool:
+    """Before a branch is chosen any column may be NULL: an outer join may pad it."""
+    return True
+
+
+def cast(context: Context, node: exp.Expr, expression: Expression, target: str) -> Expression:
+    """The expression as a value of `target`, or an error at `node`."""
+    source = expression.type
+    if source == target:
+        return expression
+    if isinstance(expression, Literal):
+        folded = convert(expression, target)
+        if folded is None:
+            context.fail(
+                node,
+                "TYPE-CLASH",
+                f"{expression.value!r} is not a value of type {types.spark_name(target)}",
+                hint="write the literal as a value of the column's type",
+            )
+        return folded
+    if source == types.NULL:
+        return Literal(None, target)
+    if types.castable(source, target):
+        return context.mark(fold(Call("cast", (expression,), target), always), node)
+    context.fail(
+        node,
+        "TYPE-CLASH",
+        f"{types.spark_name(source)} can't become {types.spark_name(target)}",
+        hint="compare or combine values of one kind",
+    )
+
+
+def unify(context: Context, node: exp.Expr, expressions: Sequence[Expression], what: str) -> list[Expression]:
+    """All expressions cast to their common type."""
+    common = types.NULL
+    for expression in expressions:
+        found = types.common_type(common, expression.type)
+        if found is None:
+            context.fail(
+                node,
+                "TYPE-CLASH",
+                f"{what} mixes {types.spark_name(common)} and {types.spark_name(expression.type)}",
+                reason="there is no type that holds both",
+                hint="cast one side to the type of the other",
+            )
+        common = found
+    if common == types.NULL:
+        common = "string"
+    return [cast(context, node, e, common) for e in expressions]
+
+
+def boolean(context: Context, node: exp.Expr, expression: Expression) -> Expression:
+    """A condition: boolean, or NULL."""
+    if expression.type == types.NULL:
+        return Literal(None, "boolean")
+    if expression.type != "boolean":
+        context.fail(
+            node,
+            "TYPE-CLASH",
+            f"a condition must be boolean, this is {types.spark_name(expression.type)}",
+            hint="compare it with something",
+        )
+    return expression
+
+
+def compare(context: Context, node: exp.Expr, function: str, left: Expression, right: Expression) -> Expression:
+    """A comparison of two values in their common type."""
+    first, second = unify(context, node, (left, right), "this comparison")
+    if first.type == "boolean" and function in ("lt", "le", "gt", "ge") and "string" in (left.type, right.type):
+        context.fail(node, "TYPE-CLASH", "booleans have no order with strings")
+    call = Call(function, (first, second), "boolean")
+    return context.mark(fold(call, always), node)

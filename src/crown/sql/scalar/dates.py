@@ -1,0 +1,118 @@
+"""Dates and timestamps plus or minus intervals and days: folded for constants; the host adds months and times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from crown import types
+from crown.ir.expression import Call, Expression, Literal
+from crown.sql.context import Context
+from crown.sql.scalar import literals
+from crown.sql.scalar.coerce import always, cast
+from crown.sql.scalar.fold import fold
+from crown.sql.schema.options import MICROSECONDS
+
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+
+
+def interval_arithmetic(
+    context: Context, node: exp.Expr, operator: str, bind: Callable[[exp.Expr], Expression]
+) -> Expression | None:
+    """`value + INTERVAL ...`; None when neither side is an interval."""
+    left, right = _unwrapped(node.this), _unwrapped(node.expression)
+    if isinstance(left, exp.Interval) and operator == "add":
+        left, right = right, left
+    if not isinstance(right, exp.Interval) or isinstance(left, exp.Interval):
+        return None
+    subject = bind(left)
+    if subject.type == "string":
+        subject = cast(context, node, subject, "timestamp")
+    if subject.type not in types.TEMPORAL:
+        context.fail(node, "TYPE-CLASH", f"an interval can't be added to {types.spark_name(subject.type)}")
+    amount, unit = _amount(context, right)
+    return _shifted(context, node, subject, amount if operator == "add" else -amount, unit)
+
+
+def day_arithmetic(context: Context, node: exp.Expr, operator: str, left: Expression, right: Expression) -> Expression:
+    """A date plus or minus a number of days, or the days between two dates."""
+    if operator == "add" and right.type == "date":
+        left, right = right, left
+    if left.type == "date" and isinstance(right, Literal) and right.type in types.INTEGERS and right.value is not None:
+        count = int(right.value)
+        return _shifted(context, node, left, count if operator == "add" else -count, "day")
+    if left.type == "date" and right.type in types.INTEGERS:
+        days = cast(context, node, right, "int32")
+        if operator == "subtract":
+            days = context.mark(fold(Call("negate", (days,), "int32"), always), node)
+        return add_days(context, node, left, days)
+    if left.type == right.type == "date" and operator == "subtract":
+        return context.mark(fold(Call("date_diff", (left, right), "int32"), always), node)
+    context.fail(
+        node,
+        "TYPE-CLASH",
+        f"{types.spark_name(left.type)} and {types.spark_name(right.type)} can't be combined by {operator}",
+        hint="use INTERVAL, or compare the two values instead",
+    )
+
+
+def add_days(context: Context, node: exp.Expr, subject: Expression, days: Expression) -> Expression:
+    """A date and some days after it."""
+    if isinstance(subject, Literal) and isinstance(days, Literal) and None not in (subject.value, days.value):
+        return Literal(int(subject.value or 0) + int(days.value or 0), "date")
+    return context.mark(fold(Call("date_add", (subject, days), "date"), always), node)
+
+
+def _unwrapped(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _amount(context: Context, interval: exp.Interval) -> tuple[int, str]:
+    value = interval.this
+    sign = 1
+    if isinstance(value, exp.Neg):
+        value, sign = value.this, -1
+    text = value.name.strip() if isinstance(value, exp.Literal) else ""
+    unit = interval.args.get("unit")
+    name = unit.name.lower().rstrip("s") if unit is not None else ""
+    if text.startswith("-"):
+        text, sign = text[1:], -sign
+    if not text.isdigit() or len(text) > 9 or (name not in MICROSECONDS and name not in _MONTHS):
+        context.fail(
+            interval,
+            "INTERVAL",
+            "this interval is not understood",
+            reason="an interval is a whole number of one unit, from microseconds to years",
+            hint="write e.g. INTERVAL 3 MONTH",
+        )
+    return sign * int(text), name
+
+
+def _shifted(context: Context, node: exp.Expr, subject: Expression, amount: int, unit: str) -> Expression:
+    whole_days = unit in ("day", "week")
+    if subject.type == "date" and not whole_days and unit not in _MONTHS:
+        subject = cast(context, node, subject, "timestamp")
+    if isinstance(subject, Literal) and subject.value is not None:
+        return Literal(_shift(context, node, int(subject.value), subject.type, amount, unit), subject.type)
+    if subject.type == "date":
+        if whole_days:
+            return add_days(context, node, subject, Literal(amount * (7 if unit == "week" else 1), "int32"))
+        text = f"add_months(\x000\x00, {amount * _MONTHS[unit]})"
+    else:
+        text = f"(\x000\x00 + INTERVAL '{amount}' {unit.upper()})"
+    return context.mark(Call(f"sql:{text}", (subject,), subject.type), node)
+
+
+def _shift(context: Context, node: exp.Expr, value: int, type_: str, amount: int, unit: str) -> int:
+    try:
+        if unit in _MONTHS and type_ == "date":
+            return literals.add_months(value, amount * _MONTHS[unit])
+        if unit in _MONTHS:
+            days, rest = divmod(value, MICROSECONDS["day"])
+            return literals.add_months(days, amount * _MONTHS[unit]) * MICROSECONDS["day"] + rest
+    except (ValueError, OverflowError):
+        context.fail(node, "LITERAL", "the date is out of range")
+    return value + amount * MICROSECONDS[unit] // (MICROSECONDS["day"] if type_ == "date" else 1)

@@ -1,0 +1,217 @@
+"""Constant folding: what is known before any row is read, NULLs above all.
+
+The padded branches of outer joins are ordinary branches with NULLs put in for the missing side's columns;
+folding is what makes a WHERE on that side drop them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal, localcontext
+
+from crown import types
+from crown.ir.expression import Call, Column, Expression, Literal
+from crown.sql.scalar import literals
+from crown.sql.words import words
+
+TRUE = Literal(True, "boolean")
+FALSE = Literal(False, "boolean")
+UNKNOWN = Literal(None, "boolean")
+
+# NULL in, NULL out.
+_STRICT = frozenset(
+    words(
+        "add subtract multiply divide modulo negate abs eq ne lt le gt ge cast like upper lower length concat "
+        "substring trim ltrim rtrim replace starts_with ends_with contains year quarter month day dayofweek hour "
+        "minute second date_add date_diff date_trunc round floor ceil sqrt exp ln power sign"
+    )
+)
+_COMPARE: Mapping[str, Callable[[object, object], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,  # type: ignore[operator]
+    "le": lambda a, b: a <= b,  # type: ignore[operator]
+    "gt": lambda a, b: a > b,  # type: ignore[operator]
+    "ge": lambda a, b: a >= b,  # type: ignore[operator]
+}
+_COMPUTE: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+}
+FLIPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+COMPARISONS = frozenset(FLIPPED)
+
+Nullable = Callable[[str], bool]
+
+
+def is_strict(function: str) -> bool:
+    return function in _STRICT
+
+
+def is_null_literal(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and expression.value is None
+
+
+def nullable(expression: Expression, column: Nullable) -> bool:
+    """Whether the expression may be NULL, given which columns may."""
+    match expression:
+        case Column(name, _):
+            return column(name)
+        case Literal(value, _):
+            return value is None
+        case Call("is_null" | "is_not_distinct", _, _):
+            return False
+        case Call("coalesce" | "greatest" | "least", arguments, _):
+            return all(nullable(a, column) for a in arguments)
+        case Call("case", arguments, _):
+            results = [*arguments[1::2], arguments[-1]]
+            return any(nullable(a, column) for a in results)
+        case Call("divide" | "modulo" | "ln", _, _):
+            return True
+        case Call("cast", (argument,), type_) if argument.type in types.FLOATS and types.is_decimal(type_):
+            return True  # NaN and the infinities are no decimals
+        case Call(function, _, _) if function.startswith("sql:"):
+            return True
+        case Call(_, arguments, _):
+            return any(nullable(a, column) for a in arguments)
+
+
+def fold(call: Call, column: Nullable) -> Expression:
+    """One call, its arguments already folded."""
+    arguments = call.arguments
+    function = call.function
+    if function in _STRICT and any(is_null_literal(a) for a in arguments):
+        return Literal(None, call.type)
+    if function in _COMPARE and all(isinstance(a, Literal) for a in arguments):
+        left, right = (literals.sort_key(a) for a in arguments if isinstance(a, Literal))
+        return Literal(_COMPARE[function](left, right), "boolean")
+    if function in _COMPUTE and all(isinstance(a, Literal) for a in arguments):
+        return _computed(call)
+    match function:
+        case "and" | "or":
+            return _logic(call)
+        case "not":
+            return _negation(call)
+        case "is_null":
+            return _is_null(call, column)
+        case "is_not_distinct":
+            return _not_distinct(call, column)
+        case "coalesce":
+            return _coalesce(call, column)
+        case "case":
+            return _case(call)
+        case "in":
+            return _in(call)
+        case "cast" if isinstance(arguments[0], Literal):
+            return literals.convert(arguments[0], call.type) or call
+        case "negate" if isinstance(arguments[0], Literal) and call.type in (*types.INTEGERS, "float64"):
+            return Literal(-arguments[0].value, call.type)  # type: ignore[operator]
+    return call
+
+
+def _computed(call: Call) -> Expression:
+    """Sums and products of constants, where they are exact."""
+    if call.type not in types.INTEGERS and not types.is_decimal(call.type):
+        return call
+    with localcontext(prec=80):
+        left, right = (Decimal(str(a.value)) for a in call.arguments if isinstance(a, Literal))
+        exact = _COMPUTE[call.function](left, right)
+        return literals.convert(Literal(format(exact, "f"), "decimal(38,0)"), call.type) or call
+
+
+def conjuncts(expression: Expression) -> list[Expression]:
+    """The parts of a conjunction, without those that are always TRUE."""
+    if isinstance(expression, Call) and expression.function == "and":
+        return [part for argument in expression.arguments for part in conjuncts(argument)]
+    return [] if expression == TRUE else [expression]
+
+
+def conjunction(parts: list[Expression]) -> Expression:
+    if not parts:
+        return TRUE
+    return parts[0] if len(parts) == 1 else Call("and", tuple(parts), "boolean")
+
+
+def _logic(call: Call) -> Expression:
+    """`and` and `or` in three values: the neutral value goes, the absorbing value wins, NULL stays."""
+    absorbing, neutral = (FALSE, TRUE) if call.function == "and" else (TRUE, FALSE)
+    flat: list[Expression] = []
+    for argument in call.arguments:
+        nested = isinstance(argument, Call) and argument.function == call.function
+        flat += argument.arguments if nested and isinstance(argument, Call) else (argument,)
+    if absorbing in flat:
+        return absorbing
+    kept = tuple(dict.fromkeys(argument for argument in flat if argument != neutral))
+    if not kept:
+        return neutral
+    return kept[0] if len(kept) == 1 else Call(call.function, kept, "boolean")
+
+
+def _negation(call: Call) -> Expression:
+    match call.arguments[0]:
+        case Literal(None, _):
+            return UNKNOWN
+        case Literal(value, _):
+            return Literal(not value, "boolean")
+        case Call("not", (inner,), _):
+            return inner
+        case Call(function, arguments, _) if function in NEGATED:
+            return Call(NEGATED[function], arguments, "boolean")
+    return call
+
+
+def _is_null(call: Call, column: Nullable) -> Expression:
+    argument = call.arguments[0]
+    if isinstance(argument, Literal):
+        return Literal(argument.value is None, "boolean")
+    return call if nullable(argument, column) else FALSE
+
+
+def _not_distinct(call: Call, column: Nullable) -> Expression:
+    left, right = call.arguments
+    if is_null_literal(left):
+        return fold(Call("is_null", (right,), "boolean"), column)
+    if is_null_literal(right):
+        return fold(Call("is_null", (left,), "boolean"), column)
+    if not (nullable(left, column) or nullable(right, column)):
+        return fold(Call("eq", (left, right), "boolean"), column)
+    return call
+
+
+def _coalesce(call: Call, column: Nullable) -> Expression:
+    kept: list[Expression] = []
+    for argument in call.arguments:
+        if is_null_literal(argument):
+            continue
+        kept.append(argument)
+        if not nullable(argument, column):
+            break
+    if not kept:
+        return Literal(None, call.type)
+    return kept[0] if len(kept) == 1 else Call("coalesce", tuple(kept), call.type)
+
+
+def _case(call: Call) -> Expression:
+    kept: list[Expression] = []
+    *pairs, otherwise = call.arguments
+    for when, then in zip(pairs[::2], pairs[1::2], strict=True):
+        if when == TRUE:
+            otherwise = then
+            break
+        if when not in (FALSE, UNKNOWN):
+            kept += [when, then]
+    return Call("case", (*kept, otherwise), call.type) if kept else otherwise
+
+
+def _in(call: Call) -> Expression:
+    subject, *values = call.arguments
+    if is_null_literal(subject):
+        return UNKNOWN
+    if isinstance(subject, Literal) and all(isinstance(v, Literal) for v in values):
+        known = [literals.sort_key(v) for v in values if isinstance(v, Literal) and v.value is not None]
+        if literals.sort_key(subject) in known:
+            return TRUE
+        return FALSE if len(known) == len(values) else UNKNOWN
+    return call

@@ -1,0 +1,1 @@
+"""Schemas: tables, keys and options, from whatever the user has."""

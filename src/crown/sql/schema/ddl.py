@@ -1,0 +1,151 @@
+"""CREATE TABLE and CREATE VIEW text, with `WINDOW (...)` and `PROFILE word` as table options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from crown import types
+from crown.errors import SchemaError, SqlError
+from crown.ir.tables import Profile, TableColumn, Window
+from crown.sql.diagnose import Span, parse_statements, span
+from crown.sql.schema.options import Option, take_options, window_for
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    name: str
+    columns: tuple[TableColumn, ...]
+    primary_key: tuple[str, ...]
+    profile: Profile
+    window: Window | None
+
+
+@dataclass(frozen=True)
+class ViewDefinition:
+    name: str
+    query: exp.Expr
+    columns: tuple[str, ...]
+    sql: str
+
+
+def read_ddl(sql: str, dialect: str) -> tuple[list[TableDefinition], list[ViewDefinition]]:
+    """The tables and views that the text defines, in order. Other statements are errors."""
+    try:
+        text, options = take_options(sql)
+        statements = [s for s in parse_statements(text, dialect) if not isinstance(s, exp.Semicolon)]
+    except SqlError as error:
+        raise SchemaError(
+            error.message, code="CROWN-SCHEMA-SYNTAX", sql=sql, position=error.position, reason=error.reason
+        ) from error
+    tables: list[TableDefinition] = []
+    views: list[ViewDefinition] = []
+    seen: set[str] = set()
+    for statement in statements:
+        if not isinstance(statement, exp.Create) or statement.args.get("kind") not in ("TABLE", "VIEW"):
+            raise _error(sql, span(statement) or (0, 1), "STATEMENT", "only CREATE TABLE and CREATE VIEW make a schema")
+        target = statement.this
+        table = target.this if isinstance(target, exp.Schema) else target
+        name = table.name
+        if name.lower() in seen:
+            raise _error(sql, span(table), "DUPLICATE", f"{name} is defined twice")
+        seen.add(name.lower())
+        own = [o for o in options if _owner(statements, o.position[0]) is statement]
+        if statement.args["kind"] == "VIEW":
+            if own:
+                raise _error(sql, own[0].position, "OPTION", "WINDOW and PROFILE belong to a table, not to a view")
+            views.append(_view(sql, statement, name))
+        else:
+            tables.append(_table(sql, statement, name, own))
+    if not tables and not views:
+        raise SchemaError("the schema text defines no table", code="CROWN-SCHEMA-EMPTY")
+    return tables, views
+
+
+def _owner(statements: list[exp.Expr], position: int) -> exp.Expr | None:
+    """The last statement that begins before `position`."""
+    before = [s for s in statements if (span(s) or (position, 0))[0] < position]
+    return before[-1] if before else None
+
+
+def _view(sql: str, create: exp.Create, name: str) -> ViewDefinition:
+    query = create.expression
+    if isinstance(query, exp.Subquery) and not query.alias:
+        query = query.this
+    if not isinstance(query, exp.Query):
+        raise _error(sql, span(create.this), "VIEW", f"view {name} has no query")
+    given = create.this.expressions if isinstance(create.this, exp.Schema) else []
+    return ViewDefinition(name, query, tuple(c.name for c in given), sql)
+
+
+def _table(sql: str, create: exp.Create, name: str, options: list[Option]) -> TableDefinition:
+    if not isinstance(create.this, exp.Schema):
+        raise _error(sql, span(create.this), "EMPTY", f"table {name} has no columns")
+    columns: list[TableColumn] = []
+    key: list[str] = []
+    for item in create.this.expressions:
+        if isinstance(item, exp.Constraint):
+            for inner in item.expressions:
+                if isinstance(inner, exp.PrimaryKey):
+                    key = [_key_column(e) for e in inner.expressions]
+        elif isinstance(item, exp.PrimaryKey):
+            key = [_key_column(e) for e in item.expressions]
+        elif isinstance(item, exp.ColumnDef):
+            column, is_key = _column(sql, name, item)
+            if any(c.name.lower() == column.name.lower() for c in columns):
+                raise _error(sql, span(item.this), "DUPLICATE", f"table {name} has two columns called {column.name}")
+            columns.append(column)
+            if is_key:
+                key = [column.name]
+    if not columns:
+        raise _error(sql, span(create.this), "EMPTY", f"table {name} has no columns")
+    by_name = {c.name.lower(): c for c in columns}
+    for part in key:
+        if part.lower() not in by_name:
+            raise _error(sql, span(create.this), "KEY", f"primary key column {part} is not a column of {name}")
+    key = [by_name[part.lower()].name for part in key]
+    columns = [TableColumn(c.name, c.type, c.nullable and c.name not in key) for c in columns]
+    profile: Profile = "arbitrary"
+    window: Window | None = None
+    for option in options:
+        if option.profile is not None:
+            profile = option.profile
+        else:
+            found = by_name.get((option.column or "").lower())
+            try:
+                window = window_for(option, found.type if found else None, sql)
+            except SqlError as error:
+                raise SchemaError(
+                    error.message, code="CROWN-SCHEMA-OPTION", sql=sql, position=error.position, hint=error.hint
+                ) from error
+            if found is not None:
+                window = Window(window.rows, window.interval, found.name)
+    return TableDefinition(name, tuple(columns), tuple(key), profile, window)
+
+
+def _key_column(node: exp.Expr) -> str:
+    inner = node.this if isinstance(node, exp.Ordered) else node
+    return str(inner.name)
+
+
+def _column(sql: str, table: str, definition: exp.ColumnDef) -> tuple[TableColumn, bool]:
+    kind = definition.args.get("kind")
+    type_ = types.from_sqlglot(kind) if isinstance(kind, exp.DataType) else None
+    if type_ is None:
+        written = kind.sql("spark") if kind is not None else "no type"
+        raise _error(
+            sql,
+            span(definition.this),
+            "TYPE",
+            f"column {table}.{definition.name} has type {written}, which Crown does not maintain",
+            "use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
+        )
+    constraints = [c.kind for c in definition.constraints if isinstance(c, exp.ColumnConstraint)]
+    is_key = any(isinstance(c, exp.PrimaryKeyColumnConstraint) for c in constraints)
+    required = any(isinstance(c, exp.NotNullColumnConstraint) and not c.args.get("allow_null") for c in constraints)
+    return TableColumn(definition.name, type_, not (is_key or required)), is_key
+
+
+def _error(sql: str, position: Span | None, code: str, message: str, hint: str | None = None) -> SchemaError:
+    return SchemaError(message, code=f"CROWN-SCHEMA-{code}", sql=sql, position=position, hint=hint)

@@ -1,0 +1,222 @@
+"""Schemas: tables with typed columns, keys and options, and views, from whatever the user has."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from sqlglot import exp
+
+from crown import types
+from crown.errors import SchemaError
+from crown.ir.tables import Profile, TableColumn, Window
+from crown.sql.schema import foreign
+from crown.sql.schema.ddl import read_ddl
+from crown.sql.schema.options import MICROSECONDS, PROFILES
+
+SchemaLike: TypeAlias = Any  # a Schema, DDL text, a path to it, or a mapping of table names to table descriptions
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    name: str
+    columns: tuple[TableColumn, ...]
+    primary_key: tuple[str, ...] = ()
+    profile: Profile = "arbitrary"
+    window: Window | None = None
+
+    def column(self, name: str) -> TableColumn | None:
+        return next((c for c in self.columns if c.name.lower() == name.lower()), None)
+
+
+@dataclass(frozen=True)
+class ViewSchema:
+    """A view's query with the text its positions refer to."""
+
+    name: str
+    query: exp.Expr
+    columns: tuple[str, ...]
+    sql: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Tables and views by lower-case name."""
+
+    tables: Mapping[str, TableSchema] = field(default_factory=dict)
+    views: Mapping[str, ViewSchema] = field(default_factory=dict)
+
+    def with_options(self, profiles: Mapping[str, Any] | None, windows: Mapping[str, Any] | None) -> Schema:
+        """The schema with profiles and windows given by table name."""
+        tables = dict(self.tables)
+        for name, profile in (profiles or {}).items():
+            tables[_known(tables, name)] = replace(tables[_known(tables, name)], profile=_profile(profile))
+        for name, window in (windows or {}).items():
+            key = _known(tables, name)
+            tables[key] = replace(tables[key], window=_window(window, tables[key]))
+        return Schema(tables, self.views)
+
+
+def load_schema(schema: SchemaLike, *, dialect: str = "spark") -> Schema:
+    """A `Schema` from CREATE TABLE text, the path of a file that holds it, or a mapping by table name.
+
+    A mapping's values are ``{column: type}``, the same with ``primary_key``, ``not_null``, ``profile`` and
+    ``window`` beside ``columns``, a pyarrow schema or a Spark ``StructType``.
+
+    >>> load_schema({"g": {"src": "int64", "dst": "int64"}}).tables["g"].columns[0].type
+    'int64'
+    """
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, PathLike) or (isinstance(schema, str) and _is_path(schema)):
+        schema = _read(Path(schema))
+    if isinstance(schema, str):
+        tables, views = read_ddl(schema, dialect)
+        described = {t.name.lower(): TableSchema(t.name, t.columns, t.primary_key, t.profile, t.window) for t in tables}
+        return Schema(described, {v.name.lower(): ViewSchema(v.name, v.query, v.columns, v.sql) for v in views})
+    if isinstance(schema, Mapping):
+        described = {str(name).lower(): _table(str(name), value) for name, value in schema.items()}
+        return Schema(described, {})
+    raise SchemaError(
+        f"a schema can't be made from {type(schema).__name__}",
+        code="CROWN-SCHEMA-KIND",
+        hint="give CREATE TABLE text, the path of a .sql file, a dict, or Arrow or Spark schemas by table name",
+    )
+
+
+def _is_path(text: str) -> bool:
+    return "\n" not in text and "(" not in text and text.strip().lower().endswith((".sql", ".ddl"))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SchemaError(f"the schema file {path} can't be read: {error}", code="CROWN-SCHEMA-FILE") from error
+
+
+def _table(name: str, value: Any) -> TableSchema:
+    if isinstance(value, TableSchema):
+        return value
+    if not isinstance(value, Mapping):
+        return TableSchema(name, _foreign_columns(name, value))
+    if "columns" not in value or isinstance(value["columns"], str):
+        return TableSchema(name, _dict_columns(name, value, frozenset()))
+    unknown = set(value) - {"columns", "primary_key", "not_null", "profile", "window"}
+    if unknown:
+        raise SchemaError(
+            f"table {name} has an unknown option {sorted(map(str, unknown))[0]!r}",
+            code="CROWN-SCHEMA-OPTION",
+            hint="options are columns, primary_key, not_null, profile and window",
+        )
+    key = value.get("primary_key") or ()
+    key = (key,) if isinstance(key, str) else tuple(key)
+    not_null = frozenset(str(c).lower() for c in (*(value.get("not_null") or ()), *key))
+    given = value["columns"]
+    columns = _dict_columns(name, given, not_null) if isinstance(given, Mapping) else _foreign_columns(name, given)
+    columns = tuple(replace(c, nullable=c.nullable and c.name.lower() not in not_null) for c in columns)
+    table = TableSchema(name, columns)
+    for column in key:
+        if table.column(column) is None:
+            raise SchemaError(f"primary key column {column} is not a column of {name}", code="CROWN-SCHEMA-KEY")
+    table = replace(table, primary_key=tuple(c.name for k in key if (c := table.column(k))))
+    if value.get("profile") is not None:
+        table = replace(table, profile=_profile(value["profile"]))
+    if value.get("window") is not None:
+        table = replace(table, window=_window(value["window"], table))
+    return table
+
+
+def _dict_columns(name: str, columns: Mapping[Any, Any], not_null: frozenset[str]) -> tuple[TableColumn, ...]:
+    result = []
+    for column, given in columns.items():
+        text = str(given)
+        nullable = str(column).lower() not in not_null
+        if text.lower().rstrip().endswith("not null"):
+            text, nullable = text.rstrip()[: -len("not null")], False
+        type_ = foreign.arrow_type(given) or types.from_name(text)
+        if type_ is None:
+            raise _type_error(name, str(column), text)
+        result.append(TableColumn(str(column), type_, nullable))
+    return _checked(name, tuple(result))
+
+
+def _foreign_columns(name: str, value: Any) -> tuple[TableColumn, ...]:
+    found = foreign.columns(value)
+    if found is None:
+        raise SchemaError(
+            f"the description of table {name} is a {type(value).__name__}, which is not understood",
+            code="CROWN-SCHEMA-KIND",
+            hint="give a dict {column: type}, a pyarrow schema or a Spark StructType",
+        )
+    columns = []
+    for column, type_, nullable, text in found:
+        if type_ is None:
+            raise _type_error(name, column, text)
+        columns.append(TableColumn(column, type_, nullable))
+    return _checked(name, tuple(columns))
+
+
+def _checked(name: str, columns: tuple[TableColumn, ...]) -> tuple[TableColumn, ...]:
+    seen: set[str] = set()
+    for column in columns:
+        if column.name.lower() in seen:
+            raise SchemaError(f"table {name} has two columns called {column.name}", code="CROWN-SCHEMA-DUPLICATE")
+        seen.add(column.name.lower())
+    if not columns:
+        raise SchemaError(f"table {name} has no columns", code="CROWN-SCHEMA-EMPTY")
+    return columns
+
+
+def _type_error(table: str, column: str, text: str) -> SchemaError:
+    return SchemaError(
+        f"column {table}.{column} has type {text.strip()!r}, which Crown does not maintain",
+        code="CROWN-SCHEMA-TYPE",
+        hint="use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
+    )
+
+
+def _known(tables: Mapping[str, TableSchema], name: str) -> str:
+    if name.lower() not in tables:
+        raise SchemaError(f"there is no table {name} to give an option to", code="CROWN-SCHEMA-OPTION")
+    return name.lower()
+
+
+def _profile(value: Any) -> Profile:
+    if str(value).lower() not in PROFILES:
+        raise SchemaError(
+            f"unknown update profile {value!r}", code="CROWN-SCHEMA-OPTION", hint=f"one of {', '.join(PROFILES)}"
+        )
+    return PROFILES[str(value).lower()]
+
+
+def _window(value: Any, table: TableSchema) -> Window:
+    """A Window, a number of rows, or a dict with `rows` or with `interval` (a number or timedelta) and `column`."""
+    if isinstance(value, Window):
+        window = value
+    elif isinstance(value, int) and not isinstance(value, bool):
+        window = Window(rows=value)
+    elif isinstance(value, Mapping) and set(value) <= {"rows", "interval", "column"}:
+        interval = value.get("interval")
+        if isinstance(interval, datetime.timedelta):
+            column = table.column(str(value.get("column")))
+            unit = MICROSECONDS["day"] if column is not None and column.type == "date" else 1
+            interval = round(interval.total_seconds() * 1_000_000) // unit
+        window = Window(rows=value.get("rows"), interval=interval, column=value.get("column"))
+    else:
+        window = Window()
+    bound = table.column(window.column) if window.column is not None else None
+    ordered = bound is not None and bound.type in ("date", "timestamp", "timestamp_ntz", *types.INTEGERS)
+    if window.rows is not None and window.rows > 0 and window.interval is None:
+        return Window(rows=window.rows)
+    if window.rows is None and isinstance(window.interval, int) and window.interval > 0 and bound and ordered:
+        return replace(window, column=bound.name)
+    raise SchemaError(
+        f"the window {value!r} of table {table.name} is not understood",
+        code="CROWN-SCHEMA-OPTION",
+        hint="give a number of rows, or {'interval': timedelta or number, 'column': a date, timestamp or integer}",
+    )
