@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from benchmarks.stream import Stream
@@ -80,6 +81,17 @@ class Outcome:
     peak_bytes: int | None = None
     version: str = ""
     details: dict[str, Any] = field(default_factory=dict)
+
+    def add_time(self, seconds: float) -> None:
+        self.seconds = (self.seconds or 0.0) + seconds
+
+    def add_delta(self, weights: np.ndarray) -> None:
+        self.inserted = (self.inserted or 0) + int(weights[weights > 0].sum())
+        self.deleted = (self.deleted or 0) - int(weights[weights < 0].sum())
+
+    def late(self, limit: float) -> bool:
+        """Whether the run has taken longer than `limit` seconds."""
+        return (self.seconds or 0.0) > limit
 
     @property
     def stopped(self) -> bool:

@@ -305,13 +305,13 @@ def recovery(name: str, changes: pa.Table) -> float:
     """Rows rebuilt per second and cell from the log that the state holds, as the host does it."""
     plan = _plan(name)
     step = -(-changes.num_rows // 5)
-    chunks = []
+    chunks: list[Any] = []
     for version in range(5):
         batches = changes.slice(version * step, step).combine_chunks().to_batches(max_chunksize=32_768)
         chunks += log_chunks(version + 1, [("G", write_blob([batch], changes.schema)) for batch in batches])
     started = time.monotonic()
     rebuild(plan, chunks, "raise")
-    return changes.num_rows / (time.monotonic() - started)
+    return float(changes.num_rows / (time.monotonic() - started))
 
 
 def _plan(name: str) -> str:

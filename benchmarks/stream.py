@@ -109,7 +109,7 @@ class Stream:
 
     def write_lines(self, path: Path) -> Path:
         """The form that the Rust peers read: sign, table number, columns, by tabs; NULL is an empty field."""
-        lines = []
+        lines: list[pa.Array] = []
         for number, table in enumerate(self.tables):
             sign = pa.array(np.where(is_delete(table), "-", "+"))
             columns = [table[name].cast(pa.string()) for name in table.column_names if name != "_change_type"]
@@ -135,7 +135,8 @@ def head(folder: Path, updates: int) -> Path:
 
 def is_delete(rows: pa.Table | pa.RecordBatch) -> np.ndarray:
     """Which changes take rows away."""
-    return pc.is_in(rows["_change_type"], pa.array(["delete", "update_preimage"])).to_numpy(zero_copy_only=False)
+    deletes = pc.is_in(rows["_change_type"], pa.array(["delete", "update_preimage"]))
+    return np.asarray(deletes.to_numpy(zero_copy_only=False))
 
 
 def of_changes(changes: dict[str, pa.Table], *, mark: int | None = None) -> Stream:

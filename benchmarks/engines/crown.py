@@ -26,8 +26,8 @@ def view_of(job: Job, **options: Any) -> crown.View:
 def signed_weights(delta: pa.RecordBatch | pa.Table) -> np.ndarray:
     signs = np.where(is_delete(delta), -1, 1)
     if "_multiplicity" in delta.schema.names:
-        return signs * delta["_multiplicity"].to_numpy(zero_copy_only=False)
-    return signs
+        signs = signs * delta["_multiplicity"].to_numpy(zero_copy_only=False)
+    return np.asarray(signs)
 
 
 def run(job: Job) -> Outcome:
@@ -43,8 +43,7 @@ def run(job: Job) -> Outcome:
         nonlocal mark_sum
         for delta in deltas:
             weights = signed_weights(delta)
-            totals.inserted += int(weights[weights > 0].sum())
-            totals.deleted -= int(weights[weights < 0].sum())
+            totals.add_delta(weights)
             if done <= stream.mark:
                 mark_sum = (mark_sum + checksum(delta.columns[:width], weights)) % 2**64
 
@@ -67,9 +66,9 @@ def run(job: Job) -> Outcome:
         seconds = time.perf_counter() - started - judged
         judge(held)
         if timed:
-            totals.seconds += seconds
+            totals.add_time(seconds)
             totals.updates += sum(len(table) for _, table in changes)
-        late = totals.seconds > job.seconds and done < len(stream)
+        late = totals.late(job.seconds) and done < len(stream)
         if step % STATE_EVERY == 0 or late or done in (stream.mark, len(stream)):
             stats = view.stats()
             peak = max(peak, stats["bytes"])

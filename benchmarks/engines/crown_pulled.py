@@ -30,14 +30,14 @@ def run(job: Job) -> Outcome:
             ended = time.perf_counter()
         if timed:
             outcome.updates += sum(len(table) for _, table in changes)
-            outcome.seconds += ended - started
+            outcome.add_time(ended - started)
             pulling += ended - before
             pulled += answer.num_rows
             outcome.details = {"pull_seconds": pulling, "rows_pulled": pulled}
         if done == stream.mark:
             outcome.checksum = answer_checksum(view, answer)
         note_progress(outcome)
-        if outcome.seconds > job.seconds and done < len(stream):
+        if outcome.late(job.seconds) and done < len(stream):
             outcome.status = f"not done in {job.seconds:.0f} s"
             break
     return outcome

@@ -36,13 +36,13 @@ def run(job: Job) -> Outcome:
         if timed:
             laps.append(ended - started)
             outcome.updates += sum(len(table) for _, table in changes)
-            outcome.seconds += ended - started
+            outcome.add_time(ended - started)
             querying += ended - before
             outcome.details = {"laps": laps, "query_seconds": querying}
         if done == stream.mark:
             outcome.checksum = checksum(answer.columns, np.ones(len(answer), dtype=np.int64))
         note_progress(outcome)
-        if outcome.seconds > job.seconds and done < len(stream):
+        if outcome.late(job.seconds) and done < len(stream):
             outcome.status = f"not done in {job.seconds:.0f} s"
             break
     return outcome

@@ -62,8 +62,7 @@ def run(job: Job) -> Outcome:
                 delta = pa.table(chain.apply(some, rows))
                 before = time.perf_counter()
                 weights = delta["weight"].to_numpy()
-                outcome.inserted += int(weights[weights > 0].sum())
-                outcome.deleted -= int(weights[weights < 0].sum())
+                outcome.add_delta(weights)
                 running_sum = (running_sum + checksum([delta[column] for column in output], weights)) % 2**64
                 judged += time.perf_counter() - before
         outcome.updates = done

@@ -75,7 +75,7 @@ def crossing(rows: list[dict[str, Any]], rival: str) -> float:
             return float(above)
         if lead[below] > 0:
             share = lead[below] / (lead[below] - lead[above])
-            return below * (above / below) ** share
+            return float(below * (above / below) ** share)
     return float(measured[0]) if measured else 0.0
 
 

@@ -69,7 +69,7 @@ def _row(context: Context, name: str, engine: str, workload: str, stream: Path, 
 
 def _furthest(context: Context, name: str, engine: str, workload: str, stream: Path, **options: Any) -> Outcome:
     """The whole stream; or the longest beginning that it ends in time, when it would not tell how far it came."""
-    done = None
+    done: Outcome | None = None
     for share in SHARES:
         part = stream if share == 1 else head(stream, max(1, len(Stream.load(stream)) // share))
         outcome = context.run(engine, workload, part, batch=BATCH, label=name, **options)
@@ -79,6 +79,7 @@ def _furthest(context: Context, name: str, engine: str, workload: str, stream: P
         done = outcome
         if outcome.seconds is None:
             break
+    assert done is not None  # SHARES is not empty
     return done
 
 

@@ -75,7 +75,7 @@ def random_condition(rng: random.Random, outer: list[str], depth: int) -> Condit
         "".join(rng.sample(outer, min(len(outer), rng.choice([0, 1, 2])))) + rng.choice(["x", "xy", "xyz"])[: 3 - depth]
     )
     inner = atoms(random_atoms(rng, rng.choice([1, 1, 2, 3]), names))
-    below = ()
+    below: tuple[Condition, ...] = ()
     if depth:
         held = sorted({v for atom in inner for v in atom.variables} | set(rng.sample(outer, min(1, len(outer)))))
         below = (random_condition(rng, held, 0),)
@@ -139,7 +139,11 @@ def rounded(rows: Counter[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
 def test_a_condition_that_reads_two_levels_up_meets_null() -> None:
     """WHERE EXISTS (SELECT 1 FROM U WHERE NOT EXISTS (SELECT 1 FROM S WHERE S.c0 = T.a)): NULL finds nothing in S."""
     built = with_condition(query("T(a)", "a"), Condition(atoms("U(x)"), False, (Condition(atoms("S(a)"), True),)))
-    tables = {"T": [{"c0": None}, {"c0": 1}, {"c0": 2}], "U": [{"c0": 7}], "S": [{"c0": 1}, {"c0": None}]}
+    tables: dict[str, list[dict[str, Any]]] = {
+        "T": [{"c0": None}, {"c0": 1}, {"c0": 2}],
+        "U": [{"c0": 7}],
+        "S": [{"c0": 1}, {"c0": None}],
+    }
     assert run(plan_with_report(built)[0], tables) == Counter([(None,), (2,)])
 
 

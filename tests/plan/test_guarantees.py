@@ -69,7 +69,8 @@ def test_a_condition_on_the_whole_row_is_constant() -> None:
 
 def test_keys_make_a_star_schema_free_connex_and_say_so() -> None:
     star = "F(d, p, v), D(d, y), P(p, n)"
-    with_keys, without = (report(query(star, "y n", distinct=True, keys=k)) for k in ({"D": (0,), "P": (0,)}, None))
+    keys: list[dict[str, tuple[int, ...]] | None] = [{"D": (0,), "P": (0,)}, None]
+    with_keys, without = (report(query(star, "y n", distinct=True, keys=k)) for k in keys)
     assert (with_keys.class_without_keys, with_keys.query_class) == ("acyclic", "free-connex")
     assert [added.determined_by for added in with_keys.added] == ["PRIMARY KEY (c0) of D", "PRIMARY KEY (c0) of P"]
     assert without.query_class == "acyclic"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import hypothesis
 import numpy as np
@@ -76,7 +76,7 @@ class Laid:
         self.merge = None if topology.merge is None else Stage(topology.merge)
 
     def apply(self, changes: dict[str, pa.Table]) -> pa.Table:
-        packed = []
+        packed: list[Any] = []
         read = {table.name: table for table in self.topology.cell.tables}
         for name, table in changes.items():
             if name not in read:
@@ -92,7 +92,7 @@ class Laid:
                     keyed = rows.append_column("_cell", pa.array([hash(row) % cells for row in values], pa.int32()))
                 # Spark keeps the changes of a key in one partition only if the source does: here there is one.
                 deltas = self.resolved[name].apply(own(iter(keyed.combine_chunks().to_batches())))
-                resolved = list(Repacker(lambda batches: batches)(deltas))
+                resolved = list(Repacker(cast(Dispatcher, iter))(deltas))
                 if not resolved:
                     continue
                 rows = pa.Table.from_batches(resolved)
@@ -198,9 +198,9 @@ def test_load_and_replication_are_as_planned(sql: str, cells: int, rng: random.R
         for atom, counts in enumerate(held):
             counts[cell] += int((masks >> atom & 1).sum())
     assert len(sent) == cells
-    for atom, counts in zip(planned, held, strict=True):
-        assert counts.total() == atom.copies * count
-        assert max(counts.values()) < 1.3 * atom.fraction * count
+    for load, counts in zip(planned, held, strict=True):
+        assert counts.total() == load.copies * count
+        assert max(counts.values()) < 1.3 * load.fraction * count
     # A row that several atoms want in one cell travels once.
     assert max(sent.values()) <= sum(max(counts.values()) for counts in held)
 

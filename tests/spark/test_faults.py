@@ -118,7 +118,7 @@ def struck_run(
     return judge, struck
 
 
-def application(directory: Path, sql: str, master: str, *options: str, **environment: str) -> subprocess.Popen:
+def application(directory: Path, sql: str, master: str, *options: str, **environment: str) -> subprocess.Popen[str]:
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     return subprocess.Popen(
         [sys.executable, "-m", "tests.spark.faulty_driver", master, str(directory), sql, "2", *options],
@@ -130,7 +130,7 @@ def application(directory: Path, sql: str, master: str, *options: str, **environ
     )
 
 
-def end(process: subprocess.Popen) -> None:
+def end(process: subprocess.Popen[str]) -> None:
     """End an application with all that it started."""
     below = list(descendants(process.pid))
     for pid in [process.pid, *below]:
@@ -138,7 +138,7 @@ def end(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def wait_for_batch(process: subprocess.Popen, directory: Path, batch: int) -> None:
+def wait_for_batch(process: subprocess.Popen[str], directory: Path, batch: int) -> None:
     """Until the application plans a batch, or ends."""
     planned = directory / "checkpoint" / "offsets" / str(batch)
     wait_until(lambda: process.poll() is not None or planned.exists())

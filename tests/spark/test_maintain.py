@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -76,7 +77,7 @@ def test_static_tables_are_loaded_once(spark: SparkSession, cells: int, tmp_path
         [Change("g", (1, 1)), Change("g", (9, 1)), Change("g", (2, 3))],
         [Change("g", (1, 1), -1), Change("g", (4, 2))],
     ]
-    batches = {}
+    batches: dict[int, Any] = {}
     for changes in history:
         feed.write(changes)
         tables = {**feed.tables(spark), "p": static}

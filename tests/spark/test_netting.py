@@ -20,7 +20,7 @@ SCHEMA = pa.schema([("k", pa.int64()), ("name", pa.string()), (DELETED, pa.bool_
 
 def batches(rows: list[tuple[Any, ...]], schema: pa.Schema = SCHEMA, size: int = 7) -> list[pa.RecordBatch]:
     columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(schema)]
-    return pa.table(columns, schema=schema).to_batches(max_chunksize=size)
+    return list(pa.table(columns, schema=schema).to_batches(max_chunksize=size))
 
 
 def weights(found: list[pa.RecordBatch]) -> Counter[tuple[Any, ...]]:
@@ -55,7 +55,12 @@ def test_it_stops_where_little_cancels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(netting, "HELD_BYTES", 1)
     found: list[int] = []
     kept = netting.cancelled
-    monkeypatch.setattr(netting, "cancelled", lambda rows, required: found.append(1) or kept(rows, required))
+
+    def counted(rows: pa.Table, required: tuple[str, ...]) -> pa.Table:
+        found.append(1)
+        return kept(rows, required)
+
+    monkeypatch.setattr(netting, "cancelled", counted)
     rows = [(n, "a", n % 2 == 0) for n in range(70)]
     assert weights(list(Netting()(batches(rows)))) == weights(batches(rows))
     assert len(found) == 1

@@ -62,12 +62,11 @@ class Store:
         """Run one batch; its deltas count only if it is committed."""
         state = copy.deepcopy(self.committed)
         running = CellProcessor(self.stage)
-        running.init(
-            SimpleNamespace(
-                getValueState=lambda name, schema: Value(state, name),
-                getMapState=lambda name, key, schema: Map(state, name),
-            )
+        handle: Any = SimpleNamespace(
+            getValueState=lambda name, schema: Value(state, name),
+            getMapState=lambda name, key, schema: Map(state, name),
         )
+        running.init(handle)
         table = judge.as_arrow(changes)["g"].combine_chunks()
         blob = write_blob(table.to_batches(), table.schema)
         rows = [Row("table", "deletes", "source", "sequence", "blob")("g", False, 0, 0, blob)]

@@ -11,6 +11,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -102,7 +103,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server.wait()
 
 
-def stored(connection: str, table: str) -> list[tuple]:
+def stored(connection: str, table: str) -> list[tuple[Any, ...]]:
     import psycopg
 
     with psycopg.connect(connection) as opened:

@@ -56,7 +56,9 @@ def contents(schema: str, sizes: Mapping[str, int], rng: random.Random) -> dict[
             continue
         table = statement.this.this.name
         columns = [
-            (d.this.name, d.kind.sql(dialect="duckdb"), not _nullable(d)) for d in statement.find_all(exp.ColumnDef)
+            (d.this.name, d.kind.sql(dialect="duckdb"), not _nullable(d))
+            for d in statement.find_all(exp.ColumnDef)
+            if d.kind is not None
         ]
         key = _primary_key(statement)
         count = sizes.get(table, sizes[""])
@@ -76,7 +78,7 @@ def _nullable(column: exp.ColumnDef) -> bool:
     return not any(isinstance(c.kind, exp.NotNullColumnConstraint) for c in column.constraints)
 
 
-def _primary_key(statement: exp.Expression) -> list[str]:
+def _primary_key(statement: exp.Expr) -> list[str]:
     table_level = statement.find(exp.PrimaryKey)
     if table_level is not None:
         return [part.name for part in table_level.expressions]

@@ -61,7 +61,7 @@ def run(plan: Plan, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> Counte
 
 
 def _table(table: Table, rows: Iterable[Mapping[str, Any]]) -> Relation:
-    columns = tuple(column.name for column in (*table.columns, *table.computed))
+    columns = (*(column.name for column in table.columns), *(column.name for column in table.computed))
     whole = with_computed(table, [dict(row) for row in rows])
     return Relation(columns, Counter(tuple(row[name] for name in columns) for row in whole))
 
@@ -299,7 +299,10 @@ def _set_operation(stage: SetOperationStage, known: Mapping[str, Relation]) -> R
 
 
 def _top(stage: TopStage, source: Relation) -> Relation:
-    rows = sorted(source.rows.elements(), key=cmp_to_key(lambda a, b: _compare(stage.order, source.columns, a, b)))
+    def compare(one: Row, other: Row) -> int:
+        return _compare(stage.order, source.columns, one, other)
+
+    rows = sorted(source.rows.elements(), key=cmp_to_key(compare))
     return Relation(source.columns, Counter(rows[stage.offset : stage.offset + stage.limit]))
 
 
@@ -315,7 +318,7 @@ def _compare(order: Sequence[OrderBy], columns: Sequence[str], one: Row, other: 
 def _compare_values(one: Any, other: Any, descending: bool, nulls_first: bool) -> int:
     if one is None or other is None:
         return 0 if one is other else (-1 if (one is None) == nulls_first else 1)
-    result = (one > other) - (one < other)
+    result = int(one > other) - int(one < other)
     return -result if descending else result
 
 

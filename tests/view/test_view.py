@@ -197,7 +197,7 @@ def test_time_windows_follow_their_column_and_the_watermark() -> None:
     assert gone.select(["a", "_change_type"]).to_pylist() == [{"a": 100, "_change_type": "delete"}]
 
 
-TYPES = {
+TYPES: dict[str, list[Any]] = {
     "boolean": [True, False, None],
     "int8": [-128, 127, None],
     "int16": [-(2**15), 2**15 - 1, None],
