@@ -10,8 +10,6 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
-from crown.ir.render import spark_name as spark_name
-
 INTEGERS = ("int8", "int16", "int32", "int64")
 FLOATS = ("float32", "float64")
 TEMPORAL = ("date", "timestamp", "timestamp_ntz")
@@ -21,6 +19,14 @@ _DIGITS_OF_INTEGER = {"int8": 3, "int16": 5, "int32": 10, "int64": 20}
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _MAX_PRECISION = 38
 _MIN_ADJUSTED_SCALE = 6
+_SPARK_NAME = {
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+}
 
 Kind = exp.DataType.Type
 _BY_SQLGLOT = {
@@ -46,6 +52,11 @@ _BY_SQLGLOT = {
     Kind.TIMESTAMPNTZ: "timestamp_ntz",
     Kind.DATETIME: "timestamp_ntz",
 }
+
+
+def spark_name(type_: str) -> str:
+    """The type in Spark SQL's words."""
+    return _SPARK_NAME.get(type_, type_.upper())
 
 
 def decimal(precision: int, scale: int) -> str:

@@ -28,5 +28,5 @@ CASES = [(suite, title) for suite in SIZES for title in read_suite(suite)[1]]
 @pytest.mark.parametrize("suite, title", CASES)
 def test_suite(suite: str, title: str, rng: random.Random) -> None:
     schema, queries = read_suite(suite)
-    rows = contents(schema, SIZES[suite], rng)
+    rows = contents(queries[title], schema, SIZES[suite], rng)
     run_shuffled(queries[title], schema, rows, rng, threads=rng.choice([1, 3]))

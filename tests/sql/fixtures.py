@@ -5,7 +5,7 @@
     -->
     expected
 
-`CROWN_WRITE_FIXTURES=1` writes what the code gives now; read the difference before you commit it.
+`CROWN_UPDATE_FIXTURES=1` writes what the code gives now; read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "fixtures"
-WRITE = bool(os.environ.get("CROWN_WRITE_FIXTURES"))
+WRITE = bool(os.environ.get("CROWN_UPDATE_FIXTURES"))
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlglot
 from sqlglot import exp
 
 from crown.ir.tables import TableColumn
 from crown.sql import load_schema
 from crown.sql.schema.schema import Schema
 from tests.sql.test_oracle import check
+from tests.support.contents import compared, near
 
 QUERIES = Path(__file__).parents[1] / "queries"
 PATHS = [p for p in sorted(QUERIES.glob("*/*.sql")) if p.stem != "schema"]
@@ -34,54 +34,27 @@ DEFAULTS: dict[str, list[Any]] = {
 }
 
 
-def _compared(sql: str) -> dict[str, list[exp.Literal]]:
-    """By column name: the literals that the query compares it with."""
-    found: dict[str, list[exp.Literal]] = {}
-    for node in sqlglot.parse_one(sql, dialect="spark").find_all(exp.Predicate):
-        columns = [c.name.lower() for c in node.find_all(exp.Column)]
-        if len(set(columns)) == 1 and not node.find(exp.Query):
-            found.setdefault(columns[0], []).extend(n for n in node.find_all(exp.Literal))
-    return found
-
-
-def _as_value(literal: exp.Literal, kind: str, rng: random.Random) -> Any:
-    """A value of the kind that equals the literal, matches it as a pattern, or is next to it; None if there is none."""
-    text = literal.name
-    try:
-        if kind == "string":
-            return text.replace("%", rng.choice(["", "x"]))
-        if kind == "date":
-            return datetime.date.fromisoformat(text) + datetime.timedelta(days=rng.choice([0, -1, 1, 5, -100]))
-        if kind == "int":
-            return max(0, int(text) + rng.choice([0, 0, 1, -1]))
-        if kind == "decimal":
-            return Decimal(text).quantize(Decimal("0.01")) + rng.choice([0, 0, -1, 1])
-    except (ValueError, ArithmeticError):
-        return None
-    return None
-
-
-def _value(column: TableColumn, compared: dict[str, list[exp.Literal]], rng: random.Random) -> Any:
+def _value(column: TableColumn, literals_of: dict[str, list[exp.Literal]], rng: random.Random) -> Any:
     if column.nullable and rng.random() < 0.1:
         return None
     kind = next(k for k in DEFAULTS if column.type.startswith(k))
-    literals = compared.get(column.name.lower(), [])
+    literals = literals_of.get(column.name.lower(), [])
     if kind == "int" and not literals and column.name.lower().endswith(("key", "id", "src", "dst", "v")):
         return rng.choice([1, 1, 2])
     if literals and rng.random() < 0.9:
-        found = _as_value(rng.choice(literals), kind, rng)
+        found = near(rng.choice(literals), kind, rng)
         if found is not None:
             return found
     return rng.choice(DEFAULTS[kind])
 
 
 def _tables(sql: str, schema: Schema, rng: random.Random) -> dict[str, list[dict[str, Any]]]:
-    compared = _compared(sql)
+    literals = compared(sql)
     tables: dict[str, list[dict[str, Any]]] = {}
     for table in schema.tables.values():
         rows: dict[Any, dict[str, Any]] = {}
         for _ in range(rng.choice([2, 4, 5])):
-            row = {c.name: _value(c, compared, rng) for c in table.columns}
+            row = {c.name: _value(c, literals, rng) for c in table.columns}
             key = tuple(row[k] for k in table.primary_key) if table.primary_key else len(rows)
             rows[key] = row
         tables[table.name] = list(rows.values())

@@ -1,7 +1,7 @@
 """Small random contents for schemas that are given as CREATE TABLE text.
 
-A column's name says what it refers to: keys are drawn from 0 to the number of rows of a table, so that foreign keys hit
-most of the time and miss now and then.
+Values are drawn from the literals that the query compares a column with (and their neighbours), so that its filters let
+rows through. Keys are drawn from a small range, so that foreign keys hit most of the time and miss now and then.
 """
 
 from __future__ import annotations
@@ -17,39 +17,12 @@ from sqlglot import exp
 
 from tests.support.judge import Row
 
-# What queries compare with; other strings are a, b, ab or NULL.
-VOCABULARY: dict[str, tuple[str, ...]] = {
-    "r_name": ("ASIA", "EUROPE"),
-    "n_name": ("FRANCE", "GERMANY", "CHINA"),
-    "c_mktsegment": ("BUILDING", "MACHINERY"),
-    "o_orderpriority": ("1-URGENT", "2-HIGH", "5-LOW"),
-    "o_orderstatus": ("F", "O"),
-    "l_returnflag": ("R", "N"),
-    "l_shipmode": ("MAIL", "SHIP", "AIR"),
-    "p_name": ("dark green", "blue", "greenish"),
-    "p_type": ("PROMO STEEL", "SMALL STEEL", "PROMO TIN"),
-    "p_container": ("SM BOX", "LG BOX"),
-    "s_comment": ("fine", "Customer Complaints"),
-    "p_mfgr": ("M1", "M2", "M3"),
-    "p_category": ("MFGR#12", "MFGR#13"),
-    "c_region": ("ASIA", "AMERICA"),
-    "s_region": ("ASIA", "AMERICA"),
-    "c_nation": ("CHINA", "PERU"),
-    "s_nation": ("CHINA", "PERU"),
-    "c_city": ("A", "B", "C"),
-    "s_city": ("A", "B", "C"),
-}
-NUMBERS: dict[str, tuple[int, ...]] = {
-    "d_year": (1993, 1994),
-    "production_year": (1999, 2001, 2005),
-    "d_yearmonthnum": (199301, 199302),
-    "d_weeknuminyear": (1, 2),
-    "p_size": (1, 2, 3, 4),
-}
+KINDS = {"INT": "int", "BIGINT": "int", "DECIMAL": "decimal", "DATE": "date", "TEXT": "string"}
 
 
-def contents(schema: str, sizes: Mapping[str, int], rng: random.Random) -> dict[str, list[Row]]:
+def contents(sql: str, schema: str, sizes: Mapping[str, int], rng: random.Random) -> dict[str, list[Row]]:
     """Rows for each table: `sizes` rows, or the default of key `""`; keys of one table are below that number."""
+    literals = compared(sql)
     result = {}
     for statement in sqlglot.parse(schema, read="spark"):
         if statement is None:
@@ -65,7 +38,7 @@ def contents(schema: str, sizes: Mapping[str, int], rng: random.Random) -> dict[
         rows: dict[Any, Row] = {}
         for number in range(count):
             row = tuple(
-                number if [name] == key else _value(name, type_, required, rng, count)
+                number if [name] == key else _value(name, type_, required, literals, rng)
                 for name, type_, required in columns
             )
             identity = tuple(v for v, (name, *_) in zip(row, columns, strict=True) if name in key) or number
@@ -89,19 +62,45 @@ def _primary_key(statement: exp.Expr) -> list[str]:
     ]
 
 
-def _value(name: str, type_: str, required: bool, rng: random.Random, count: int) -> Any:
+def compared(sql: str) -> dict[str, list[exp.Literal]]:
+    """By column name: the literals that the query compares it with."""
+    found: dict[str, list[exp.Literal]] = {}
+    for node in sqlglot.parse_one(sql, dialect="spark").find_all(exp.Predicate):
+        columns = [c.name.lower() for c in node.find_all(exp.Column)]
+        if len(set(columns)) == 1 and not node.find(exp.Query):
+            found.setdefault(columns[0], []).extend(n for n in node.find_all(exp.Literal))
+    return found
+
+
+def near(literal: exp.Literal, kind: str, rng: random.Random) -> Any:
+    """A value of the kind that equals the literal, matches it as a pattern, or is next to it; None if there is none."""
+    text = literal.name
+    try:
+        if kind == "string":
+            return text.replace("%", rng.choice(["", "x"]))
+        if kind == "date":
+            return datetime.date.fromisoformat(text) + datetime.timedelta(days=rng.choice([0, -1, 1, 5, -100]))
+        if kind == "int":
+            return max(0, int(text) + rng.choice([0, 0, 1, -1]))
+        if kind == "decimal":
+            return Decimal(text).quantize(Decimal("0.01")) + rng.choice([0, 0, -1, 1])
+    except (ValueError, ArithmeticError):
+        return None
+    return None
+
+
+def _value(name: str, type_: str, required: bool, literals: Mapping[str, list[exp.Literal]], rng: random.Random) -> Any:
     if not required and rng.random() < 0.06:
         return None
-    if name in VOCABULARY:
-        return rng.choice(VOCABULARY[name])
-    if name in NUMBERS:
-        return rng.choice(NUMBERS[name])
-    if "brand" in name:
-        return f"{'MFGR' if name == 'p_brand' and rng.random() < 0.5 else 'Brand'}#{rng.randrange(1, 4)}"
-    if type_.startswith("DECIMAL"):
+    kind = KINDS.get(type_.partition("(")[0], "string")
+    if literals.get(name.lower()) and rng.random() < 0.8:
+        value = near(rng.choice(literals[name.lower()]), kind, rng)
+        if value is not None:
+            return value
+    if kind == "decimal":
         return Decimal(rng.randrange(0, 10 if "discount" in name else 4000)) / 100
-    if type_ == "DATE":
+    if kind == "date":
         return datetime.date(1993, 1, 1) + datetime.timedelta(days=rng.randrange(0, 1200))
-    if type_ == "INT":
+    if kind == "int":
         return rng.randrange(0, 8 if name.endswith(("key", "id")) else 40)
     return rng.choice(("a", "b", "ab", "ca"))

@@ -159,7 +159,10 @@ class Judge:
     def check_delta(self, delta: pa.Table, *, where: str = "delta") -> None:
         """`delta`: the net change of the last batch, with `_change_type` and, for bags, `_multiplicity`."""
         came, went = split_delta(delta)
-        expected_came, expected_went = self.result - self._before, self._before - self.result
+        assert not came & went, f"{where}: a row both comes and goes"
+        # DuckDB divides decimals as doubles, so its answer may change in the last bit where Crown's does not at all.
+        came, went = differences(came, went)
+        expected_came, expected_went = differences(self.result, self._before)
         self._compare(expected_came, came, f"{where}, rows that came")
         self._compare(expected_went, went, f"{where}, rows that went")
 

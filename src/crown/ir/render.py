@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 
 from crown.ir.expression import Call, Column, Expression, Literal
+from crown.types import spark_name
 
 _INFIX = {
     "add": "+",
@@ -28,14 +29,6 @@ _INFIX = {
 }
 _OTHER_TYPE_IN_DUCKDB = frozenset({"floor", "ceil", "sign", "date_add", "date_trunc"})
 _COMPOUND = frozenset({*_INFIX, "and", "or", "not", "is_null", "negate", "in"})
-_SPARK_NAME = {
-    "int8": "TINYINT",
-    "int16": "SMALLINT",
-    "int32": "INT",
-    "int64": "BIGINT",
-    "float32": "FLOAT",
-    "float64": "DOUBLE",
-}
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -64,11 +57,6 @@ def quoted(name: str) -> str:
     '`a``b`'
     """
     return "`" + name.replace("`", "``") + "`"
-
-
-def spark_name(type_: str) -> str:
-    """The type in Spark SQL's words."""
-    return _SPARK_NAME.get(type_, type_.upper())
 
 
 def _write(expression: Expression, *, host: bool) -> str:

@@ -18,9 +18,10 @@ from crown.arrow import arrow_type
 from crown.errors import InvalidChange
 from crown.ir.expression import Column
 from crown.ir.plan import Atom, Binding, Node, Plan, TreeStage, Variable
-from crown.ir.render import quoted, spark_name
+from crown.ir.render import quoted
 from crown.ir.serial import to_json
 from crown.ir.tables import Table, TableColumn
+from crown.types import spark_name
 from crown.view.computed import in_duckdb
 from crown.workload.lifespan import BEFORE, Lifespans, Moments, lifespans, row_codes
 from crown.workload.log import TableLog
