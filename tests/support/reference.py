@@ -59,7 +59,8 @@ def _body(body: Body, sources: Tables) -> list[Row]:
     if isinstance(body, SetOperation):
         return _set_operation(body, sources)
     rows = sorted(_body(body.input, sources), key=_order_key(body.order))
-    return rows[body.offset : body.offset + body.limit]
+    kept = rows[body.offset : body.offset + body.limit]
+    return [dict(list(row.items())[: body.shown]) for row in kept]
 
 
 def _order_key(order: Sequence[Order]) -> Callable[[Row], Any]:
@@ -92,9 +93,11 @@ def _set_operation(body: SetOperation, sources: Tables) -> list[Row]:
 
 
 def _names(body: Body) -> list[str]:
-    while not isinstance(body, Select):
-        body = body.left if isinstance(body, SetOperation) else body.input
-    return [o.name for o in body.outputs]
+    if isinstance(body, SetOperation):
+        return _names(body.left)
+    if isinstance(body, Select):
+        return [o.name for o in body.outputs]
+    return _names(body.input)[: body.shown]
 
 
 def _select(select: Select, sources: Tables) -> list[Row]:

@@ -68,6 +68,25 @@ impl Chunk {
         words
     }
 
+    /// Appends rows of the same width.
+    pub fn append(&mut self, rows: &Chunk) {
+        if !rows.nulls.is_empty() || !self.nulls.is_empty() {
+            self.nulls.resize(self.len(), 0);
+            self.nulls.extend((0..rows.len()).map(|index| rows.nulls_at(index)));
+        }
+        for (column, words) in self.columns.iter_mut().zip(&rows.columns) {
+            column.extend_from_slice(words);
+        }
+        self.weights.extend_from_slice(&rows.weights);
+    }
+
+    /// Keeps the first `rows` rows.
+    pub fn truncate(&mut self, rows: usize) {
+        self.columns.iter_mut().for_each(|column| column.truncate(rows));
+        self.nulls.truncate(rows);
+        self.weights.truncate(rows);
+    }
+
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);
         self.nulls.clear();

@@ -35,6 +35,11 @@ impl KernelError {
     }
 }
 
+/// A value or a count beyond what its type holds.
+pub fn overflow() -> KernelError {
+    KernelError::invalid("CROWN-OVERFLOW", "an aggregate is out of the range of its type")
+}
+
 impl fmt::Display for KernelError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "[{}] {}", self.code, self.message)

@@ -24,11 +24,12 @@ def stage_columns(plan: Plan) -> dict[str, tuple[Variable, ...]]:
     """By stage id."""
     known: dict[str, tuple[Variable, ...]] = {}
     for stage in plan.stages:
-        known[stage.id] = _columns(stage, known)
+        known[stage.id] = columns_of(stage, known)
     return known
 
 
-def _columns(stage: Stage, known: Mapping[str, tuple[Variable, ...]]) -> tuple[Variable, ...]:
+def columns_of(stage: Stage, known: Mapping[str, tuple[Variable, ...]]) -> tuple[Variable, ...]:
+    """The columns of one stage over those of the stages below it."""
     match stage:
         case TreeStage() | BagStage():
             of_name = {variable.name: variable for variable in stage.variables}

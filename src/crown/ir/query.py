@@ -99,12 +99,13 @@ class Order:
 
 @dataclass(frozen=True)
 class Top:
-    """ORDER BY ... LIMIT [OFFSET]: a view of its own."""
+    """ORDER BY ... LIMIT [OFFSET]: a view of its own. Columns after the first `shown` only order the rows."""
 
     input: Body
     order: tuple[Order, ...]
     limit: int
     offset: int = 0
+    shown: int | None = None
 
 
 Body: TypeAlias = Select | SetOperation | Top

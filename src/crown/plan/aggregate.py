@@ -197,7 +197,7 @@ def _summed(
 
     counts = {name: total("count", name) for name in rings[0].counts}
     sums = {name: total("sum", name) for name in rings[0].sums}
-    named = Rows(stage.id, columns, tuple(c.name for c in columns), distinct=True, lookup=True, key=tuple(stage.group))
+    named = Rows(stage.id, columns, tuple(c.name for c in columns), distinct=True, key=tuple(stage.group))
     return named, by_name, counts, sums
 
 
@@ -260,7 +260,7 @@ def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expre
     values = {group.name: own[group.name] for group in select.group_by}
     values |= {a.name: Column(c.name, c.type) for a, c in zip(select.aggregates, aggregates, strict=True)}
     names = tuple(c.name for c in columns)
-    return Rows(stage.id, columns, names, distinct=True, lookup=True, key=stage.group), values
+    return Rows(stage.id, columns, names, distinct=True, key=stage.group), values
 
 
 def _note_folding(select: Select, stage: AggregateStage, context: Context) -> None:

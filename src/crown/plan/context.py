@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from crown.ir.columns import columns_of
 from crown.ir.plan import BagStage, Stage, TreeStage, Variable
 from crown.ir.tables import Profile, Table
 from crown.plan.explain.report import ConjunctionReport, Construct
+from crown.plan.promise import looks_up
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,6 @@ class Rows:
     names: tuple[str, ...]
     distinct: bool = False  # no row twice
     key: tuple[str, ...] | None = None  # own columns that tell distinct rows apart; None: all of them
-    lookup: bool = False  # a set operation can look rows up in it
 
 
 @dataclass
@@ -31,6 +32,8 @@ class Context:
     constructs: list[Construct] = field(default_factory=list)
     nested: dict[str, Rows] = field(default_factory=dict)
     _tables_of: dict[str, frozenset[str]] = field(default_factory=dict)  # base tables under each stage
+    _columns: dict[str, tuple[Variable, ...]] = field(default_factory=dict)
+    _looks_up: dict[str, bool] = field(default_factory=dict)
 
     def add(self, stage: Stage) -> str:
         self.stages.append(stage)
@@ -41,7 +44,13 @@ class Context:
         else:
             sources = [stage.input]
         self._tables_of[stage.id] = frozenset().union(*(self.tables_under(source) for source in sources))
+        self._columns[stage.id] = columns_of(stage, self._columns)
+        self._looks_up[stage.id] = looks_up(stage, self._looks_up, self._columns)
         return stage.id
+
+    def can_look_up(self, rows: Rows) -> bool:
+        """Whether a set operation can look single rows up in `rows`."""
+        return self._looks_up[rows.stage]
 
     def new_id(self, kind: str) -> str:
         return f"${kind}{len(self.stages) + 1}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal as OneOf
 
+from crown.ir.expression import Column
 from crown.ir.plan import Atom, OrderBy, Plan, TopStage, TreeStage
 from crown.ir.query import Body, Condition, Conjunction, Named, Order, Query, Select, SetOperation, Top
 from crown.ir.scalars import substitute
@@ -51,21 +52,29 @@ def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
     return plan, report
 
 
-def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context) -> Rows:
-    """The rows of a body. `ignore`: a set operation above looks only at whether a row is there."""
+def plan_body(
+    body: Body, duplicates: OneOf["keep", "ignore"], context: Context, *, looked_up: bool = False
+) -> Rows:
+    """The rows of a body. `ignore`: a set operation above looks only at whether a row is there.
+
+    `looked_up`: a set operation above looks rows up in them.
+    """
     match body:
         case Select():
             if body.group_by is not None:
                 rows = plan_aggregate(body, context)
             else:
-                rows = plan_rows(body, "drop" if body.distinct else duplicates, context)
+                rows = plan_rows(body, "drop" if body.distinct else duplicates, context, looked_up=looked_up)
                 note_computed(branch_outputs(body.branches[0], body.outputs), rows.stage, context)
                 if body.distinct and isinstance(context.stages[-1], TreeStage):
                     context.note("DISTINCT", rows.stage, "the tree shows each row once; nothing more is kept")
             return without_duplicates(rows, context) if body.distinct else rows
         case SetOperation():
             below: OneOf["keep", "ignore"] = "keep" if body.all else "ignore"
-            return combine(body, plan_body(body.left, below, context), plan_body(body.right, below, context), context)
+            asked = looked_up or not (body.operator == "union" and body.all)
+            left = plan_body(body.left, below, context, looked_up=asked)
+            right = plan_body(body.right, below, context, looked_up=asked)
+            return combine(body, left, right, context, looked_up=looked_up)
         case Top():
             rows = plan_body(body.input, "keep", context)
             stage = TopStage(context.new_id("top"), rows.stage, _order(body.order, rows), body.limit, body.offset)
@@ -76,7 +85,11 @@ def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context)
                 "O(log N) for each changed row",
                 "linear space: the input's rows are kept in order",
             )
-            return replace(rows, stage=stage.id, lookup=False)
+            topped = replace(rows, stage=stage.id)
+            if body.shown is None:
+                return topped
+            shown = zip(topped.names[: body.shown], topped.columns, strict=False)
+            return project(topped, [Named(name, Column(c.name, c.type)) for name, c in shown], context)
 
 
 def _order(order: tuple[Order, ...], rows: Rows) -> tuple[OrderBy, ...]:

@@ -58,7 +58,7 @@ def side_by_side(
     context.add(stage)
     context.note("SUM(DISTINCT) with others", stage.id, "a fold of its own, joined by group", "groups are kept twice")
     key = tuple(column.name for column in group_columns)
-    return Rows(stage.id, tuple(variables), names, distinct=True, lookup=True, key=key), values
+    return Rows(stage.id, tuple(variables), names, distinct=True, key=key), values
 
 
 def _named(value: Expression, rows: Rows) -> Variable:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from crown.ir.expression import Column, Expression
-from crown.ir.plan import DistinctStage, MapStage, OutputColumn, SetOperationStage, Variable
+from crown.ir.plan import DistinctStage, MapStage, MaterializeStage, OutputColumn, SetOperationStage, Variable
 from crown.ir.query import Named
 from crown.ir.scalars import may_be_null
 from crown.plan.context import Context, Rows
@@ -61,8 +61,10 @@ def unique(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def union_all(branches: Sequence[Rows], context: Context) -> Rows:
-    """The bag union of rows with the same columns."""
+def union_all(branches: Sequence[Rows], context: Context, *, looked_up: bool = False) -> Rows:
+    """The bag union of rows with the same columns; `looked_up`: a set operation will look rows up in it."""
+    if looked_up and any(context.can_look_up(branch) for branch in branches):
+        branches = [with_lookup(branch, context) for branch in branches]
     united, *rest = branches
     for other in rest:
         stage = SetOperationStage(context.new_id("union"), "union", True, (united.stage, other.stage))
@@ -71,8 +73,18 @@ def union_all(branches: Sequence[Rows], context: Context) -> Rows:
             Variable(one.name, one.type, one.nullable or two.nullable)
             for one, two in zip(united.columns, other.columns, strict=True)
         )
-        united = Rows(stage.id, columns, united.names, lookup=True)
-    return united
+        united = Rows(stage.id, columns, united.names)
+    return with_lookup(united, context) if looked_up else united
+
+
+def with_lookup(rows: Rows, context: Context) -> Rows:
+    """`rows` in a form in which a set operation can look single rows up: kept, where that is impossible otherwise."""
+    if context.can_look_up(rows):
+        return rows
+    stage = MaterializeStage(context.new_id("kept"), rows.stage)
+    context.add(stage)
+    context.note("kept branch", stage.id, "its rows are kept to be looked up", "linear space")
+    return replace(rows, stage=stage.id)
 
 
 def without_duplicates(rows: Rows, context: Context) -> Rows:
@@ -86,7 +98,7 @@ def without_duplicates(rows: Rows, context: Context) -> Rows:
         "the result's rows are kept with counts",
         "constant delay and linear space",
     )
-    return Rows(stage.id, rows.columns, rows.names, distinct=True, lookup=True)
+    return Rows(stage.id, rows.columns, rows.names, distinct=True)
 
 
 def own_columns(rows: Rows) -> dict[str, Expression]:

@@ -12,12 +12,17 @@ from crown.plan.rows import project, union_all, without_duplicates
 from crown.plan.tree.passes import plan_conjunction
 
 
-def plan_rows(select: Select, duplicates: OneOf["keep", "drop", "ignore"], context: Context) -> Rows:
-    """The rows of a select list. `ignore`: the caller doesn't mind duplicates, so that the cheaper way is taken."""
+def plan_rows(
+    select: Select, duplicates: OneOf["keep", "drop", "ignore"], context: Context, *, looked_up: bool = False
+) -> Rows:
+    """The rows of a select list. `ignore`: the caller doesn't mind duplicates, so that the cheaper way is taken.
+
+    `looked_up`: a set operation will look rows up in them.
+    """
     branches = [
         _branch(branch, select.outputs, duplicates, len(select.branches) > 1, context) for branch in select.branches
     ]
-    rows = union_all(branches, context) if len(branches) > 1 else branches[0]
+    rows = union_all(branches, context, looked_up=looked_up and duplicates != "drop")
     note_branches(select.branches, rows.stage, context)
     return without_duplicates(rows, context) if duplicates == "drop" else rows
 

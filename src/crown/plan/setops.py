@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from crown.ir.plan import MaterializeStage, SetOperationStage, Variable
+from crown.ir.plan import SetOperationStage, Variable
 from crown.ir.query import SetOperation
 from crown.plan.context import Context, Rows
+from crown.plan.rows import with_lookup
 
 
-def combine(operation: SetOperation, left: Rows, right: Rows, context: Context) -> Rows:
+def combine(operation: SetOperation, left: Rows, right: Rows, context: Context, *, looked_up: bool) -> Rows:
+    """`looked_up`: another set operation will look rows up in the result."""
     linear = operation.operator == "union" and operation.all
-    if not linear:
-        left, right = _with_lookup(left, context), _with_lookup(right, context)
+    if not linear or (looked_up and (context.can_look_up(left) or context.can_look_up(right))):
+        # Of a UNION ALL in which no branch can be asked it is cheaper to keep the union than each of them.
+        left, right = with_lookup(left, context), with_lookup(right, context)
     stage = SetOperationStage(
         context.new_id(operation.operator), operation.operator, operation.all, (left.stage, right.stage)
     )
     context.add(stage)
     name = f"{operation.operator.upper()}{' ALL' if operation.all else ''}"
-    cost = "each row as it comes" if linear else "one look-up in the other branch for each changed row"
-    context.note(name, stage.id, cost, "" if linear else "constant delay: rows that the other branch has are skipped")
+    if not linear:
+        cost = "one look-up in the other branch for each changed row"
+        context.note(name, stage.id, cost, "constant delay: rows that the other branch has are skipped")
+    elif looked_up:
+        cost = "each row as it comes; one look-up in the other branch for each row that is read"
+        context.note(name, stage.id, cost)
+    else:
+        context.note(name, stage.id, "each row as it comes")
     columns = tuple(
         Variable(one.name, one.type, one.nullable or other.nullable)
         for one, other in zip(left.columns, right.columns, strict=True)
     )
-    return Rows(stage.id, columns, left.names, distinct=not operation.all, lookup=True)
-
-
-def _with_lookup(rows: Rows, context: Context) -> Rows:
-    if rows.lookup:
-        return rows
-    stage = MaterializeStage(context.new_id("kept"), rows.stage)
-    context.add(stage)
-    context.note("kept branch", stage.id, "its rows are kept to be looked up", "linear space")
-    return replace(rows, stage=stage.id, lookup=True)
+    rows = Rows(stage.id, columns, left.names, distinct=not operation.all)
+    return with_lookup(rows, context) if looked_up else rows

@@ -107,12 +107,17 @@ impl Bag {
         }
         self.join(atom, words, nulls, weight, out)?;
         self.relations[atom].add(words, nulls, weight, interner);
+        // Projections only tell whether there is a row: they count rows, not copies, so that they can't overflow.
+        let rows = i64::from(count + weight > 0) - i64::from(count > 0);
+        if rows == 0 {
+            return Ok(());
+        }
         for relation in self.shape.atoms.len()..self.relations.len() {
             let projection = &self.projections[relation];
             if projection.atom == atom {
                 self.values.clear();
                 self.values.extend(projection.columns.iter().map(|column| words[*column]));
-                self.relations[relation].add(&self.values, 0, weight, interner);
+                self.relations[relation].add(&self.values, 0, rows, interner);
             }
         }
         Ok(())

@@ -2,7 +2,8 @@
 
 use super::batch::{Batch, BoundRows, Input, OnInvalid};
 use super::emit::{project, ArrowSink, Blocks, Discard, Emit, Projection};
-use super::{Applied, Direct, Engine};
+use super::read::read_stage;
+use super::{Applied, Direct, Engine, Unshown};
 use crate::arrow_out::Output;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
@@ -70,11 +71,11 @@ impl Engine {
 
     /// Takes the last batch back. Only when `set_undoable` was on, and once.
     pub fn undo(&mut self) -> Result<()> {
-        let Some(Applied { outputs, initial }) = self.applied.take() else {
+        let Some(Applied { outputs, before }) = self.applied.take() else {
             return Err(KernelError::invalid("CROWN-UNDO", "there is no batch to take back"));
         };
         self.take_back(&outputs, self.stages.len())?;
-        self.initial = initial;
+        self.set_unshown(before);
         self.abandon();
         Ok(())
     }
@@ -102,10 +103,10 @@ impl Engine {
         }
         for (source, table) in tables.iter().enumerate() {
             if let Some(table) = table {
-                self.bind_table(source, table);
+                self.bind_table(source, table)?;
             }
         }
-        Ok(())
+        self.nets.iter().flatten().try_for_each(Net::check)
     }
 
     /// Runs the stages on the nets and emits the view's change.
@@ -114,17 +115,16 @@ impl Engine {
         if let (Some(Direct { tree, projection, .. }), None) = (&self.direct, &self.initial) {
             let (tree, projection) = (*tree, projection.clone());
             self.run_direct(tree, projection.as_deref(), &output, emit)?;
-            self.applied = Some(Applied { outputs: Vec::new(), initial: None });
+            self.applied = Some(Applied { outputs: Vec::new(), before: Unshown::default() });
             return Ok(());
         }
-        let initial = self.initial.clone();
-        let mut outputs = self.run_stages()?;
-        let rows = self.with_initial(outputs.pop().unwrap_or_default());
+        let before = self.unshown();
+        let (outputs, rows) = self.run_shown()?;
         let mut sink = ArrowSink::new(rows.columns.len(), true, None, false, &output, emit);
         if self.deltas {
             sink.push_chunk(&rows, &self.interner)?;
         }
-        self.applied = Some(Applied { outputs, initial });
+        self.applied = Some(Applied { outputs, before });
         sink.finish(&self.interner).map(|_| ())
     }
 
@@ -145,10 +145,14 @@ impl Engine {
             return Ok(());
         }
         let mut sink = Blocks::new(width, output);
-        self.stages[tree].apply_atoms(&self.nets[tree], &mut self.interner, &mut sink)?;
+        let done = self.stages[tree].apply_atoms(&self.nets[tree], &mut self.interner, &mut sink);
         let mut blocks = sink.finish();
+        if done.is_err() {
+            blocks = vec![Chunk::new(width)];
+            self.stages[tree].apply_exactly(&self.nets[tree], &mut self.interner, &mut blocks[0])?;
+        }
         if !self.stages[tree].is_net() {
-            blocks = vec![net_chunks(&blocks, width)];
+            blocks = vec![net_chunks(&blocks, width)?];
         }
         for mut block in blocks.into_iter().filter(|block| !block.is_empty()) {
             project(&mut block, projection);
@@ -169,26 +173,67 @@ impl Engine {
         })
     }
 
-    /// The view's change, with the rows that it had from the start when this is the first one.
-    pub(super) fn with_initial(&mut self, rows: Chunk) -> Chunk {
-        match self.initial.take() {
-            Some(initial) => {
-                let width = rows.columns.len();
-                net_chunks(&[initial, rows], width)
+    fn unshown(&self) -> Unshown {
+        Unshown { initial: self.initial.clone(), unshown: self.unshown, aside: self.aside.clone() }
+    }
+
+    fn set_unshown(&mut self, before: Unshown) {
+        Unshown { initial: self.initial, unshown: self.unshown, aside: self.aside } = before;
+        for position in 0..self.stages.len() {
+            self.stages[position].lenient = self.has_aside(position);
+        }
+    }
+
+    /// The net change of each stage but the last, and that of the view. On an error everything is as before.
+    pub(super) fn run_shown(&mut self) -> Result<(Vec<Chunk>, Chunk)> {
+        let before = self.unshown();
+        let mut outputs = self.run_stages()?;
+        let rows = outputs.pop().unwrap_or_default();
+        match self.with_initial(rows) {
+            Ok(rows) => Ok((outputs, rows)),
+            Err(error) => {
+                self.take_back(&outputs, self.stages.len())?;
+                self.set_unshown(before);
+                Err(error)
             }
-            None => rows,
+        }
+    }
+
+    /// The view's change, with the rows that it had from the start when this is the first one. Nothing while the
+    /// view has no value.
+    fn with_initial(&mut self, rows: Chunk) -> Result<Chunk> {
+        let width = rows.columns.len();
+        if !self.aside.is_empty() {
+            (self.initial, self.unshown) = (Some(Chunk::new(width)), true);
+            return Ok(Chunk::new(width));
+        }
+        let initial = self.initial.take();
+        if std::mem::take(&mut self.unshown) {
+            let mut all = Chunk::new(width);
+            read_stage(&self.stages, self.stages.len() - 1, &mut all, &mut self.interner)?;
+            return net_chunks(&[all], width);
+        }
+        match initial {
+            Some(initial) => net_chunks(&[initial, rows], width),
+            None => Ok(rows),
         }
     }
 
     /// All stages in order, each on the net change of its sources; gives the net change of each. On an error all
     /// stages are as before.
     pub(super) fn run_stages(&mut self) -> Result<Vec<Chunk>> {
+        self.around.clear();
+        let aside = self.aside.clone();
         let mut outputs: Vec<Chunk> = Vec::with_capacity(self.stages.len());
         for position in 0..self.stages.len() {
             match self.run_stage(position, &outputs) {
                 Ok(rows) => outputs.push(rows),
                 Err(error) => {
                     self.take_back(&outputs, position)?;
+                    if !aside.is_empty() {
+                        let before = Unshown { aside, ..self.unshown() };
+                        self.set_unshown(before);
+                    }
                     return Err(error);
                 }
             }
@@ -197,25 +242,57 @@ impl Engine {
     }
 
     pub(super) fn run_stage(&mut self, position: usize, outputs: &[Chunk]) -> Result<Chunk> {
+        if self.has_aside(position) {
+            return self.run_around_aside(position, outputs);
+        }
         self.bind_feeds(position, outputs)?;
+        let inputs: Vec<&Chunk> = self.stages[position].inputs.iter().map(|input| &outputs[*input]).collect();
+        self.run_on(position, &inputs)
+    }
+
+    fn run_on(&mut self, position: usize, inputs: &[&Chunk]) -> Result<Chunk> {
         let (earlier, later) = self.stages.split_at_mut(position);
         let stage = &mut later[0];
         let width = stage.columns.len();
         let mut rows = Chunk::new(width);
         if stage.has_atoms() {
-            stage.apply_atoms(&self.nets[position], &mut self.interner, &mut rows)?;
+            self.nets[position].iter().try_for_each(Net::check)?;
+            stage.apply_exactly(&self.nets[position], &mut self.interner, &mut rows)?;
         } else {
-            let inputs: Vec<&Chunk> = stage.inputs.iter().map(|input| &outputs[*input]).collect();
-            stage.apply_inputs(earlier, &inputs, &mut self.interner, &mut rows)?;
+            stage.apply_inputs(earlier, inputs, &mut self.interner, &mut rows)?;
         }
-        Ok(if stage.is_net() { rows } else { net_chunks(&[rows], width) })
+        if stage.is_net() {
+            return Ok(rows);
+        }
+        // (It can't fail: what a row's changes add up to is the difference of two multiplicities, which fit.)
+        net_chunks(&[rows], width)
+    }
+
+    /// As `run_stage`, for a stage for which rows wait.
+    fn run_around_aside(&mut self, position: usize, outputs: &[Chunk]) -> Result<Chunk> {
+        let (rows, taken) = if self.stages[position].has_atoms() {
+            self.bind_feeds(position, outputs)?;
+            let mut rows = self.run_on(position, &[])?;
+            self.take_in(position, &mut rows, &mut Chunk::default())?;
+            return Ok(rows);
+        } else {
+            let input = self.stages[position].inputs[0];
+            let mut taken = self.around_aside(position, 0, &outputs[input]);
+            let mut rows = self.run_on(position, &[&taken])?;
+            self.take_in(position, &mut rows, &mut taken)?;
+            (rows, taken)
+        };
+        self.around.push((position, taken));
+        Ok(rows)
     }
 
     /// Nets what the atoms over earlier stages get.
     pub(super) fn bind_feeds(&mut self, position: usize, outputs: &[Chunk]) -> Result<()> {
         let (mut words, mut row) = (Vec::new(), Vec::new());
-        for feed in &self.stages[position].feeds {
-            let input = &outputs[feed.input];
+        for number in 0..self.stages[position].feeds.len() {
+            let input = &outputs[self.stages[position].feeds[number].input];
+            let left = self.has_aside(position).then(|| self.around_aside(position, number, input));
+            let (feed, input) = (&self.stages[position].feeds[number], left.as_ref().unwrap_or(input));
             for index in 0..input.len() {
                 let nulls = input.read(index, &mut words);
                 if let Some(nulls) = feed.binder.bind(&words, nulls, &mut row, &mut self.interner)? {
@@ -231,13 +308,19 @@ impl Engine {
         for position in 0..count {
             let (earlier, later) = self.stages.split_at_mut(position);
             let stage = &mut later[0];
-            let mut discard = Discard::new(stage.columns.len());
+            let width = stage.columns.len();
+            let mut discard = Discard::new(width);
             if stage.has_atoms() {
                 self.nets[position].iter_mut().for_each(Net::negate);
-                stage.apply_atoms(&self.nets[position], &mut self.interner, &mut discard)?;
+                let done = stage.apply_atoms(&self.nets[position], &mut self.interner, &mut discard);
+                done.or_else(|_| stage.apply_exactly(&self.nets[position], &mut self.interner, &mut Chunk::new(width)))?;
             } else if !outputs.is_empty() {
                 // (After a direct run there are none: what follows its tree has no state.)
-                let inputs: Vec<Chunk> = stage.inputs.iter().map(|input| negated(&outputs[*input])).collect();
+                let given = |input: &usize| {
+                    let around = self.around.iter().find(|(stage, _)| *stage == position);
+                    negated(around.map_or(&outputs[*input], |(_, rows)| rows))
+                };
+                let inputs: Vec<Chunk> = stage.inputs.iter().map(given).collect();
                 let inputs: Vec<&Chunk> = inputs.iter().collect();
                 stage.apply_inputs(earlier, &inputs, &mut self.interner, discard.chunk())?;
             }
@@ -249,14 +332,32 @@ impl Engine {
     pub(super) fn start(&mut self) -> Result<Option<Chunk>> {
         let mut outputs: Vec<Chunk> = Vec::with_capacity(self.stages.len());
         for position in 0..self.stages.len() {
-            let mut rows = self.run_stage(position, &outputs)?;
+            let mut rows = if self.can_set_aside(position) {
+                // One by one, so that those that fail stay where they are.
+                let nothing: Vec<Chunk> = outputs.iter().map(|rows| Chunk::new(rows.columns.len())).collect();
+                self.set_aside(position, &outputs);
+                self.run_around_aside(position, &nothing)?
+            } else {
+                self.run_stage(position, &outputs)?
+            };
             if let Some(row) = self.stages[position].initial_row(&mut self.interner) {
                 rows.push(&row, 0, 1);
             }
             outputs.push(rows);
         }
         self.clear_nets();
-        Ok(outputs.pop().filter(|rows| !rows.is_empty()))
+        self.around.clear();
+        self.hold_aside();
+        let initial = outputs.pop().filter(|rows| !rows.is_empty());
+        if let (Some(rows), Some(stage)) = (&initial, self.stages.last()) {
+            // Until they are shown.
+            for (column, _) in stage.columns.iter().enumerate().filter(|(_, (_, data_type))| data_type.interned()) {
+                for index in (0..rows.len()).filter(|index| rows.nulls_at(*index) >> column & 1 == 0) {
+                    self.interner.retain(rows.columns[column][index]);
+                }
+            }
+        }
+        Ok(initial)
     }
 }
 

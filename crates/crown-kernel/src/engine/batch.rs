@@ -147,7 +147,7 @@ impl Engine {
                 let (nets, stages) = (&mut self.nets, &self.stages);
                 let absent = bound.witnesses(readers).any(|(reader, row, nulls)| {
                     let existing = || stages[reader.stage].atom_multiplicity(reader.atom, row, nulls);
-                    nets[reader.stage][reader.atom].copies(row, nulls, existing) + weight < 0
+                    nets[reader.stage][reader.atom].copies(row, nulls, existing) + i128::from(weight) < 0
                 });
                 if absent {
                     faults.push(absent_fault(event));
@@ -182,7 +182,7 @@ impl Engine {
                 let mut checked = bound.witnesses(readers).map(|(reader, row, nulls)| {
                     let net = &mut nets[reader.stage][reader.atom];
                     let existing = || stages[reader.stage].atom_multiplicity(reader.atom, row, nulls);
-                    weight > 0 || net.copies(row, nulls, existing) + weight >= 0
+                    weight > 0 || net.copies(row, nulls, existing) + i128::from(weight) >= 0
                 });
                 if checked.all(|present| present) {
                     drop(checked);

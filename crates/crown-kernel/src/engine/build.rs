@@ -1,5 +1,6 @@
 //! From a plan to an empty engine.
 
+use super::promise;
 use super::stage::{Feed, Stage};
 use super::{Counters, Direct, Engine, Reader};
 use crate::binding::Binder;
@@ -63,6 +64,7 @@ impl Engine {
                 return Err(KernelError::plan("CROWN-PLAN-COLUMNS", message));
             }
             stages.push(stage);
+            promise::check(&mut stages, position)?;
         }
         check_columns(&plan, stages.last())?;
         let mut engine = Engine {
@@ -75,6 +77,9 @@ impl Engine {
             plan,
             nets,
             initial: None,
+            unshown: false,
+            aside: Vec::new(),
+            around: Vec::new(),
             rejected: Vec::new(),
             counters: Counters::default(),
             undoable: false,

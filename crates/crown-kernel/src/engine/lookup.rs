@@ -25,25 +25,28 @@ pub(super) fn weight(
         State::Aggregate(aggregate) => Some(aggregate.weight(words, nulls)),
         State::Distinct(distinct) => Some(distinct.weight(words, nulls)),
         State::Materialize(materialize) => Some(materialize.weight(words, nulls)),
-        State::Top(top) => Some(top.weight(words, nulls)),
+        State::Top(_) => None,
         State::SetOperation(operation) => {
             let left = weight(stages, stage.inputs[0], words, nulls, interner)?;
             let right = weight(stages, stage.inputs[1], words, nulls, interner)?;
-            left.zip(right).map(|(left, right)| operation.combine(left, right))
+            left.zip(right).map(|(left, right)| operation.combine(left, right)).transpose()?
         }
         State::Map(map) => {
             let Some(shown_at) = map.shown_at() else { return Ok(None) };
             let input: Vec<Word> = shown_at.iter().map(|column| words[*column]).collect();
             let bits = shown_at.iter().enumerate();
             let input_nulls = bits.fold(0, |mask, (position, column)| mask | (nulls >> column & 1) << position);
+            // Only rows that the input has are evaluated: of others an expression may well fail.
+            let found = weight(stages, stage.inputs[0], &input, input_nulls, interner)?;
+            if found.is_none_or(|found| found == 0) {
+                return Ok(found);
+            }
             let (mut before, mut after) = (Chunk::new(input.len()), Chunk::new(words.len()));
             before.push(&input, input_nulls, 1);
-            map.evaluate(&before, interner, &mut after)?;
+            stage.map(map, &before, interner, &mut after)?;
             let mut row = Vec::new();
-            if after.is_empty() || after.read(0, &mut row) != nulls || row != words {
-                return Ok(Some(0));
-            }
-            weight(stages, stage.inputs[0], &input, input_nulls, interner)?
+            let same = !after.is_empty() && after.read(0, &mut row) == nulls && row == words;
+            found.filter(|_| same).or(Some(0))
         }
     })
 }

@@ -6,13 +6,16 @@
 //! - `build`: from a plan to sources, readers and stages
 //! - `batch`: changes resolved, checked and netted per atom; `table_net`: netted before that, per table
 //! - `apply`: a batch through the stages; `updates`: one change at a time
+//! - `promise`: what set operations need of their inputs; `lookup`: single rows; `aside`: rows that fail from the start
 //! - `read`: the full result, counts, samples; `stage`: one stage and its state
 
 mod apply;
+mod aside;
 mod batch;
 mod build;
 mod emit;
 mod lookup;
+mod promise;
 mod read;
 mod snapshot;
 mod stage;
@@ -23,6 +26,8 @@ mod updates;
 pub use batch::{Input, OnInvalid};
 pub use emit::Emit;
 pub use read::ResultCursor;
+
+use aside::Waiting;
 
 use crate::arrow_out::Output;
 use crate::binding::Binder;
@@ -52,6 +57,11 @@ pub struct Engine {
     nets: Vec<Vec<Net>>,
     /// Rows that the view has before any change (global aggregates), until the first delta shows them.
     initial: Option<Chunk>,
+    /// The first delta shows the whole result, for the batches before it showed nothing.
+    unshown: bool,
+    aside: Vec<Waiting>,
+    /// What the stages with rows aside got in this batch instead of what their inputs gave.
+    around: Vec<(usize, Chunk)>,
     rejected: Vec<Rejection>,
     counters: Counters,
     undoable: bool,
@@ -78,7 +88,15 @@ struct Direct {
 struct Applied {
     /// The net change of each stage but the last; none after a direct run.
     outputs: Vec<Chunk>,
+    before: Unshown,
+}
+
+/// What no delta has shown yet.
+#[derive(Clone, Default)]
+struct Unshown {
     initial: Option<Chunk>,
+    unshown: bool,
+    aside: Vec<Waiting>,
 }
 
 /// One atom over a table.

@@ -6,7 +6,7 @@ use super::Engine;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::Result;
 use crate::store::interner::Interner;
-use crate::store::net::net_chunks;
+use crate::store::net::{net_chunks, too_many_copies};
 use crate::tree::Cursor;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -30,7 +30,9 @@ impl Engine {
         self.stages.len() - 1
     }
 
+    /// An error if the view has no value, here and below.
     pub fn cursor(&self) -> Result<ResultCursor> {
+        self.check_defined()?;
         Ok(ResultCursor { place: start(&self.stages, self.last()) })
     }
 
@@ -44,7 +46,7 @@ impl Engine {
     pub fn rows(&mut self, chunk_rows: usize, multiplicity: bool) -> Result<(SchemaRef, Vec<RecordBatch>)> {
         let output = self.output(false, multiplicity, false);
         let width = self.plan.columns.len();
-        let distinct = lists_once(&self.stages, self.last());
+        let distinct = self.stages[self.last()].promise.lists_once;
         let mut batches = Vec::new();
         let mut gathered = Vec::new();
         let mut cursor = self.cursor()?;
@@ -64,7 +66,7 @@ impl Engine {
             }
         }
         if !gathered.is_empty() {
-            batches.push(output.batch(&mut net_chunks(&gathered, width), Vec::new(), &self.interner)?);
+            batches.push(output.batch(&mut net_chunks(&gathered, width)?, Vec::new(), &self.interner)?);
         }
         self.interner.sweep();
         Ok((output.schema(), batches))
@@ -72,25 +74,27 @@ impl Engine {
 
     /// How many rows the result has, copies counted.
     pub fn count(&mut self) -> Result<i128> {
+        self.check_defined()?;
         let last = self.last();
         count(&self.stages, last, &mut self.interner)
     }
 
     /// How often the result has the row.
     pub fn multiplicity(&mut self, words: &[Word], nulls: Nulls) -> Result<i64> {
+        self.check_defined()?;
         let last = self.last();
         if let Some(weight) = lookup::weight(&self.stages, last, words, nulls, &mut self.interner)? {
             return Ok(weight);
         }
         let mut cursor = self.cursor()?;
         let mut chunk = Chunk::new(words.len());
-        let (mut row, mut total, mut more) = (Vec::new(), 0, true);
+        let (mut row, mut total, mut more) = (Vec::new(), 0i64, true);
         while more {
             chunk.clear();
             more = self.fill(&mut cursor, &mut chunk, 4096)?;
             for index in 0..chunk.len() {
                 if chunk.read(index, &mut row) == nulls && row == words {
-                    total += chunk.weights[index];
+                    total = total.checked_add(chunk.weights[index]).ok_or_else(too_many_copies)?;
                 }
             }
         }
@@ -99,6 +103,7 @@ impl Engine {
 
     /// Rows drawn with replacement, each copy of a row as likely as any other.
     pub fn sample(&mut self, rows: usize, seed: u64) -> Result<(SchemaRef, RecordBatch)> {
+        self.check_defined()?;
         let output = self.output(false, false, false);
         let mut random = Random(seed);
         let mut drawn = Chunk::new(self.plan.columns.len());
@@ -141,22 +146,22 @@ impl Engine {
 
     /// Draws numbers of rows first, then enumerates and picks.
     fn sample_all(&mut self, rows: usize, random: &mut Random, drawn: &mut Chunk) -> Result<()> {
-        let total = u64::try_from(self.count()?).unwrap_or(0);
+        let total = u128::try_from(self.count()?).unwrap_or(0);
         if total == 0 {
             return Ok(());
         }
-        let mut wanted: Vec<(u64, usize)> = (0..rows).map(|draw| (random.below(total), draw)).collect();
+        let mut wanted: Vec<(u128, usize)> = (0..rows).map(|draw| (random.below_wide(total), draw)).collect();
         wanted.sort_unstable();
         let mut picked: Vec<(usize, Vec<Word>, Nulls)> = Vec::with_capacity(rows);
         let mut wanted = wanted.into_iter().peekable();
         let mut cursor = self.cursor()?;
         let mut chunk = Chunk::new(drawn.columns.len());
-        let (mut passed, mut more) = (0u64, true);
+        let (mut passed, mut more) = (0u128, true);
         while more && wanted.peek().is_some() {
             chunk.clear();
             more = self.fill(&mut cursor, &mut chunk, 4096)?;
             for index in 0..chunk.len() {
-                passed += chunk.weights[index].unsigned_abs();
+                passed += u128::from(chunk.weights[index].unsigned_abs());
                 while let Some((_, draw)) = wanted.next_if(|(number, _)| *number < passed) {
                     let mut row = Vec::new();
                     let nulls = chunk.read(index, &mut row);
@@ -203,16 +208,15 @@ fn fill(
         (State::Map(map), Place::Map(inner)) => {
             let mut input = Chunk::new(stages[stage.inputs[0]].columns.len());
             let more = fill(stages, stage.inputs[0], inner, &mut input, rows, interner)?;
-            map.evaluate(&input, interner, output)?;
+            stage.map(map, &input, interner, output)?;
             Ok(more)
         }
         (State::SetOperation(operation), Place::Side(side, inner)) => {
             let mut input = Chunk::new(stage.columns.len());
             let more = fill(stages, stage.inputs[*side], inner, &mut input, rows, interner)?;
-            let asked: &[&Chunk] = if operation.needs_lookup() { &[&input] } else { &[] };
-            let left = lookup::Found::new(stages, stage.inputs[0], asked, interner)?;
-            let right = lookup::Found::new(stages, stage.inputs[1], asked, interner)?;
-            operation.read(*side, &input, [&left, &right], output);
+            let asked: &[&Chunk] = if operation.gathers() { &[&input] } else { &[] };
+            let other = lookup::Found::new(stages, stage.inputs[1 - *side], asked, interner)?;
+            operation.read(*side, &input, &other, output)?;
             if more || *side == 1 || !operation.reads_right() {
                 return Ok(more);
             }
@@ -235,18 +239,6 @@ fn fill(
     }
 }
 
-/// Whether `fill` gives no row twice.
-fn lists_once(stages: &[Stage], position: usize) -> bool {
-    let stage = &stages[position];
-    match &stage.state {
-        State::Map(map) => map.injective() && lists_once(stages, stage.inputs[0]),
-        State::SetOperation(operation) => {
-            operation.needs_lookup() && stage.inputs.iter().all(|input| lists_once(stages, *input))
-        }
-        _ => true,
-    }
-}
-
 fn count(stages: &[Stage], position: usize, interner: &mut Interner) -> Result<i128> {
     let stage = &stages[position];
     match &stage.state {
@@ -258,7 +250,7 @@ fn count(stages: &[Stage], position: usize, interner: &mut Interner) -> Result<i
         State::Map(map) if !map.filters() => return count(stages, stage.inputs[0], interner),
         State::Aggregate(state) => return Ok(state.rows() as i128),
         State::Distinct(state) => return Ok(state.rows() as i128),
-        State::SetOperation(operation) if !operation.needs_lookup() => {
+        State::SetOperation(operation) if operation.is_linear() => {
             return Ok(count(stages, stage.inputs[0], interner)? + count(stages, stage.inputs[1], interner)?);
         }
         _ => {}
@@ -300,6 +292,14 @@ impl Random {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^ (mixed >> 31)
+    }
+
+    /// As `below`; above 64 bits the remainder's bias is less than 2^-63 of a draw.
+    fn below_wide(&mut self, bound: u128) -> u128 {
+        match u64::try_from(bound) {
+            Ok(bound) => u128::from(self.below(bound)),
+            Err(_) => (u128::from(self.next()) << 64 | u128::from(self.next())) % bound,
+        }
     }
 
     /// Uniform below `bound`, without the bias of a remainder.

@@ -264,6 +264,8 @@ impl Engine {
         self.rebuild(before)?;
         if header.started {
             self.initial = None;
+        } else if self.initial.is_some() {
+            self.unshown = true;
         }
         self.interner.sweep();
         Ok(())
@@ -273,7 +275,7 @@ impl Engine {
     fn read_tree(&mut self, position: usize) -> Result<Chunk> {
         let width = self.stages[position].columns.len();
         if let State::Bag { loaded, .. } = &mut self.stages[position].state {
-            return Ok(net_chunks(&[std::mem::replace(loaded, Chunk::new(width))], width));
+            return net_chunks(&[std::mem::replace(loaded, Chunk::new(width))], width);
         }
         let mut rows = Chunk::new(width);
         let reads =
@@ -300,9 +302,13 @@ impl Engine {
             });
             self.stages[position].load_atoms(changes, &mut self.interner)?;
             self.stages[position].loaded(&mut self.interner)?;
+            if self.has_aside(position) {
+                let width = self.stages[position].columns.len();
+                self.take_in(position, &mut Chunk::new(width), &mut Chunk::default())?;
+            }
             let after = self.read_tree(position)?;
             let width = after.columns.len();
-            outputs.push(if before.is_empty() { after } else { net_chunks(&[negated(&before), after], width) });
+            outputs.push(if before.is_empty() { after } else { net_chunks(&[negated(&before), after], width)? });
         }
         self.clear_nets();
         Ok(())

@@ -3,6 +3,7 @@
 use super::build::find;
 use super::emit::Discard;
 use super::lookup;
+use super::promise::{promise, Promise};
 use crate::bag::Bag;
 use crate::binding::Binder;
 use crate::chunk::{Chunk, Nulls, Word};
@@ -22,6 +23,9 @@ pub(super) struct Stage {
     /// The atoms over earlier stages.
     pub feeds: Vec<Feed>,
     pub state: State,
+    pub promise: Promise,
+    /// Rows wait for it on which its expressions fail: it leaves out rows that do.
+    pub lenient: bool,
 }
 
 /// An atom over an earlier stage.
@@ -98,11 +102,21 @@ impl Stage {
                 (&stage.id, vec![position], State::Top(Top::new(stage, columns)?), columns.to_vec())
             }
         };
-        Ok(Stage { id: id.clone(), columns, inputs, feeds, state })
+        let promise = promise(&state, &inputs, earlier);
+        Ok(Stage { id: id.clone(), columns, inputs, feeds, state, promise, lenient: false })
     }
 
     pub fn has_atoms(&self) -> bool {
         matches!(self.state, State::Tree { .. } | State::Bag { .. })
+    }
+
+    /// The stages that it reads: by its atoms, or as they are.
+    pub fn read_stages(&self) -> Vec<usize> {
+        if self.has_atoms() {
+            self.feeds.iter().map(|feed| feed.input).collect()
+        } else {
+            self.inputs.clone()
+        }
     }
 
     pub fn interned(&self) -> bool {
@@ -148,13 +162,7 @@ impl Stage {
 
     /// Applies the net changes of its atoms, deletions first. On an error the stage is as before.
     pub fn apply_atoms(&mut self, nets: &[Net], interner: &mut Interner, sink: &mut impl Sink) -> Result<()> {
-        let all = |sign: i64| {
-            let change = move |atom, (words, nulls, weight): (_, _, i64)| {
-                (weight.signum() == sign).then_some(AtomChange { atom, words, nulls, weight })
-            };
-            nets.iter().enumerate().flat_map(move |(atom, net)| net.rows().filter_map(move |row| change(atom, row)))
-        };
-        let ordered = || all(-1).chain(all(1));
+        let ordered = || all(nets, -1).chain(all(nets, 1));
         let failed = match &mut self.state {
             State::Tree { tree, .. } => tree.apply_all(ordered(), interner, sink).err(),
             State::Bag { bag, .. } => ordered().enumerate().find_map(|(done, change)| {
@@ -170,6 +178,37 @@ impl Stage {
             self.apply_atom(atom, words, nulls, -weight, interner, &mut discard)?;
         }
         Err(error)
+    }
+
+    /// As `apply_atoms`, into a chunk, and fails for an overflow only if the result after all changes overflows: where
+    /// a value or a count on the way does, the tree takes all changes first and then compares its results.
+    pub fn apply_exactly(&mut self, nets: &[Net], interner: &mut Interner, output: &mut Chunk) -> Result<()> {
+        let start = output.len();
+        let failed = self.apply_atoms(nets, interner, output);
+        match (&mut self.state, failed) {
+            (State::Tree { tree, .. }, Err(error)) if error.code == "CROWN-OVERFLOW" => {
+                output.truncate(start);
+                output.append(&tree.apply_by_difference(&ordered(nets), self.columns.len(), interner)?);
+                Ok(())
+            }
+            (_, failed) => failed,
+        }
+    }
+
+    /// The rows that the stage's own map makes of rows of its input.
+    pub fn map(&self, map: &Map, input: &Chunk, interner: &mut Interner, output: &mut Chunk) -> Result<()> {
+        if !self.lenient {
+            return map.evaluate(input, interner, output);
+        }
+        let mut words = Vec::new();
+        for index in 0..input.len() {
+            let mut row = Chunk::new(input.columns.len());
+            let nulls = input.read(index, &mut words);
+            row.push(&words, nulls, input.weights[index]);
+            // What fails is the row that waits.
+            let _ = map.evaluate(&row, interner, output);
+        }
+        Ok(())
     }
 
     pub fn apply_atom(
@@ -239,7 +278,7 @@ impl Stage {
             State::Materialize(materialize) => materialize.apply(inputs[0], interner, output),
             State::Top(top) => top.apply(inputs[0], interner, output),
             State::SetOperation(operation) => {
-                let needed = if operation.needs_lookup() { inputs } else { &[] };
+                let needed = if operation.is_linear() { &[] } else { inputs };
                 let left = lookup::Found::new(earlier, self.inputs[0], needed, interner)?;
                 let right = lookup::Found::new(earlier, self.inputs[1], needed, interner)?;
                 operation.apply([inputs[0], inputs[1]], [&left, &right], interner, output)
@@ -254,6 +293,19 @@ impl Stage {
             _ => None,
         }
     }
+}
+
+/// The changes of one sign.
+fn all(nets: &[Net], sign: i64) -> impl Iterator<Item = AtomChange<'_>> {
+    let change = move |atom, (words, nulls, weight): (_, _, i64)| {
+        (weight.signum() == sign).then_some(AtomChange { atom, words, nulls, weight })
+    };
+    nets.iter().enumerate().flat_map(move |(atom, net)| net.rows().filter_map(move |row| change(atom, row)))
+}
+
+/// Deletions first.
+fn ordered(nets: &[Net]) -> Vec<AtomChange<'_>> {
+    all(nets, -1).chain(all(nets, 1)).collect()
 }
 
 fn variables(variables: &[plan::Variable], names: &[String]) -> Result<Vec<(String, DataType)>> {

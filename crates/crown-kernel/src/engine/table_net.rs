@@ -8,6 +8,7 @@ use super::batch::{absent_fault, Batch, BoundRows};
 use super::{Engine, Reader};
 use crate::arrow_in::Fault;
 use crate::chunk::Word;
+use crate::error::Result;
 use crate::source::Events;
 use crate::store::net::Net;
 
@@ -124,7 +125,7 @@ impl Engine {
                 if looked_up {
                     let row = &picked[coming.picked..][..witness.binder.width()];
                     let existing = || stages[witness.stage].atom_multiplicity(witness.atom, row, 0);
-                    if net.copies_at(position, existing) + weight < 0 {
+                    if net.copies_at(position, existing) + i128::from(weight) < 0 {
                         faults.push(absent_fault(event));
                         continue;
                     }
@@ -135,7 +136,8 @@ impl Engine {
     }
 
     /// Gives the net of a table to the atoms.
-    pub(super) fn bind_table(&mut self, source: usize, table: &TableNet) {
+    pub(super) fn bind_table(&mut self, source: usize, table: &TableNet) -> Result<()> {
+        table.net.check()?;
         let Engine { readers, interner, nets, .. } = self;
         let mut row = Vec::new();
         for ((words, nulls, weight, before), mask) in table.net.all_rows().zip(&table.masks) {
@@ -154,5 +156,6 @@ impl Engine {
                 }
             }
         }
+        Ok(())
     }
 }

@@ -95,7 +95,7 @@ impl Engine {
         scratch.columns.resize(sink.width(), Vec::new());
         scratch.clear();
         let done = self.apply_event(batch, event, bound, scratch)?;
-        net_in_place(scratch);
+        net_in_place(scratch)?;
         sink.push_chunk(scratch, &self.interner)?;
         Ok(done)
     }
@@ -152,9 +152,9 @@ impl Engine {
             self.clear_nets();
             return Ok(Some(fault));
         }
-        let rows = self.run_stages().map(|mut outputs| outputs.pop().unwrap_or_default());
+        let rows = self.run_shown();
         self.clear_nets();
-        let rows = self.with_initial(rows?);
+        let (_, rows) = rows?;
         if self.deltas {
             sink.push_chunk(&rows, &self.interner)?;
         }

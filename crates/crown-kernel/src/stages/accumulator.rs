@@ -1,9 +1,10 @@
 //! One aggregate of one group, folded from signed values.
 
+use super::exact_sum::ExactSum;
 use super::float_sum::FloatSum;
 use super::multiset::Multiset;
 use crate::chunk::Word;
-use crate::error::{KernelError, Result};
+use crate::error::{overflow, KernelError, Result};
 use crate::expression::decimal;
 use crate::expression::{key_word, order_key, wide};
 use crate::plan::AggregateFunction;
@@ -58,7 +59,7 @@ pub(super) enum Accumulator {
     /// Integers, and decimals by their unscaled values.
     Exact {
         count: i64,
-        sum: i128,
+        sum: ExactSum,
     },
     Float {
         count: i64,
@@ -77,15 +78,16 @@ impl Accumulator {
                 Some(DataType::Float32 | DataType::Float64) => {
                     Accumulator::Float { count: 0, sum: FloatSum::default() }
                 }
-                _ => Accumulator::Exact { count: 0, sum: 0 },
+                _ => Accumulator::Exact { count: 0, sum: ExactSum::default() },
             },
         }
     }
 
-    /// Adds `weight` copies of a value that is not NULL (for COUNT(*): of a row).
-    pub fn fold(&mut self, kind: Kind, word: Word, weight: i64, interner: &mut Interner) {
+    /// Adds `weight` copies of a value that is not NULL (for COUNT(*): of a row). True if a count does not fit; it is then
+    /// right modulo 2^64, so that the inverse takes the value back.
+    pub fn fold(&mut self, kind: Kind, word: Word, weight: i64, interner: &mut Interner) -> bool {
         match self {
-            Accumulator::Count(count) => *count += weight,
+            Accumulator::Count(count) => count_up(count, weight),
             Accumulator::Distinct(values) => {
                 let interned = kind.argument.is_some_and(DataType::interned);
                 let copies = values.entry(word).or_insert_with(|| {
@@ -94,7 +96,7 @@ impl Accumulator {
                     }
                     0
                 });
-                *copies += weight;
+                let overflowed = count_up(copies, weight);
                 if *copies == 0 {
                     values.remove(&word);
                     if interned {
@@ -104,23 +106,23 @@ impl Accumulator {
                         values.shrink_to(2 * values.len());
                     }
                 }
+                overflowed
             }
             Accumulator::Exact { count, sum } => {
-                *count += weight;
                 let value = match kind.argument {
                     Some(argument) if argument.interned() => wide(interner.get(word)),
                     _ => i128::from(word as i64),
                 };
-                // Wrapping keeps sums exact modulo 2^128, so that one that overflows on its way and comes back is right.
-                *sum = sum.wrapping_add(value.wrapping_mul(i128::from(weight)));
+                sum.add(value, weight);
+                count_up(count, weight)
             }
             Accumulator::Float { count, sum } => {
-                *count += weight;
                 sum.add(word_float(word), weight);
+                count_up(count, weight)
             }
             Accumulator::Extreme(values) => {
                 let data_type = kind.argument.expect("MIN and MAX have an argument");
-                values.add(order_key(data_type, word, interner), weight);
+                values.add(order_key(data_type, word, interner), weight)
             }
         }
     }
@@ -157,7 +159,15 @@ impl Accumulator {
     }
 }
 
-fn exact_result(kind: Kind, count: i64, sum: i128, interner: &mut Interner) -> Result<Word> {
+/// Adds to a count; true if it overflows.
+pub(super) fn count_up(count: &mut i64, weight: i64) -> bool {
+    let (sum, overflowed) = count.overflowing_add(weight);
+    *count = sum;
+    overflowed
+}
+
+fn exact_result(kind: Kind, count: i64, sum: ExactSum, interner: &mut Interner) -> Result<Word> {
+    let sum = sum.value().ok_or_else(overflow)?;
     let scale = match kind.argument {
         Some(DataType::Decimal { scale, .. }) => scale,
         _ => 0,
@@ -166,7 +176,7 @@ fn exact_result(kind: Kind, count: i64, sum: i128, interner: &mut Interner) -> R
         return match (kind.function, kind.result) {
             (AggregateFunction::Sum, DataType::Int64) => i64::try_from(sum)
                 .map(|sum| sum as Word)
-                .map_err(|_| KernelError::invalid("CROWN-OVERFLOW", "a SUM of integers does not fit an int64")),
+                .map_err(|_| overflow()),
             _ => Ok(float_word(decimal::to_float(sum, scale) / count as f64)),
         };
     };

@@ -1,10 +1,10 @@
 //! GROUP BY: folds signed rows into groups and shows, for each touched group, its old row going and its new row coming.
 
-use super::accumulator::{Accumulator, Kind};
+use super::accumulator::{count_up, Accumulator, Kind};
 use super::rows::shrink;
 use super::{Columns, Lookup, Rows};
 use crate::chunk::{Chunk, Nulls, Word, MAX_COLUMNS};
-use crate::error::{KernelError, Result};
+use crate::error::{overflow, KernelError, Result};
 use crate::expression::Compiled;
 use crate::plan;
 use crate::store::interner::Interner;
@@ -90,21 +90,23 @@ impl Aggregate {
     /// The first call, even with no input, shows the row of a global aggregate.
     pub fn apply(&mut self, input: &Chunk, interner: &mut Interner, out: &mut Chunk) -> Result<()> {
         let arguments = self.evaluate(input, interner)?;
-        let mut touched = self.fold(input, &arguments, 1, interner);
+        let (mut touched, overflowed) = self.fold(input, &arguments, 1, interner);
         if self.always && !self.shown[0] && touched.is_empty() {
             touched.push(0);
         }
-        let mut results = Vec::with_capacity(touched.len());
-        for position in &touched {
-            match self.results(*position, interner) {
-                Ok(result) => results.push(result),
-                Err(error) => {
-                    let undone = self.fold(input, &arguments, -1, interner);
-                    self.free_empty(undone, interner);
-                    return Err(error);
-                }
+        let results = if overflowed {
+            Err(overflow())
+        } else {
+            touched.iter().map(|position| self.results(*position, interner)).collect::<Result<Vec<_>>>()
+        };
+        let results = match results {
+            Ok(results) => results,
+            Err(error) => {
+                let (undone, _) = self.fold(input, &arguments, -1, interner);
+                self.free_empty(undone, interner);
+                return Err(error);
             }
-        }
+        };
         for (position, (values, nulls)) in touched.iter().zip(results) {
             self.show(*position, &values, nulls, interner, out);
         }
@@ -127,11 +129,16 @@ impl Aggregate {
         Ok(values)
     }
 
-    /// Folds the rows `sign` times and gives the groups they touch, each once.
-    fn fold(&mut self, input: &Chunk, arguments: &Arguments, sign: i64, interner: &mut Interner) -> Vec<usize> {
+    /// Folds the rows `sign` times and gives the groups they touch, each once, and whether a count overflowed.
+    ///
+    /// Rows that go are folded before rows that come, so that no count is ever larger than before or after the whole: it
+    /// overflows only if the result does.
+    fn fold(&mut self, input: &Chunk, arguments: &Arguments, sign: i64, interner: &mut Interner) -> (Vec<usize>, bool) {
         let mut touched = Vec::new();
+        let mut overflowed = false;
         let mut key = Vec::with_capacity(self.group.len());
-        for index in 0..input.len() {
+        let going = |coming: bool| (0..input.len()).filter(move |index| (sign * input.weights[*index] > 0) == coming);
+        for index in going(false).chain(going(true)) {
             key.clear();
             key.extend(self.group.iter().map(|column| input.columns[*column][index]));
             let row_nulls = input.nulls_at(index);
@@ -145,16 +152,16 @@ impl Aggregate {
                 touched.push(position);
             }
             let weight = sign * input.weights[index];
-            self.counts[position] += weight;
+            overflowed |= count_up(&mut self.counts[position], weight);
             let own = &mut self.accumulators[position * self.kinds.len()..];
             for ((accumulator, kind), values) in own.iter_mut().zip(&self.kinds).zip(arguments) {
                 if let Some(word) = values[index] {
-                    accumulator.fold(*kind, word, weight, interner);
+                    overflowed |= accumulator.fold(*kind, word, weight, interner);
                 }
             }
         }
         touched.iter().for_each(|position| self.touched[*position] = false);
-        touched
+        (touched, overflowed)
     }
 
     fn add_group(&mut self, key: &[Word], nulls: Nulls, interner: &mut Interner) -> usize {

@@ -22,17 +22,13 @@ impl Distinct {
     }
 
     pub fn apply(&mut self, input: &Chunk, interner: &mut Interner, out: &mut Chunk) -> Result<()> {
-        let mut words = Vec::new();
-        for index in 0..input.len() {
-            let nulls = input.read(index, &mut words);
-            let (before, after) = self.state.add(&words, nulls, input.weights[index], interner);
-            match (before > 0, after > 0) {
-                (false, true) => out.push(&words, nulls, 1),
-                (true, false) => out.push(&words, nulls, -1),
-                _ => {}
-            }
-        }
-        Ok(())
+        let before = out.len();
+        let added = self.state.add_all(input, interner, |words, nulls, before, after| match (before > 0, after > 0) {
+            (false, true) => out.push(words, nulls, 1),
+            (true, false) => out.push(words, nulls, -1),
+            _ => {}
+        });
+        added.inspect_err(|_| out.truncate(before))
     }
 
     pub fn rows(&self) -> usize {
@@ -70,12 +66,8 @@ impl Materialize {
     }
 
     pub fn apply(&mut self, input: &Chunk, interner: &mut Interner, out: &mut Chunk) -> Result<()> {
-        let mut words = Vec::new();
-        for index in 0..input.len() {
-            let nulls = input.read(index, &mut words);
-            self.state.add(&words, nulls, input.weights[index], interner);
-            out.push(&words, nulls, input.weights[index]);
-        }
+        self.state.add_all(input, interner, |_, _, _, _| {})?;
+        out.append(input);
         Ok(())
     }
 

@@ -12,7 +12,7 @@ pub(super) struct FloatSum {
 }
 
 /// What few sums ever see: values so large that sums of them could overflow (kept divided by `SCALE`), and what can't
-/// be subtracted, so is counted.
+/// be subtracted, so is counted (the accumulator's own count tells if these overflow).
 #[derive(Clone, Debug, Default)]
 struct Rare {
     huge: Vec<f64>,
@@ -26,17 +26,23 @@ const HUGE: f64 = f64::from_bits((1023 + 900) << 52); // 2^900
 
 impl FloatSum {
     pub fn add(&mut self, value: f64, weight: i64) {
+        // A float holds 53 bits of a count: larger ones are added in two parts.
+        let low = weight & 0xFFFF_FFFF;
+        if weight.unsigned_abs() > 1 << 53 && low != 0 {
+            self.add(value, weight - low);
+            return self.add(value, low);
+        }
         let times = weight as f64;
         if value.abs() < HUGE {
             return add_product(&mut self.parts, value, times);
         }
         let rare = self.rare.get_or_insert_with(Box::default);
         if value.is_nan() {
-            rare.not_a_number += weight;
+            rare.not_a_number = rare.not_a_number.wrapping_add(weight);
         } else if value == f64::INFINITY {
-            rare.infinite += weight;
+            rare.infinite = rare.infinite.wrapping_add(weight);
         } else if value == f64::NEG_INFINITY {
-            rare.minus_infinite += weight;
+            rare.minus_infinite = rare.minus_infinite.wrapping_add(weight);
         } else {
             add_product(&mut rare.huge, value / SCALE, times);
         }
@@ -144,6 +150,9 @@ mod tests {
             (1e300, -3, 1.0),
             (0.1, -9, 0.1),
             (0.1, -1, 0.0),
+            (1.0, i64::MAX, 9223372036854775807.0),
+            (1.0, -(1 << 60), 8070450532247928831.0),
+            (1.0, (1 << 60) - i64::MAX, 0.0),
         ] {
             sum.add(value, weight);
             assert_eq!(format!("{:?}", sum.value()), format!("{expected:?}"), "after {weight} times {value}");

@@ -60,8 +60,7 @@ impl Map {
         }
         let mut mapped = Chunk::new(self.columns.len());
         self.evaluate(input, interner, &mut mapped)?;
-        let netted = net_chunks(&[mapped], self.columns.len());
-        append(out, &netted);
+        out.append(&net_chunks(&[mapped], self.columns.len())?);
         Ok(())
     }
 
@@ -77,7 +76,7 @@ impl Map {
             _ => self.evaluate_rows(input, interner, out),
         };
         if result.is_err() {
-            truncate(out, before);
+            out.truncate(before);
         }
         result
     }
@@ -119,14 +118,4 @@ fn copy_columns(input: &Chunk, copies: &[usize], out: &mut Chunk) {
         out.nulls.resize(out.weights.len() + input.len(), 0);
     }
     out.weights.extend_from_slice(&input.weights);
-}
-
-fn append(out: &mut Chunk, rows: &Chunk) {
-    copy_columns(rows, &(0..rows.columns.len()).collect::<Vec<_>>(), out);
-}
-
-fn truncate(out: &mut Chunk, rows: usize) {
-    out.columns.iter_mut().for_each(|column| column.truncate(rows));
-    out.nulls.truncate(rows);
-    out.weights.truncate(rows);
 }

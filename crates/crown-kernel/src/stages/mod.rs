@@ -13,6 +13,7 @@
 mod accumulator;
 mod aggregate;
 mod distinct;
+mod exact_sum;
 mod float_sum;
 mod map;
 mod multiset;

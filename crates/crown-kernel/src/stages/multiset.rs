@@ -1,5 +1,6 @@
 //! Values with counts, in order: what MIN and MAX need under deletions, which have no inverse.
 
+use super::accumulator::count_up;
 use crate::expression::OrderKey;
 use std::collections::BTreeMap;
 use std::mem::size_of;
@@ -17,31 +18,35 @@ impl Multiset {
         Multiset::Small(Vec::new())
     }
 
-    pub fn add(&mut self, key: OrderKey, weight: i64) {
+    /// True if a count overflows; it is then right modulo 2^64.
+    pub fn add(&mut self, key: OrderKey, weight: i64) -> bool {
         match self {
             Multiset::Small(values) => match values.binary_search_by(|(other, _)| other.cmp(&key)) {
                 Ok(position) => {
-                    values[position].1 += weight;
+                    let overflowed = count_up(&mut values[position].1, weight);
                     if values[position].1 == 0 {
                         values.remove(position);
                     }
+                    overflowed
                 }
                 Err(position) => {
                     values.insert(position, (key, weight));
                     if values.len() > SPILL {
                         *self = Multiset::Large(std::mem::take(values).into_iter().collect());
                     }
+                    false
                 }
             },
             Multiset::Large(values) => {
                 let count = values.entry(key.clone()).or_insert(0);
-                *count += weight;
+                let overflowed = count_up(count, weight);
                 if *count == 0 {
                     values.remove(&key);
                 }
                 if values.len() <= SPILL / 2 {
                     *self = Multiset::Small(std::mem::take(values).into_iter().collect());
                 }
+                overflowed
             }
         }
     }

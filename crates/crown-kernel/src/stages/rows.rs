@@ -6,7 +6,9 @@
 
 use super::Lookup;
 use crate::chunk::{Chunk, Nulls, Word};
+use crate::error::Result;
 use crate::store::interner::Interner;
+use crate::store::net::too_many_copies;
 use crate::store::row_table::hash_words;
 use crate::types::DataType;
 use hashbrown::HashTable;
@@ -135,17 +137,41 @@ impl WeightedRows {
         WeightedRows { rows: Rows::new(types), weights: Vec::new() }
     }
 
-    /// Adds to the weight of a row; gives the weight before and after.
-    pub fn add(&mut self, words: &[Word], nulls: Nulls, weight: i64, interner: &mut Interner) -> (i64, i64) {
+    /// Adds the rows of a chunk and calls `each` with every row, and its weight before and after. On an error nothing has
+    /// changed.
+    pub fn add_all(
+        &mut self,
+        rows: &Chunk,
+        interner: &mut Interner,
+        mut each: impl FnMut(&[Word], Nulls, i64, i64),
+    ) -> Result<()> {
+        let mut words = Vec::new();
+        for index in 0..rows.len() {
+            let nulls = rows.read(index, &mut words);
+            let Some((before, after)) = self.add(&words, nulls, rows.weights[index], interner) else {
+                for index in 0..index {
+                    let nulls = rows.read(index, &mut words);
+                    self.add(&words, nulls, -rows.weights[index], interner);
+                }
+                return Err(too_many_copies());
+            };
+            each(&words, nulls, before, after);
+        }
+        Ok(())
+    }
+
+    /// Adds to the weight of a row; gives the weight before and after, or `None`, having done nothing, if that does not
+    /// fit.
+    pub fn add(&mut self, words: &[Word], nulls: Nulls, weight: i64, interner: &mut Interner) -> Option<(i64, i64)> {
         let Some(position) = self.rows.find(words, nulls) else {
             if weight != 0 {
                 self.rows.insert(words, nulls, interner);
                 self.weights.push(weight);
             }
-            return (0, weight);
+            return Some((0, weight));
         };
         let before = self.weights[position];
-        let after = before + weight;
+        let after = before.checked_add(weight)?;
         if after == 0 {
             self.rows.remove(position, interner);
             self.weights.swap_remove(position);
@@ -153,7 +179,7 @@ impl WeightedRows {
         } else {
             self.weights[position] = after;
         }
-        (before, after)
+        Some((before, after))
     }
 
     pub fn len(&self) -> usize {

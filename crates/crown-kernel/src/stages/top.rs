@@ -6,7 +6,7 @@ use crate::error::{KernelError, Result};
 use crate::expression::{order_key, Compiled, OrderKey};
 use crate::plan;
 use crate::store::interner::Interner;
-use crate::store::net::net_chunks;
+use crate::store::net::{net_chunks, too_many_copies};
 use crate::types::DataType;
 use std::collections::BTreeMap;
 use std::mem::size_of;
@@ -46,7 +46,7 @@ impl Top {
                 nulls_first: order.nulls_first,
             })
         });
-        if stage.limit.checked_add(stage.offset).is_none() {
+        if stage.limit.checked_add(stage.offset).is_none_or(|end| i64::try_from(end).is_err()) {
             let message = format!("the limit and offset of stage '{}' are too large", stage.id);
             return Err(KernelError::plan("CROWN-PLAN-LIMIT", message));
         }
@@ -74,6 +74,13 @@ impl Top {
             let nulls = input.read(index, &mut words);
             keys.push(self.key(&words, nulls, interner)?);
         }
+        let fits = |(key, weight): (_, &i64)| match self.rows.get(key) {
+            Some(entry) => entry.weight.checked_add(*weight).is_some(),
+            None => true,
+        };
+        if !keys.iter().zip(&input.weights).all(fits) {
+            return Err(too_many_copies());
+        }
         let mut reached = false;
         for (index, key) in keys.into_iter().enumerate() {
             reached |= self.boundary.as_ref().is_none_or(|boundary| key <= *boundary);
@@ -81,7 +88,7 @@ impl Top {
             self.add(key, &words, nulls, input.weights[index], interner);
         }
         if reached {
-            self.slide(out);
+            self.slide(out)?;
         }
         Ok(())
     }
@@ -107,7 +114,7 @@ impl Top {
     }
 
     /// Reads the window anew and emits how it differs from the one shown: work follows offset + limit.
-    fn slide(&mut self, out: &mut Chunk) {
+    fn slide(&mut self, out: &mut Chunk) -> Result<()> {
         let width = self.columns.len();
         let mut window = Chunk::new(width);
         let (mut position, end) = (0u64, self.offset + self.limit);
@@ -126,12 +133,9 @@ impl Top {
         }
         self.window.weights.iter_mut().for_each(|weight| *weight = -*weight);
         let old = std::mem::replace(&mut self.window, window);
-        let change = net_chunks(&[old, self.window.clone()], width);
-        let mut words = Vec::new();
-        for index in 0..change.len() {
-            let nulls = change.read(index, &mut words);
-            out.push(&words, nulls, change.weights[index]);
-        }
+        // (It can't fail: a row's weights in both windows are between 0 and the largest.)
+        out.append(&net_chunks(&[old, self.window.clone()], width)?);
+        Ok(())
     }
 
     /// The sort key: the order's expressions, then the whole row ascending, each so that bytes compare as values do.

@@ -1,11 +1,20 @@
 //! The net effect of a sequence of signed rows.
+//!
+//! Sums are exact: what passes 64 bits on its way and comes back is right, and what doesn't come back is refused.
 
 use super::hash::hash_all;
 use super::index::Index;
 use super::slab::prefetch;
 use crate::chunk::{Chunk, Nulls, Word};
+use crate::error::{KernelError, Result};
+use hashbrown::HashMap;
 
 const UNKNOWN: Word = Word::MAX;
+
+/// More copies of a row than an int64 counts.
+pub fn too_many_copies() -> KernelError {
+    KernelError::invalid("CROWN-OVERFLOW", "the multiplicity of a row does not fit an int64")
+}
 
 /// Rows with the sum of their weights, in order of first appearance.
 pub struct Net {
@@ -13,11 +22,18 @@ pub struct Net {
     /// Per row the words, the NULL mask, the sum, and how many copies there are already (or `UNKNOWN`).
     rows: Vec<Word>,
     index: Index,
+    /// How often the sum of a row has passed 2^63 upwards, less how often downwards: nearly always empty.
+    carries: HashMap<usize, i64>,
 }
 
 impl Net {
     pub fn new(width: usize) -> Net {
-        Net { width, rows: Vec::new(), index: Index::new() }
+        Net { width, rows: Vec::new(), index: Index::new(), carries: HashMap::new() }
+    }
+
+    /// An empty net of rows of the same width.
+    pub fn like(&self) -> Net {
+        Net::new(self.width)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -82,7 +98,38 @@ impl Net {
     /// Adds to the sum of the row at a position.
     pub fn add_at(&mut self, row: usize, weight: i64) {
         let place = row * self.stride() + self.width + 1;
-        self.rows[place] = self.rows[place].wrapping_add_signed(weight);
+        let (sum, passed) = (self.rows[place] as i64).overflowing_add(weight);
+        self.rows[place] = sum as Word;
+        if passed {
+            self.carry(row, weight.signum());
+        }
+    }
+
+    #[cold]
+    fn carry(&mut self, row: usize, sign: i64) {
+        let carries = self.carries.entry(row).or_insert(0);
+        *carries += sign;
+        if *carries == 0 {
+            self.carries.remove(&row);
+        }
+    }
+
+    /// The sum of the row at a position.
+    fn sum_at(&self, row: usize) -> i128 {
+        let sum = i128::from(self.rows[row * self.stride() + self.width + 1] as i64);
+        match self.carries.get(&row) {
+            None => sum,
+            Some(carries) => sum + (i128::from(*carries) << 64),
+        }
+    }
+
+    /// Refuses sums that do not fit the weight of a row. To be called before `rows` is used.
+    pub fn check(&self) -> Result<()> {
+        if self.carries.is_empty() {
+            Ok(())
+        } else {
+            Err(too_many_copies())
+        }
     }
 
     pub fn add(&mut self, words: &[Word], nulls: Nulls, weight: i64) {
@@ -96,19 +143,18 @@ impl Net {
     }
 
     /// How many copies there are after what was added so far; `existing` tells how many there were before.
-    pub fn copies(&mut self, words: &[Word], nulls: Nulls, existing: impl FnOnce() -> u64) -> i64 {
+    pub fn copies(&mut self, words: &[Word], nulls: Nulls, existing: impl FnOnce() -> u64) -> i128 {
         let row = self.find_or_insert(words, nulls);
         self.copies_at(row, existing)
     }
 
     /// As `copies`, of the row at a position.
-    pub fn copies_at(&mut self, row: usize, existing: impl FnOnce() -> u64) -> i64 {
-        let place = row * self.stride() + self.width + 1;
-        let [sum, before] = &mut self.rows[place..place + 2] else { unreachable!("two words") };
-        if *before == UNKNOWN {
-            *before = existing();
+    pub fn copies_at(&mut self, row: usize, existing: impl FnOnce() -> u64) -> i128 {
+        let place = row * self.stride() + self.width + 2;
+        if self.rows[place] == UNKNOWN {
+            self.rows[place] = existing();
         }
-        *before as i64 + *sum as i64
+        i128::from(self.rows[place]) + self.sum_at(row)
     }
 
     /// All rows by position: words, NULL mask, sum, and how many copies there are already if that is known.
@@ -126,6 +172,7 @@ impl Net {
 
     pub fn negate(&mut self) {
         let (stride, place) = (self.stride(), self.width + 1);
+        debug_assert!(self.carries.is_empty(), "only checked nets are used");
         for row in self.rows.chunks_exact_mut(stride) {
             row[place] = row[place].wrapping_neg();
         }
@@ -137,12 +184,13 @@ impl Net {
         } else if !self.is_empty() {
             self.rows.clear();
             self.index.clear();
+            self.carries.clear();
         }
     }
 }
 
 /// The net of some chunks, as one: each row once, none with weight 0.
-pub fn net_chunks(chunks: &[Chunk], width: usize) -> Chunk {
+pub fn net_chunks(chunks: &[Chunk], width: usize) -> Result<Chunk> {
     let mut net = Net::new(width);
     let mut words = Vec::new();
     for chunk in chunks {
@@ -151,20 +199,22 @@ pub fn net_chunks(chunks: &[Chunk], width: usize) -> Chunk {
             net.add(&words, nulls, chunk.weights[index]);
         }
     }
+    net.check()?;
     let mut result = Chunk::new(width);
     for (words, nulls, weight) in net.rows() {
         result.push(words, nulls, weight);
     }
-    result
+    Ok(result)
 }
 
 /// Nets the rows of a chunk; without a hash table when they are few.
-pub fn net_in_place(rows: &mut Chunk) {
+pub fn net_in_place(rows: &mut Chunk) -> Result<()> {
     const FEW: usize = 12;
-    if rows.len() > FEW {
+    // (Sums of a few small weights can't overflow.)
+    if rows.len() > FEW || rows.weights.iter().any(|weight| weight.unsigned_abs() > 1 << 32) {
         let width = rows.columns.len();
-        *rows = net_chunks(&[std::mem::take(rows)], width);
-        return;
+        *rows = net_chunks(&[std::mem::take(rows)], width)?;
+        return Ok(());
     }
     let mut length = 0;
     for index in 0..rows.len() {
@@ -189,6 +239,7 @@ pub fn net_in_place(rows: &mut Chunk) {
     rows.columns.iter_mut().for_each(|column| column.truncate(kept));
     rows.nulls.truncate(kept);
     rows.weights.truncate(kept);
+    Ok(())
 }
 
 fn move_row(rows: &mut Chunk, from: usize, to: usize) {
@@ -209,7 +260,7 @@ mod tests {
         chunk.push(&[1, 0], 0b00, 2);
         chunk.push(&[1, 0], 0b10, 1);
         chunk.push(&[1, 0], 0b00, -2);
-        let result = net_chunks(&[chunk], 2);
+        let result = net_chunks(&[chunk], 2).unwrap();
         assert_eq!((result.weights, result.nulls), (vec![1], vec![0b10]));
     }
 
@@ -220,8 +271,8 @@ mod tests {
             for value in 0..length {
                 chunk.push(&[value % modulus], value % 2, if value % 5 == 0 { -1 } else { 1 });
             }
-            let expected = net_chunks(&[chunk.clone()], 1);
-            net_in_place(&mut chunk);
+            let expected = net_chunks(&[chunk.clone()], 1).unwrap();
+            net_in_place(&mut chunk).unwrap();
             assert_eq!(
                 (chunk.columns, chunk.nulls, chunk.weights),
                 (expected.columns, expected.nulls, expected.weights)
@@ -235,5 +286,23 @@ mod tests {
         assert_eq!(net.copies(&[7], 0, || 2), 2);
         net.add(&[7], 0, -2);
         assert_eq!(net.copies(&[7], 0, || unreachable!()), 0);
+    }
+
+    #[test]
+    fn sums_are_exact_beyond_64_bits_and_refused_if_they_stay_there() {
+        let mut net = Net::new(1);
+        for weight in [i64::MAX, i64::MAX, 1, i64::MAX] {
+            net.add(&[7], 0, weight);
+        }
+        assert_eq!(net.copies(&[7], 0, || 5), 3 * i128::from(i64::MAX) + 6);
+        assert_eq!(net.check().unwrap_err().code, "CROWN-OVERFLOW");
+        for weight in [-i64::MAX, -i64::MAX, -1] {
+            net.add(&[7], 0, weight);
+        }
+        net.check().unwrap();
+        assert_eq!(net.rows().map(|(_, _, weight)| weight).collect::<Vec<_>>(), [i64::MAX]);
+        let mut chunk = Chunk::new(1);
+        [i64::MAX, 1].iter().for_each(|weight| chunk.push(&[3], 0, *weight));
+        assert!(net_chunks(&[chunk.clone()], 1).is_err() && net_in_place(&mut chunk).is_err());
     }
 }

@@ -35,7 +35,7 @@ impl Cursor {
         let first = tree.children[root].slice(&tree.edges[root].entries[0].children);
         let program = tree.programs[root].as_ref().expect("the root is connex");
         let plain = tree.shape.mode == Mode::Set || (tree.shape.mode == Mode::Bag && tree.is_plain());
-        let emission = Emission { sign: 1, values: None, pairs: false, plain };
+        let emission = Emission { sign: 1, values: None, pairs: false, plain, totals: None };
         let end = out.len() + max_rows;
         while out.len() < end {
             let budget = end - out.len();

@@ -8,9 +8,9 @@
 
 use super::enumerate::Emission;
 use super::propagate::Scratch;
-use super::ring::overflow;
 use super::shape::LINK;
 use super::{Sink, Tree};
+use crate::error::overflow;
 use crate::plan::Mode;
 use crate::store::interner::Interner;
 
@@ -275,7 +275,7 @@ impl Tree {
                 Mode::Bag => self.is_plain(),
                 Mode::Ring => false,
             };
-            let emission = Emission { sign, values: None, pairs: false, plain };
+            let emission = Emission { sign, values: None, pairs: false, plain, totals: None };
             return self.emit(node, witnesses, &emission, interner, sink);
         }
         // The one row of a global aggregate is always there: what comes or goes is its value.
@@ -292,7 +292,7 @@ impl Tree {
             values.extend(new);
             rows.extend([*row, *row]);
         }
-        let emission = Emission { sign, values: Some(&values), pairs: true, plain: false };
+        let emission = Emission { sign, values: Some(&values), pairs: true, plain: false, totals: None };
         self.emit(node, &rows, &emission, interner, sink);
     }
 
@@ -309,6 +309,7 @@ impl Tree {
         let (mut rows, mut values) = (std::mem::take(&mut scratch.witnesses), std::mem::take(&mut scratch.values));
         rows.clear();
         values.clear();
+        let mut totals = Vec::new();
         for (row, pair) in scratch.change.valued.iter().zip(scratch.change.value_pairs.chunks_exact(2 * width)) {
             if !self.has_live_parent(node, *row) {
                 continue;
@@ -319,9 +320,11 @@ impl Tree {
             } else {
                 rows.push(*row);
                 values.push(pair[1].wrapping_sub(pair[0]));
+                totals.push(pair[1]);
             }
         }
-        let emission = Emission { sign: 1, values: Some(&values), pairs, plain: false };
+        let totals = (!pairs).then_some(&totals[..]);
+        let emission = Emission { sign: 1, values: Some(&values), pairs, plain: false, totals };
         self.emit(node, &rows, &emission, interner, sink);
         (scratch.witnesses, scratch.values) = (rows, values);
     }

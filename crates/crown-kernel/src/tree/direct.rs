@@ -3,10 +3,10 @@
 //! Most GROUP BY queries are of this kind, and most of their deltas have two rows, an old and a new value.
 
 use super::propagate::Scratch;
-use super::ring::{overflow, Value};
+use super::ring::Value;
 use super::{Sink, Tree};
 use crate::chunk::{Chunk, Word};
-use crate::error::Result;
+use crate::error::{overflow, Result};
 use crate::store::interner::Interner;
 
 impl Tree {

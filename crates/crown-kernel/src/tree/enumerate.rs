@@ -7,12 +7,13 @@
 use super::lists::List;
 use super::program::{Program, Step};
 use super::ranged::Window;
-use super::ring::{overflow, Value};
+use super::ring::Value;
 use super::Tree;
 use crate::chunk::{Chunk, Nulls, Word};
-use crate::error::Result;
+use crate::error::{overflow, Result};
 use crate::plan::Mode;
 use crate::store::interner::Interner;
+use crate::store::net::too_many_copies;
 
 /// What to emit for the results of the first step's rows.
 pub(super) struct Emission<'a> {
@@ -25,6 +26,23 @@ pub(super) struct Emission<'a> {
     pub pairs: bool,
     /// All annotations are 1 (or there are none): every weight is `sign`.
     pub plain: bool,
+    /// Mode bag, where `values` are differences: the annotations that they lead to.
+    pub totals: Option<&'a [Value]>,
+}
+
+/// Refuses a result whose multiplicity, not only its change `difference`, is beyond an int64.
+fn check_copies(difference: Value, emission: &Emission, item: usize) -> Result<()> {
+    const SMALL: u128 = 1 << 31;
+    let (Some(values), Some(totals)) = (emission.values, emission.totals) else { return Ok(()) };
+    if difference.unsigned_abs() < SMALL && totals[item].unsigned_abs() < SMALL || values[item] == 0 {
+        return Ok(());
+    }
+    // The other factors, which are the same before and after.
+    let others = difference / values[item];
+    match others.checked_mul(totals[item]).and_then(|copies| i64::try_from(copies).ok()) {
+        Some(_) => Ok(()),
+        None => Err(too_many_copies()),
+    }
 }
 
 /// How many rows ahead of an outer step memory is asked for.
@@ -367,12 +385,13 @@ impl Walk {
             let index = offset + position;
             let given = emission.values.filter(|_| outer.is_empty());
             overflowed |= self.multiply(tree, innermost, *row, index, given, &mut product);
+            let item = if outer.is_empty() { index } else { self.places[0].index as usize };
             if tree.shape.mode == Mode::Bag {
-                let weight = i64::try_from(product[0]).map_err(|_| overflow())?;
+                let weight = i64::try_from(product[0]).map_err(|_| too_many_copies())?;
+                check_copies(product[0], emission, item)?;
                 out.weights.push(emission.sign * weight);
                 continue;
             }
-            let item = if outer.is_empty() { index } else { self.places[0].index as usize };
             out.weights.push(if emission.pairs { 2 * (item as i64 & 1) - 1 } else { emission.sign });
             for (index, value) in product.iter().enumerate() {
                 let word = components[index].word(*value, interner)?;

@@ -11,7 +11,7 @@
 //! | `delta`, `live`, `direct` | changes of the connex part: witnesses, live views |
 //! | `program`, `enumerate`, `expand`, `cursor` | walks from witnesses, or from the root, by column |
 //! | `ordered`, `ranged` | lists in the order of a value, and walks over ranges of them |
-//! | `ring`, `weight` | annotations |
+//! | `ring`, `weight`, `difference` | annotations; changes whose values overflow on the way |
 //! | `apply` | the main loop over a batch, with prefetching |
 //! | `sample`, `stats`, `compact` | random results, figures, giving memory back |
 
@@ -19,6 +19,7 @@ mod apply;
 mod compact;
 mod cursor;
 mod delta;
+mod difference;
 mod direct;
 mod edges;
 mod enumerate;
@@ -46,10 +47,11 @@ pub use sample::Sampler;
 pub use stats::{NodeStats, TreeStats};
 
 use crate::chunk::{Chunk, Nulls, Word};
-use crate::error::{KernelError, Result};
+use crate::error::{overflow, KernelError, Result};
 use crate::plan::{self, Mode};
 use crate::store::hash::{hash_all, hash_words};
 use crate::store::interner::Interner;
+use crate::store::net::too_many_copies;
 use edges::Edge;
 use enumerate::Walk;
 use ids::{Ids, NONE};
@@ -57,7 +59,6 @@ use lists::Lists;
 use ordered::Orders;
 use program::Program;
 use propagate::Scratch;
-use ring::overflow;
 use rows::{same, Rows};
 use shape::{Shape, Twins};
 
@@ -110,6 +111,8 @@ pub struct Tree {
     failure: Option<KernelError>,
     /// An update is being undone: nothing is emitted.
     quiet: bool,
+    /// Overflows do not matter until all changes are made: sums are right modulo 2^128.
+    careless: bool,
 }
 
 impl Tree {
@@ -165,6 +168,7 @@ impl Tree {
             counter_changes: 0,
             failure: None,
             quiet: false,
+            careless: false,
         })
     }
 
@@ -274,7 +278,7 @@ impl Tree {
         let mut scratch = self.scratch.take().unwrap_or_default();
         let total = self.total;
         let result = self.change(change, hash, hints, &mut scratch, interner, sink);
-        if let Some(error) = self.failure.take() {
+        if let Some(error) = self.failure.take().filter(|_| !self.careless) {
             let quiet = std::mem::replace(&mut self.quiet, true);
             let undo = AtomChange { weight: -change.weight, ..*change };
             let undone = self.change(&undo, hash, &Hints::NOTHING, &mut scratch, interner, sink);
@@ -362,6 +366,9 @@ impl Tree {
         let new = u64::try_from(i128::from(old) + i128::from(weight)).map_err(|_| {
             KernelError::invalid("CROWN-ABSENT", format!("'{}' has fewer rows than are to be removed", shape.name))
         })?;
+        if new > i64::MAX as u64 {
+            return Err(too_many_copies());
+        }
         scratch.change.clear();
         self.updates += 1;
         match found {
@@ -498,11 +505,6 @@ impl Tree {
         if self.shape.always {
             return Ok(1);
         }
-        for condition in &self.shape.residual {
-            if !condition.is_true(words, nulls, interner)? {
-                return Ok(0);
-            }
-        }
         let mut product = 1;
         let (mut row, mut weight) = (Vec::new(), Vec::new());
         for (node, projection) in self.projections.iter().enumerate() {
@@ -533,7 +535,13 @@ impl Tree {
                 product = value;
             }
         }
-        i64::try_from(product).map_err(|_| overflow())
+        // Only of rows that join: of others a condition may well fail.
+        for condition in &self.shape.residual {
+            if !condition.is_true(words, nulls, interner)? {
+                return Ok(0);
+            }
+        }
+        i64::try_from(product).map_err(|_| too_many_copies())
     }
 
     /// The number of result rows (a bag's with multiplicity). In O(1) when deltas are kept; else in time linear in the

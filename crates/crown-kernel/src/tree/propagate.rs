@@ -8,9 +8,10 @@
 use super::apply::Hints;
 use super::edges::Edge;
 use super::lists::List;
-use super::ring::{overflow, Value};
+use super::ring::Value;
 use super::shape::LINK;
 use super::{Sink, Tree};
+use crate::error::overflow;
 use crate::store::hash::hash_words;
 use crate::store::interner::Interner;
 

@@ -6,7 +6,7 @@
 //! no subtraction takes back, are counted apart.
 
 use crate::chunk::Word;
-use crate::error::{KernelError, Result};
+use crate::error::{overflow, KernelError, Result};
 use crate::store::interner::Interner;
 use crate::types::{float_word, word_float, DataType};
 
@@ -20,10 +20,6 @@ pub(super) enum Arithmetic {
     /// Exact, shown as a decimal of 38 digits.
     Decimal,
     Float,
-}
-
-pub(super) fn overflow() -> KernelError {
-    KernelError::invalid("CROWN-OVERFLOW", "an aggregate is out of the range of its type")
 }
 
 fn from_float(value: f64) -> Value {

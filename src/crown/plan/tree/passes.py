@@ -204,7 +204,6 @@ def _add_stage(draft: Draft, context: Context) -> Rows:
         tuple(columns),
         tuple(column.name for column in columns),
         distinct=draft.mode != "bag",
-        lookup=draft.mode != "ring",
         key=draft.outputs,
     )
 
@@ -222,4 +221,4 @@ def distinct_rows(rows: Rows, wanted: tuple[str, ...], context: Context) -> Rows
     context.add(reduced)
     stage = DistinctStage(context.new_id("distinct"), reduced.id)
     context.add(stage)
-    return Rows(stage.id, columns, tuple(column.name for column in columns), distinct=True, lookup=True)
+    return Rows(stage.id, columns, tuple(column.name for column in columns), distinct=True)

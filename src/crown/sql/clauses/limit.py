@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from crown.ir.expression import Call, Column, Expression
 from crown.ir.query import Order, Top
-from crown.sql.clauses.queries import Bound, OutputColumn, body_of, relation_of
+from crown.sql.clauses.queries import Bound, OutputColumn, body_of
 from crown.sql.context import Context
 
 
@@ -77,11 +77,6 @@ def topped(context: Context, bound: Bound, ordering: Ordering, limit: tuple[int,
     """`bound` shows the outputs and then the columns of `ordering`."""
     if limit is None:
         return replace(bound, order=ordering.order)
-    top = Bound(bound.columns, None, Top(body_of(context, bound), ordering.order, *limit))
-    if not ordering.columns:
-        return top
     shown = len(bound.columns) - len(ordering.columns)
-    relation = relation_of(context, top, "ordered", (), None)
-    references = [column.reference for column in relation.visible[:shown]]
-    branches = tuple((b, tuple(context.in_branch(r, b) for r in references)) for b in relation.branches)
-    return Bound(bound.columns[:shown], branches, None)
+    top = Top(body_of(context, bound), ordering.order, *limit, shown=shown if ordering.columns else None)
+    return Bound(bound.columns[:shown], None, top)

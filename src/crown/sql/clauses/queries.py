@@ -184,15 +184,14 @@ def _set_operation(context: Context, node: exp.SetOperation, parent: Scope | Non
 
 
 def coerced(body: Body, columns: list[OutputColumn]) -> Body:
-    """The body with its columns cast to the types of `columns`."""
+    """The body with its first columns cast to the types of `columns`."""
     if isinstance(body, SetOperation):
         return replace(body, left=coerced(body.left, columns), right=coerced(body.right, columns))
     if isinstance(body, Top):
         return replace(body, input=coerced(body.input, columns))
-    outputs = tuple(
-        replace(o, expression=cast_value(o.expression, c.type)) for o, c in zip(body.outputs, columns, strict=True)
-    )
-    return replace(body, outputs=outputs)
+    shown, hidden = body.outputs[: len(columns)], body.outputs[len(columns) :]
+    outputs = tuple(replace(o, expression=cast_value(o.expression, c.type)) for o, c in zip(shown, columns, strict=True))
+    return replace(body, outputs=(*outputs, *hidden))
 
 
 def apply_order(context: Context, node: exp.Expr, bound: Bound) -> Bound:
@@ -243,6 +242,8 @@ def source_relation(context: Context, alias: str, source: str, columns: tuple[Ou
 
 
 def output_names(body: Body) -> list[str]:
-    while not isinstance(body, Select):
-        body = body.left if isinstance(body, SetOperation) else body.input
+    if isinstance(body, SetOperation):
+        return output_names(body.left)
+    if isinstance(body, Top):
+        return output_names(body.input)[: body.shown]
     return [o.name for o in body.outputs]

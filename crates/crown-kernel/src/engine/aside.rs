@@ -1,0 +1,132 @@
+//! Rows on which a stage's expressions fail over empty tables.
+//!
+//! A global aggregate has a row before any change, and an expression over it may fail: `COUNT(x) / COUNT(*)` divides by zero.
+//! Such a view has no value yet, but it exists: the row is set aside where it fails, changes are applied around it, and
+//! nothing is shown until it has left or can be evaluated. Reading the result then gives the row's error, as the query
+//! itself would. A *batch* that leads to a row that fails is refused as a whole, so that rows are set aside at the start
+//! only, and a view that has a value keeps having one.
+
+use super::stage::State;
+use super::Engine;
+use crate::chunk::{Chunk, Nulls, Word};
+use crate::error::{KernelError, Kind, Result};
+use crate::store::net::{net_chunks, Net};
+
+/// A row of an input of a stage (one of its `inputs`, or of its `feeds`).
+#[derive(Clone)]
+pub(super) struct Waiting {
+    stage: usize,
+    input: usize,
+    words: Vec<Word>,
+    nulls: Nulls,
+    weight: i64,
+    error: Option<KernelError>,
+}
+
+impl Engine {
+    /// The error of the result when it has no value.
+    pub(super) fn check_defined(&self) -> Result<()> {
+        match self.aside.iter().find_map(|row| row.error.as_ref()) {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets all rows of a stage's inputs aside.
+    pub(super) fn set_aside(&mut self, stage: usize, outputs: &[Chunk]) {
+        let stage_inputs = self.stages[stage].read_stages();
+        for (number, input) in stage_inputs.into_iter().enumerate() {
+            for index in 0..outputs[input].len() {
+                let mut words = Vec::new();
+                let nulls = outputs[input].read(index, &mut words);
+                let weight = outputs[input].weights[index];
+                self.aside.push(Waiting { stage, input: number, words, nulls, weight, error: None });
+            }
+        }
+    }
+
+    /// What is left of a change of an input when the rows that wait there have taken their part.
+    pub(super) fn around_aside(&mut self, stage: usize, input: usize, change: &Chunk) -> Chunk {
+        let mut left = Chunk::new(change.columns.len());
+        let mut words = Vec::new();
+        for index in 0..change.len() {
+            let nulls = change.read(index, &mut words);
+            let same = |row: &&mut Waiting| {
+                (row.stage, row.input, row.nulls) == (stage, input, nulls) && row.words == words
+            };
+            match self.aside.iter_mut().find(same) {
+                Some(row) => row.weight += change.weights[index],
+                None => left.push(&words, nulls, change.weights[index]),
+            }
+        }
+        self.aside.retain(|row| row.weight != 0);
+        left
+    }
+
+    /// Holds the values of rows that wait for as long as the engine lives: they are few, and few leave.
+    pub(super) fn hold_aside(&mut self) {
+        for row in &self.aside {
+            let stage = &self.stages[row.stage];
+            let input = stage.read_stages()[row.input];
+            for (column, (_, data_type)) in self.stages[input].columns.iter().enumerate() {
+                if data_type.interned() && row.nulls >> column & 1 == 0 {
+                    self.interner.retain(row.words[column]);
+                }
+            }
+        }
+    }
+
+    pub(super) fn has_aside(&self, stage: usize) -> bool {
+        self.aside.iter().any(|row| row.stage == stage)
+    }
+
+    /// Gives a stage those of the rows that wait for it that it can evaluate by now. `output` gets what this changes, and
+    /// is net again; `taken` the rows.
+    pub(super) fn take_in(&mut self, stage: usize, output: &mut Chunk, taken: &mut Chunk) -> Result<()> {
+        for mut row in std::mem::take(&mut self.aside) {
+            if row.stage == stage {
+                match self.take_row(&row, output) {
+                    Ok(()) => {
+                        taken.push(&row.words, row.nulls, row.weight);
+                        continue;
+                    }
+                    Err(error) if error.kind == Kind::InvalidChange => row.error = Some(error),
+                    Err(error) => return Err(error),
+                }
+            }
+            self.aside.push(row);
+        }
+        self.stages[stage].lenient = self.has_aside(stage);
+        *output = net_chunks(&[std::mem::take(output)], self.stages[stage].columns.len())?;
+        Ok(())
+    }
+
+    fn take_row(&mut self, row: &Waiting, output: &mut Chunk) -> Result<()> {
+        let (earlier, later) = self.stages.split_at_mut(row.stage);
+        let stage = &mut later[0];
+        let mut change = Chunk::new(stage.columns.len());
+        if !stage.has_atoms() {
+            let mut input = Chunk::new(row.words.len());
+            input.push(&row.words, row.nulls, row.weight);
+            stage.apply_inputs(earlier, &[&input], &mut self.interner, &mut change)?;
+            output.append(&change);
+            return Ok(());
+        }
+        let feed = &stage.feeds[row.input];
+        let (atom, mut bound) = (feed.atom, Vec::new());
+        if let Some(nulls) = feed.binder.bind(&row.words, row.nulls, &mut bound, &mut self.interner)? {
+            let mut nets: Vec<Net> = self.nets[row.stage].iter().map(Net::like).collect();
+            nets[atom].add(&bound, nulls, row.weight);
+            stage.apply_atoms(&nets, &mut self.interner, &mut change)?;
+            self.nets[row.stage][atom].add(&bound, nulls, row.weight);
+        }
+        output.append(&change);
+        Ok(())
+    }
+
+    /// Whether a stage evaluates expressions over rows of other stages, and so may fail on them.
+    pub(super) fn can_set_aside(&self, stage: usize) -> bool {
+        let stage = &self.stages[stage];
+        !stage.feeds.is_empty() || matches!(stage.state, State::Map(_) | State::Top(_) | State::Aggregate(_))
+    }
+}

@@ -1,0 +1,82 @@
+//! What a stage promises to the stages that read it, in one place.
+//!
+//! A set operation finds the weights of changed rows by asking its inputs, and reads its result from the rows that they
+//! list. So each input must be able to look a row up, and must list each of its rows once, with its whole weight. A plan in
+//! which one of them can't is refused when it is loaded, not when rows come. The planner goes by the same table
+//! (`src/crown/plan/promise.py`).
+//!
+//! | stage | looks rows up | lists each row once |
+//! |---|---|---|
+//! | tree (set, bag) | yes | yes |
+//! | tree (ring) | no: its sums are not kept by value | yes |
+//! | bag | no | no |
+//! | map | if it shows every column of its input, and that does | likewise |
+//! | aggregate, distinct, materialize | yes | yes |
+//! | top | no: it would scan its window | yes |
+//! | UNION ALL | if both inputs do | if they do both, by looking each row up in the other input: only where asked for |
+//! | other set operations | yes | yes |
+
+use super::stage::{Stage, State};
+use crate::error::{KernelError, Result};
+use crate::plan::Mode;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Promise {
+    pub looks_up: bool,
+    pub lists_once: bool,
+}
+
+/// The promise of a stage over earlier ones.
+pub(super) fn promise(state: &State, inputs: &[usize], earlier: &[Stage]) -> Promise {
+    let input = |number: usize| earlier[inputs[number]].promise;
+    let (looks_up, lists_once) = match state {
+        State::Tree { mode, .. } => (*mode != Mode::Ring, true),
+        State::Bag { .. } => (false, false),
+        State::Map(map) => (map.injective() && input(0).looks_up, map.injective() && input(0).lists_once),
+        State::Aggregate(_) | State::Distinct(_) | State::Materialize(_) => (true, true),
+        State::Top(_) => (false, true),
+        State::SetOperation(operation) if operation.is_linear() => (input(0).looks_up && input(1).looks_up, false),
+        State::SetOperation(_) => (true, true),
+    };
+    Promise { looks_up, lists_once }
+}
+
+/// Refuses the stage at `position` if it is a set operation over an input that can't serve it, and makes every UNION ALL
+/// below it list its rows once.
+pub(super) fn check(stages: &mut [Stage], position: usize) -> Result<()> {
+    match &stages[position].state {
+        State::SetOperation(operation) if !operation.is_linear() => {}
+        _ => return Ok(()),
+    }
+    for input in stages[position].inputs.clone() {
+        if !stages[input].promise.looks_up || !list_once(stages, input) {
+            let message = format!(
+                "the set operation '{}' needs an input that looks rows up and lists each once; '{}' does not",
+                stages[position].id, stages[input].id
+            );
+            return Err(KernelError::plan("CROWN-PLAN-LOOKUP", message));
+        }
+    }
+    Ok(())
+}
+
+/// Makes a stage that looks rows up list each of its rows once, if it can.
+fn list_once(stages: &mut [Stage], position: usize) -> bool {
+    if stages[position].promise.lists_once {
+        return true;
+    }
+    let inputs = stages[position].inputs.clone();
+    match &stages[position].state {
+        State::Map(map) if map.injective() => {}
+        State::SetOperation(_) => {}
+        _ => return false,
+    }
+    if !inputs.into_iter().all(|input| list_once(stages, input)) {
+        return false;
+    }
+    if let State::SetOperation(operation) = &mut stages[position].state {
+        operation.gather();
+    }
+    stages[position].promise.lists_once = true;
+    true
+}

@@ -1,0 +1,43 @@
+"""Which stages can serve a set operation, in one place.
+
+UNION, EXCEPT and INTERSECT find the weights of changed rows by looking them up in their inputs, and are read from rows
+that their inputs list once each. The kernel checks the same table when it loads a plan
+(`crates/crown-kernel/src/engine/promise.rs`); change both together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from crown.ir.expression import Column
+from crown.ir.plan import BagStage, MapStage, SetOperationStage, Stage, TopStage, TreeStage, Variable
+
+
+def looks_up(stage: Stage, known: Mapping[str, bool], columns: Mapping[str, tuple[Variable, ...]]) -> bool:
+    """Whether the stage can tell how often it has a given row. `known` and `columns` are of the stages below.
+
+    What can look its rows up can also list each of them once. UNION ALL does that only where it is asked to, for
+    it costs a look-up for each row.
+    """
+    match stage:
+        case TreeStage():
+            return stage.mode != "ring"
+        case MapStage():
+            return known[stage.input] and _shows_all(stage, columns[stage.input])
+        case SetOperationStage():
+            return not is_linear(stage) or all(known[source] for source in stage.inputs)
+        case BagStage() | TopStage():
+            return False
+        case _:
+            return True
+
+
+def is_linear(stage: SetOperationStage) -> bool:
+    """UNION ALL just adds changes up."""
+    return stage.operator == "union" and stage.all
+
+
+def _shows_all(stage: MapStage, columns: tuple[Variable, ...]) -> bool:
+    """Whether each row tells which row of the input it was made of."""
+    shown = {column.expression.name for column in stage.columns if isinstance(column.expression, Column)}
+    return all(column.name in shown for column in columns)
