@@ -136,7 +136,11 @@ class Judge:
         for table in self._stale:
             self._load(table)
         self._stale.clear()
-        return multiset(ask(self._connection, self._question, self._evaluate))
+        return multiset(self.rows())
+
+    def rows(self) -> list[Row]:
+        """DuckDB's answer over the tables as they are, in its order."""
+        return list(ask(self._connection, self._question, self._evaluate))
 
     def _evaluate(self) -> list[Row]:
         tables = {}

@@ -48,7 +48,8 @@ def _body(body: Body) -> list[str]:
         return [head, *_indented(_body(body.left)), *_indented(_body(body.right))]
     order = ", ".join(_order(o) for o in body.order)
     offset = f" offset {body.offset}" if body.offset else ""
-    return [f"top {body.limit}{offset} by {order}", *_indented(_body(body.input))]
+    shown = "" if body.shown is None else f", showing the first {body.shown}"
+    return [f"top {body.limit}{offset} by {order}{shown}", *_indented(_body(body.input))]
 
 
 def _select(select: Select) -> list[str]:

@@ -439,7 +439,7 @@ fn oracle_set_operations() {
             for (side, input) in inputs.iter().enumerate() {
                 let (mut rows, mut out) = (Chunk::new(4), Chunk::new(4));
                 input.read(0, usize::MAX, &mut rows);
-                operation.read(side, &rows, lookups, &mut out);
+                operation.read(side, &rows, lookups[1 - side], &mut out).unwrap();
                 accumulate(&mut all_rows, shown(&out, &columns, &interner));
             }
             assert_eq!(all_rows, expected, "{operator} all={all} step {step}");

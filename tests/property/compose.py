@@ -1,0 +1,361 @@
+"""Random queries that nest every construct in every other, as SQL text.
+
+`CONSTRUCTS` is the list of what can be drawn. Each takes a depth and builds a query over sources that are tables or,
+while the depth lasts, queries drawn from the same list. A new construct is one more entry: it is then nested in
+all others, and they in it.
+
+>>> sorted(CONSTRUCTS)  # doctest: +NORMALIZE_WHITESPACE
+['common table', 'computed', 'condition', 'distinct', 'except', 'except all', 'filter', 'global aggregate', 'group',
+ 'having', 'inequality join', 'inner join', 'intersect', 'intersect all', 'join of three', 'outer join',
+ 'scalar subquery', 'top', 'union', 'union all']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from hypothesis import strategies as st
+
+from tests.property.queries import LITERALS, SCHEMAS, Schema
+
+T = TypeVar("T")
+Term = tuple[str, str]  # SQL text and domain
+
+CASTS = {
+    "int": "BIGINT",
+    "string": "STRING",
+    "double": "DOUBLE",
+    "decimal": "DECIMAL(20,2)",
+    "date": "DATE",
+    "boolean": "BOOLEAN",
+}
+COMPUTED: dict[str, tuple[tuple[str, str], ...]] = {
+    "int": (
+        ("{0} + 0", "int"),
+        ("{0} - 1", "int"),
+        ("{0} * {0}", "int"),
+        ("-{0}", "int"),
+        ("{0} % 2", "int"),
+        ("COALESCE({0}, -1)", "int"),
+        ("NULLIF({0}, 1)", "int"),
+        ("CASE WHEN {0} > 1 THEN 1 WHEN {0} IS NULL THEN 5 ELSE 0 END", "int"),
+        ("CAST({0} AS STRING)", "string"),
+        ("CAST({0} AS DOUBLE)", "double"),
+        ("{0} > 0", "boolean"),
+        ("CAST(NULL AS BIGINT)", "int"),
+    ),
+    "string": (
+        ("UPPER({0})", "string"),
+        ("CONCAT({0}, 'z')", "string"),
+        ("SUBSTRING({0}, 1, 1)", "string"),
+        ("LENGTH({0})", "int"),
+        ("COALESCE({0}, 'none')", "string"),
+        ("CASE WHEN {0} = 'a' THEN 'A' ELSE {0} END", "string"),
+    ),
+    "double": (("{0} + 0.5D", "double"), ("{0} * 2", "double"), ("CAST({0} AS BIGINT)", "int")),
+    "decimal": (("{0} + 1", "decimal"), ("CAST({0} AS DOUBLE)", "double"), ("-{0}", "decimal")),
+    "date": (("COALESCE({0}, DATE '2024-01-01')", "date"),),
+    "boolean": (("NOT {0}", "boolean"), ("CASE WHEN {0} THEN 1 ELSE 0 END", "int")),
+}
+AGGREGATES: dict[str, tuple[tuple[str, str], ...]] = {
+    "int": (
+        ("SUM({0})", "int"),
+        ("AVG({0})", "double"),
+        ("SUM(DISTINCT {0})", "int"),
+        ("SUM({0} * {0})", "int"),
+        ("MIN({0} + 1)", "int"),
+    ),
+    "double": (("SUM({0})", "double"), ("AVG({0})", "double")),
+    "decimal": (("SUM({0})", "decimal"), ("AVG({0})", "double")),
+    "string": (),
+    "date": (),
+    "boolean": (),
+}
+COUNTS = (("COUNT(*)", "int"), ("COUNT({0})", "int"), ("COUNT(DISTINCT {0})", "int"))
+
+
+@dataclass(frozen=True)
+class Query:
+    """`columns` are named o0, o1, ...; `ordered`: the order of its rows is determined, but for equal rows."""
+
+    text: str
+    columns: tuple[str, ...]  # domains
+    ordered: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something for FROM, and the columns that it shows."""
+
+    text: str
+    columns: tuple[Term, ...]
+
+
+class Composer:
+    """Draws the parts of one query; `path` are the constructs to begin with, from the outermost in."""
+
+    def __init__(self, draw: st.DrawFn, schema: Schema, path: Sequence[str] = ()) -> None:
+        self.draw = draw
+        self.schema = schema
+        self.path = list(path)
+        self.aliases = 0
+
+    def chance(self, percent: int) -> bool:
+        return self.draw(st.integers(0, 99)) < percent
+
+    def pick(self, choices: Sequence[T]) -> T:
+        return self.draw(st.sampled_from(list(choices)))
+
+    def query(self, depth: int) -> Query:
+        name = self.path.pop(0) if self.path else self.pick(list(CONSTRUCTS))
+        return CONSTRUCTS[name](self, depth)
+
+    def source(self, depth: int) -> Source:
+        """A table, or a query in its place."""
+        self.aliases += 1
+        alias = f"x{self.aliases}"
+        if self.path or (depth > 0 and self.chance(60)):
+            inner = self.query(depth - 1)
+            columns = tuple((f"{alias}.o{i}", domain) for i, domain in enumerate(inner.columns))
+            return Source(f"({inner.text}) AS {alias}", columns)
+        table = self.pick(self.schema.tables)
+        return Source(f"{table.name} AS {alias}", tuple((f"{alias}.{name}", domain) for name, domain in table.columns))
+
+    def term(self, columns: Sequence[Term], computed: int = 25) -> Term:
+        text, domain = self.pick(columns)
+        if not self.chance(computed):
+            return text, domain
+        form, result = self.pick(COMPUTED[domain])
+        return form.format(text), result
+
+    def of_domain(self, columns: Sequence[Term], domain: str) -> str:
+        """An expression of the domain, cast to its common type."""
+        fitting = [text for text, found in columns if found == domain]
+        if domain == "string" and not fitting:
+            fitting = [f"CAST({text} AS STRING)" for text, found in columns if found == "int"]
+        text = self.pick(fitting) if fitting else self.pick(LITERALS[domain])
+        if fitting and self.chance(25):
+            forms = [form for form, result in COMPUTED[domain] if result == domain]
+            text = self.pick(forms).format(text)
+        return f"CAST({text} AS {CASTS[domain]})"
+
+    def select(self, terms: Sequence[Term], source: str, *, where: Sequence[str] = (), distinct: bool = False) -> Query:
+        names = ", ".join(f"{text} AS o{i}" for i, (text, _) in enumerate(terms))
+        filters = f" WHERE {' AND '.join(where)}" if where else ""
+        word = "DISTINCT " if distinct else ""
+        return Query(f"SELECT {word}{names} FROM {source}{filters}", tuple(domain for _, domain in terms))
+
+    def terms(self, columns: Sequence[Term], computed: int = 25) -> list[Term]:
+        return [self.term(columns, computed) for _ in range(self.draw(st.integers(1, 3)))]
+
+    def predicate(self, columns: Sequence[Term]) -> str:
+        text, domain = self.pick(columns)
+        literal = self.pick(LITERALS[domain])
+        forms = [f"{text} IS NULL", f"{text} IS NOT NULL", f"{text} <> {literal}", f"({text} = {literal} OR {text} IS NULL)"]
+        if domain != "boolean":
+            forms += [f"{text} >= {literal}", f"NOT ({text} > {literal})"]
+        others = [other for other, found in columns if found == domain and other != text]
+        if others:
+            forms += [f"{text} = {self.pick(others)}", f"{text} <> {self.pick(others)}"]
+            if domain != "boolean":
+                forms += [f"{text} < {self.pick(others)}"]
+        return self.pick(forms)
+
+    def equality(self, left: Sequence[Term], right: Sequence[Term]) -> str:
+        pairs = [(a, b) for a, one in left for b, two in right if one == two and one != "double"]
+        if not pairs:
+            return f"{self.predicate(left)} AND {self.predicate(right)}"
+        one, other = self.pick(pairs)
+        return f"{one} = {other}"
+
+    def joined(self, depth: int, kinds: Sequence[str], count: int = 2) -> Source:
+        source = self.source(depth)
+        for _ in range(count - 1):
+            other = self.source(depth)
+            kind = self.pick(kinds)
+            if kind == "CROSS JOIN":
+                text = f"{source.text} CROSS JOIN {other.text}"
+            elif kind == "<":
+                text = f"{source.text} JOIN {other.text} ON {self.inequality(source.columns, other.columns)}"
+            else:
+                on = self.equality(source.columns, other.columns)
+                if kind != "FULL JOIN" and self.chance(25):
+                    on += f" AND {self.predicate((*source.columns, *other.columns))}"
+                text = f"{source.text} {kind} {other.text} ON {on}"
+            source = Source(text, (*source.columns, *other.columns))
+        return source
+
+    def inequality(self, left: Sequence[Term], right: Sequence[Term]) -> str:
+        pairs = [(a, b) for a, one in left for b, two in right if one == two and one in ("int", "double", "date")]
+        if not pairs:
+            return self.equality(left, right)
+        one, other = self.pick(pairs)
+        return f"{one} {self.pick(['<', '<=', '>', '>='])} {other}"
+
+
+def _filter(composer: Composer, depth: int) -> Query:
+    source = composer.source(depth)
+    where = [composer.predicate(source.columns) for _ in range(composer.draw(st.integers(1, 2)))]
+    return composer.select(composer.terms(source.columns), source.text, where=where)
+
+
+def _computed(composer: Composer, depth: int) -> Query:
+    source = composer.source(depth)
+    return composer.select(composer.terms(source.columns, computed=90), source.text)
+
+
+def _distinct(composer: Composer, depth: int) -> Query:
+    source = composer.joined(depth, ["JOIN", "LEFT JOIN"], composer.draw(st.integers(1, 2)))
+    return composer.select(composer.terms(source.columns), source.text, distinct=True)
+
+
+def _join(kinds: Sequence[str], count: int = 2) -> Callable[[Composer, int], Query]:
+    def build(composer: Composer, depth: int) -> Query:
+        source = composer.joined(depth, kinds, count)
+        where = [composer.predicate(source.columns)] if composer.chance(25) else []
+        return composer.select(composer.terms(source.columns), source.text, where=where)
+
+    return build
+
+
+def _condition(composer: Composer, depth: int) -> Query:
+    """[NOT] EXISTS and [NOT] IN."""
+    source, inner = composer.source(depth), composer.source(depth)
+    word = composer.pick(["", "NOT "])
+    pairs = [(a, b) for a, one in source.columns for b, two in inner.columns if one == two and one != "double"]
+    if pairs and composer.chance(50):
+        outside, inside = composer.pick(pairs)
+        where = f"{outside} {word}IN (SELECT {inside} FROM {inner.text})"
+    else:
+        where = f"{word}EXISTS (SELECT 1 FROM {inner.text} WHERE {composer.equality(source.columns, inner.columns)})"
+    return composer.select(composer.terms(source.columns), source.text, where=[where])
+
+
+def _aggregates(composer: Composer, columns: Sequence[Term]) -> list[Term]:
+    found = []
+    for _ in range(composer.draw(st.integers(1, 3))):
+        text, domain = composer.pick(columns)
+        extremes = () if domain == "boolean" else (("MIN({0})", domain), ("MAX({0})", domain))
+        form, result = composer.pick([*COUNTS, *AGGREGATES[domain], *extremes])
+        found.append((form.format(text), result))
+    return found
+
+
+def _group(composer: Composer, depth: int, having: str = "") -> Query:
+    source = composer.joined(depth, ["JOIN", "LEFT JOIN", "CROSS JOIN"], composer.draw(st.integers(1, 2)))
+    by = [composer.term(source.columns) for _ in range(composer.draw(st.integers(1, 2)))]
+    by = [term for term in dict.fromkeys(by) if "NULL AS" not in term[0]] or [source.columns[0]]
+    selected = composer.select([*by, *_aggregates(composer, source.columns)], source.text)
+    return replace(selected, text=f"{selected.text} GROUP BY {', '.join(text for text, _ in by)}{having}")
+
+
+def _having(composer: Composer, depth: int) -> Query:
+    condition = composer.pick(["COUNT(*) > 1", "COUNT(*) % 2 = 0", "COUNT(*) < 3 AND COUNT(*) > 0"])
+    return _group(composer, depth, f" HAVING {condition}")
+
+
+def _global(composer: Composer, depth: int) -> Query:
+    source = composer.joined(depth, ["JOIN", "LEFT JOIN"], composer.draw(st.integers(1, 2)))
+    return composer.select(_aggregates(composer, source.columns), source.text)
+
+
+def _scalar(composer: Composer, depth: int) -> Query:
+    """A comparison with the one row of a global aggregate."""
+    source, inner = composer.source(depth), composer.source(0)
+    integers = [text for text, domain in source.columns if domain == "int"]
+    inside = [text for text, domain in inner.columns if domain == "int"]
+    if not integers or not inside:
+        return composer.select(composer.terms(source.columns), source.text)
+    function = composer.pick(["MAX", "MIN", "COUNT", "SUM"])
+    scalar = f"(SELECT {function}({composer.pick(inside)}) FROM {inner.text})"
+    where = f"{composer.pick(integers)} {composer.pick(['=', '<', '>='])} {scalar}"
+    return composer.select(composer.terms(source.columns), source.text, where=[where])
+
+
+def _set_operation(operator: str) -> Callable[[Composer, int], Query]:
+    def operand(composer: Composer, depth: int, domains: Sequence[str]) -> str:
+        if composer.path and composer.path[0] in OPERATORS:
+            return f"({of_domains(composer, depth - 1, composer.path.pop(0), domains).text})"
+        if not composer.path and depth > 0 and composer.chance(40):
+            return f"({of_domains(composer, depth - 1, composer.pick(OPERATORS), domains).text})"
+        source = composer.joined(depth, ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"], composer.pick([1, 1, 2]))
+        terms = [(composer.of_domain(source.columns, domain), domain) for domain in domains]
+        where = [composer.predicate(source.columns)] if composer.chance(25) else []
+        plain = composer.select(terms, source.text, where=where, distinct=composer.chance(15))
+        if composer.chance(10):
+            order = ", ".join(f"{i + 1}" for i in range(len(domains)))
+            plain = replace(plain, text=f"{plain.text} ORDER BY {order} LIMIT {composer.draw(st.integers(1, 4))}")
+        return f"({plain.text})"
+
+    def of_domains(composer: Composer, depth: int, name: str, domains: Sequence[str]) -> Query:
+        left, right = operand(composer, depth, domains), operand(composer, depth, domains)
+        return Query(f"{left} {name.upper()} {right}", tuple(domains))
+
+    def build(composer: Composer, depth: int) -> Query:
+        domains = [composer.pick(["int", "int", "string", "double"]) for _ in range(composer.draw(st.integers(1, 2)))]
+        return of_domains(composer, depth, operator, domains)
+
+    return build
+
+
+def _top(composer: Composer, depth: int) -> Query:
+    """ORDER BY of what is shown, computed or hidden, and of all that is shown at last, so that ties are equal rows."""
+    source = composer.joined(depth, ["JOIN", "LEFT JOIN"], composer.draw(st.integers(1, 2)))
+    shown = composer.terms(source.columns)
+    query = composer.select(shown, source.text)
+    hidden = [composer.term(source.columns, 40)[0] for _ in range(composer.draw(st.integers(0, 2)))]
+    order = [*hidden, *(f"o{i}" for i in range(len(shown)))]
+    keys = ", ".join(
+        f"{key} {composer.pick(['ASC', 'DESC'])} NULLS {composer.pick(['FIRST', 'LAST'])}" for key in order
+    )
+    offset = composer.pick(["", "", " OFFSET 1"])
+    limit = composer.draw(st.integers(1, 5))
+    return Query(f"{query.text} ORDER BY {keys} LIMIT {limit}{offset}", query.columns, ordered=True)
+
+
+def _common_table(composer: Composer, depth: int) -> Query:
+    """A query that is named and read once or twice."""
+    inner = composer.query(depth - 1) if depth > 0 or composer.path else _filter(composer, 0)
+    composer.aliases += 1
+    name = f"c{composer.aliases}"
+    columns = [(f"{name}.o{i}", domain) for i, domain in enumerate(inner.columns)]
+    source = Source(name, tuple(columns))
+    if composer.chance(50):
+        again = tuple((f"again.o{i}", domain) for i, domain in enumerate(inner.columns))
+        kind = composer.pick(["JOIN", "LEFT JOIN"])
+        source = Source(f"{name} {kind} {name} AS again ON {composer.equality(columns, again)}", (*columns, *again))
+    query = composer.select(composer.terms(source.columns), source.text)
+    return replace(query, text=f"WITH {name} AS ({inner.text}) {query.text}")
+
+
+OPERATORS: Final = ("union", "union all", "except", "except all", "intersect", "intersect all")
+CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
+    "filter": _filter,
+    "computed": _computed,
+    "distinct": _distinct,
+    "inner join": _join(["JOIN", "CROSS JOIN"]),
+    "join of three": _join(["JOIN"], 3),
+    "outer join": _join(["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]),
+    "inequality join": _join(["<"]),
+    "condition": _condition,
+    "scalar subquery": _scalar,
+    "group": _group,
+    "having": _having,
+    "global aggregate": _global,
+    "top": _top,
+    "common table": _common_table,
+    **{operator: _set_operation(operator) for operator in OPERATORS},
+}
+
+
+@st.composite
+def composed(draw: st.DrawFn, path: Sequence[str] = (), depth: int = 2) -> tuple[Schema, Query]:
+    schema = draw(st.sampled_from(SCHEMAS))
+    composer = Composer(draw, schema, path)
+    query = composer.query(depth)
+    if not query.ordered and composer.chance(15):
+        keys = ", ".join(f"{i + 1} {composer.pick(['ASC', 'DESC'])} NULLS LAST" for i in range(len(query.columns)))
+        query = replace(query, text=f"{query.text} ORDER BY {keys}", ordered=True)
+    return schema, query
