@@ -46,6 +46,7 @@ def parse(
     context = Context(sql, dialect, loaded)
     name_aggregates(statements[0])
     attach_options(context, statements[0], options)
+    context.count_uses(statements[0])
     try:
         return bind(context, statements[0])
     except RecursionError:

@@ -90,6 +90,17 @@ def refuse_correlation(context: Context, predicate: Expression, condition: Subco
     )
 
 
+def refuse_far_correlation(context: Context, predicate: Expression) -> NoReturn:
+    """A predicate reads a query further out than the one right around it, or around a view of its own."""
+    context.fail(
+        context.places.get(predicate),
+        "CORRELATED-SUBQUERY",
+        "this comparison reads a query further out than the one around its subquery",
+        reason="a subquery is joined by key with the query right around it",
+        hint="join with the outer table once more inside the subquery between them",
+    )
+
+
 def refuse_residual_condition(context: Context, predicate: Expression, condition: Subcondition) -> NoReturn:
     context.fail(
         context.places.get(predicate, condition.place),

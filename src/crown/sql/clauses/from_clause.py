@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
-from crown.ir.expression import Call, Expression
+from crown.ir.expression import Call, Expression, columns_of
 from crown.sql.clauses.places import NoAggregates
 from crown.sql.clauses.queries import (
+    FLATTENED,
     MAX_BRANCHES,
     Definition,
     Environment,
     bind_query,
+    body_of,
     relation_of,
     renamed,
     source_relation,
+    typed,
     with_definitions,
 )
 from crown.sql.context import Context
@@ -107,13 +111,12 @@ def _definition(
     context: Context, definition: Definition, name: str, alias: str, names: tuple[str, ...], node: exp.Expr
 ) -> Relation:
     if definition.nested is None:
+        before = context.steps
         bound = bind_query(context, definition.query, None, definition.environment)
-        if bound.branches is not None:
-            relation = relation_of(context, bound, alias, names or definition.columns, node)
-            return relation
-        columns = renamed(context, bound.columns, definition.columns, node)
-        source = context.nest(name, bound.body) if bound.body is not None else ""
-        definition.nested = (source, columns)
+        if bound.branches is not None and not (definition.shared and context.steps - before > FLATTENED):
+            return relation_of(context, bound, alias, names or definition.columns, node)
+        columns = renamed(context, typed(bound.columns), definition.columns, node)
+        definition.nested = (context.nest(name, body_of(context, bound)), columns)
     source, columns = definition.nested
     return source_relation(context, alias, source, renamed(context, columns, names, node))
 
@@ -128,9 +131,12 @@ def _view(context: Context, node: exp.Table, alias: str, names: tuple[str, ...])
             reason="recursive views are not maintained",
             hint="unroll it to a fixed number of joins",
         )
+    definition = context.views.get(view.name.lower())
+    if definition is None:
+        definition = Definition(view.query, view.columns, {}, shared=context.view_uses[view.name.lower()] > 1)
+        context.views[view.name.lower()] = definition
     with context.text_of_view(view.name, view.sql):
-        bound = bind_query(context, view.query, None, {})
-        return relation_of(context, bound, alias, names or view.columns, node)
+        return _definition(context, definition, view.name, alias, names, node)
 
 
 def _subquery(context: Context, node: exp.Subquery, parent: Scope | None, environment: Environment) -> Relation:
@@ -174,15 +180,17 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
     merged = _merged_names(context, left, right, join, method == "NATURAL")
     predicates = _equal_names(context, left, right, merged, join)
     both = left.product(right)
-    if join.args.get("on") is not None:
-        binder = Binder(context, Scope(both, parent), NoAggregates(context, "ON"))
-        predicates += conjuncts(binder.condition(join.args["on"]))
+    own, correlated = _on(context, both, join, parent)
+    predicates += own
     if len(both.branches) > MAX_BRANCHES:
         _too_many(context, join)
     if side:
+        padded = left.correlated if side == "RIGHT" else right.correlated if side == "LEFT" else both.correlated
+        _refuse_correlated_on(context, (*correlated, *padded), join)
         joined = outer.outer_join(context, left, right, predicates, side, join)
     else:
         joined = both.with_branches(outer.restricted(context, b, predicates) for b in both.branches)
+        joined = replace(joined, correlated=joined.correlated + tuple(correlated))
     if len(joined.branches) > MAX_BRANCHES:
         _too_many(context, join)
     return _merge(context, joined, left, right, merged, side, join)
@@ -216,11 +224,36 @@ def _semi_join(
 ) -> Relation:
     merged = _merged_names(context, left, right, join, False)
     predicates = _equal_names(context, left, right, merged, join)
-    if join.args.get("on") is not None:
-        binder = Binder(context, Scope(left.product(right), parent), NoAggregates(context, "ON"))
-        predicates += conjuncts(binder.condition(join.args["on"]))
+    own, correlated = _on(context, left.product(right), join, parent)
+    predicates += own
+    _refuse_correlated_on(context, (*correlated, *right.correlated), join)
     construct = "anti-join" if negated else "semi-join"
     return outer.filtered(context, left, right, predicates, negated, join, construct)
+
+
+def _on(
+    context: Context, both: Relation, join: exp.Join, parent: Scope | None
+) -> tuple[list[Expression], list[Expression]]:
+    """The predicates of ON, and those among them that read the queries around this one."""
+    if join.args.get("on") is None:
+        return [], []
+    binder = Binder(context, Scope(both, parent), NoAggregates(context, "ON"))
+    own: list[Expression] = []
+    correlated: list[Expression] = []
+    for predicate in conjuncts(binder.condition(join.args["on"])):
+        (own if set(columns_of(predicate)) <= both.ids else correlated).append(predicate)
+    return own, correlated
+
+
+def _refuse_correlated_on(context: Context, predicates: Sequence[Expression], join: exp.Join) -> None:
+    if predicates:
+        context.fail(
+            context.places.get(predicates[0], context.place(join)),
+            "CORRELATED-SUBQUERY",
+            "the ON of an outer, semi or anti join can't read a column of the query around it",
+            reason="which rows have a partner would differ for each outer row",
+            hint="join first in a subquery of FROM, and compare with the outer row in WHERE",
+        )
 
 
 def _merged_names(context: Context, left: Relation, right: Relation, join: exp.Join, natural: bool) -> list[str]:
@@ -278,4 +311,4 @@ def _merge(
         branches = [replace(b, values={**b.values, column.id: context.in_branch(both, b)}) for b in branches]
         shown.append(column)
     rest = [c for c in (*left.visible, *right.visible) if c.name.lower() not in lowered]
-    return Relation(tuple(branches), joined.tables, (*shown, *rest))
+    return replace(joined, branches=tuple(branches), visible=(*shown, *rest))

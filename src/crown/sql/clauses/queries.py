@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -22,6 +23,7 @@ from crown.sql.scope import Scope
 
 _OPERATORS = {exp.Union: "union", exp.Except: "except", exp.Intersect: "intersect"}
 MAX_BRANCHES = 64
+FLATTENED = 40
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,16 @@ class Bound:
 
 @dataclass
 class Definition:
-    """A name of WITH: bound where it is used; a body that can't be flattened is kept once."""
+    """A name of WITH, or a view: bound where it is used; a body that can't be flattened is kept once.
+
+    One that is used again (`shared`) and took more than `FLATTENED` steps to bind is not flattened either: names
+    that use the one before twice would double the query with each of them.
+    """
 
     query: exp.Expr
     columns: tuple[str, ...]
     environment: Mapping[str, Definition]
+    shared: bool = False
     nested: tuple[str, tuple[OutputColumn, ...]] | None = None
 
 
@@ -88,6 +95,7 @@ def with_definitions(context: Context, node: exp.Expr, environment: Environment)
     if clause is None:
         return environment
     known = dict(environment)
+    uses = Counter(table.name.lower() for table in node.find_all(exp.Table))
     for item in clause.expressions:
         if not isinstance(item, exp.CTE):
             context.fail(item, "UNSUPPORTED", "this WITH item is not maintained", hint="name a SELECT")
@@ -101,7 +109,8 @@ def with_definitions(context: Context, node: exp.Expr, environment: Environment)
                 reason="recursive queries are not maintained: one change may travel any number of steps",
                 hint="unroll it to a fixed number of joins",
             )
-        known[name.lower()] = Definition(item.this, tuple(c.name for c in item.args["alias"].columns), dict(known))
+        columns = tuple(c.name for c in item.args["alias"].columns)
+        known[name.lower()] = Definition(item.this, columns, dict(known), shared=uses[name.lower()] > 1)
     return known
 
 

@@ -32,14 +32,15 @@ from crown.sql.scope import Scope
 def bind_where(
     context: Context, clause: exp.Expr | None, relation: Relation, parent: Scope | None, environment: Environment
 ) -> tuple[Relation, list[Expression]]:
-    """The relation restricted by WHERE, and those predicates that read the queries around it."""
+    """The relation restricted by WHERE, and those predicates (of ON too) that read the queries around it."""
+    correlated = list(relation.correlated)
+    relation = replace(relation, correlated=())
     if clause is None:
-        return relation, []
+        return relation, correlated
     place = SelectPlace(context, environment, "WHERE", correlates=True)
     scope = Scope(relation, parent)
     binder = Binder(context, scope, place)
     own: list[Expression] = []
-    correlated: list[Expression] = []
     tests: list[tuple[exp.Expr, bool]] = []
     predicates: list[Expression] = []
     for node, negated in _conjuncts(clause.this, False):

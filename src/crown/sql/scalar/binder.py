@@ -276,7 +276,8 @@ class Binder:
         return self.call(function, [cast(self.context, node, subject, "string")], type_, node)
 
     def _concat(self, node: exp.Expr) -> Expression:
-        parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
+        # Flattened, since a long chain of || is a deep tree to sqlglot.
+        parts = node.expressions if isinstance(node, exp.Concat) else list(node.flatten(unnest=False))
         values = [self.string(p) for p in parts]
         if node.args.get("coalesce"):  # dialects whose CONCAT skips NULLs
             values = [self.call("coalesce", [v, Literal("", "string")], "string", node) for v in values]
