@@ -32,12 +32,14 @@ class Context:
         self.places: dict[Expression, Place] = {}
         self.order_places: dict[str, Place] = {}  # where ORDER BY reads a column
         self.opened_views: list[str] = []
+        self.databases: dict[str, tuple[str, str]] = {}  # (catalog, database) as written, by table and alias
         self._sources: dict[str, Source] = {}
         self._nullable: dict[str, bool] = {}
         self._read: dict[str, set[str]] = {}
         self._computed: dict[str, dict[str, ComputedColumn]] = {}
         self._names: set[str] = {name.lower() for name in schema.tables}
         self._counter = 0
+        self.definitions: list[Definition] = []  # the names of every WITH
         self.views: dict[str, Definition] = {}  # those read so far, by lower-case name
         self.view_uses: Counter[str] = Counter()  # how often each is named, by the query and the views it reads
 
@@ -87,6 +89,22 @@ class Context:
         finally:
             self.sql = outer
             self.opened_views.pop()
+
+    def use_database(self, table: exp.Table) -> None:
+        """Note the database that is written before a table. A schema has one table of a name, so it must be one."""
+        written = (table.catalog.lower(), table.db.lower())
+        if not table.db:
+            return
+        for name in {table.name.lower(), (table.alias or table.name).lower()}:
+            known = self.databases.setdefault(name, written)
+            if known != written and name == table.name.lower():
+                self.fail(
+                    table,
+                    "UNKNOWN-TABLE",
+                    f"{table.name} is read from two databases",
+                    reason="a schema has one table of each name",
+                    hint="register one of them under another name",
+                )
 
     def mark(self, expression: Expression, node: exp.Expr) -> Expression:
         """Remember where an expression came from, for messages about it after binding."""

@@ -16,6 +16,7 @@ from crown.sql.clauses.queries import (
     Environment,
     bind_query,
     body_of,
+    refuse_placed,
     relation_of,
     renamed,
     source_relation,
@@ -31,6 +32,12 @@ from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import compare, unify
 from crown.sql.scalar.fold import conjuncts
 from crown.sql.scope import Scope
+
+# What the join is called, without NATURAL: (side, kind).
+_KINDS = frozenset(
+    {("", ""), ("", "INNER"), ("", "CROSS"), ("", "SEMI"), ("", "ANTI"), ("LEFT", "SEMI"), ("LEFT", "ANTI")}
+    | {(side, kind) for side in ("LEFT", "RIGHT", "FULL") for kind in ("", "OUTER")}
+)
 
 
 def bind_from(context: Context, select: exp.Select, parent: Scope | None, environment: Environment) -> Relation:
@@ -70,7 +77,6 @@ def _item(context: Context, node: exp.Expr, parent: Scope | None, environment: E
 
 
 def _table(context: Context, node: exp.Table, environment: Environment) -> Relation:
-    check_parts(context, node)
     if not isinstance(node.this, exp.Identifier):
         context.fail(
             node,
@@ -80,10 +86,11 @@ def _table(context: Context, node: exp.Table, environment: Environment) -> Relat
             hint="put their rows into a table",
         )
     name, alias = node.name, node.alias or node.name
-    names = tuple(c.name for c in node.args["alias"].columns) if node.args.get("alias") else ()
+    names = _column_names(node)
     definition = environment.get(name.lower()) if not node.db else None
     if definition is not None:
         return _definition(context, definition, name, alias, names, node)
+    context.use_database(node)
     view = context.schema.views.get(name.lower())
     if view is not None:
         return _view(context, node, alias, names)
@@ -110,6 +117,7 @@ def _table(context: Context, node: exp.Table, environment: Environment) -> Relat
 def _definition(
     context: Context, definition: Definition, name: str, alias: str, names: tuple[str, ...], node: exp.Expr
 ) -> Relation:
+    definition.used = True
     if definition.nested is None:
         before = context.steps
         bound = bind_query(context, definition.query, None, definition.environment)
@@ -133,22 +141,38 @@ def _view(context: Context, node: exp.Table, alias: str, names: tuple[str, ...])
         )
     definition = context.views.get(view.name.lower())
     if definition is None:
-        definition = Definition(view.query, view.columns, {}, shared=context.view_uses[view.name.lower()] > 1)
+        definition = Definition(view.query, view.columns, {}, view.sql, shared=context.view_uses[view.name.lower()] > 1)
         context.views[view.name.lower()] = definition
     with context.text_of_view(view.name, view.sql):
+        if not definition.used:
+            check_parts(context, view.query)
         return _definition(context, definition, view.name, alias, names, node)
 
 
 def _subquery(context: Context, node: exp.Subquery, parent: Scope | None, environment: Environment) -> Relation:
-    check_parts(context, node)
     if isinstance(node.this, exp.Table):  # FROM (a JOIN b ON ...)
-        inner = _item(context, node.this, parent, environment)
-        return replace(inner, tables=(VisibleTable(node.alias, inner.visible),)) if node.alias else inner
+        refuse_placed(context, node, "with_", "order", "limit", "offset")
+        return _aliased(context, _item(context, node.this, parent, environment), node)
     barrier = Scope(Relation((), (), ()), parent, "a subquery in FROM") if parent is not None else None
     inner_environment = with_definitions(context, node, environment)
     bound = bind_query(context, _without_joins(node), barrier, inner_environment)
-    names = tuple(c.name for c in node.args["alias"].columns) if node.args.get("alias") else ()
-    return relation_of(context, bound, node.alias, names, node)
+    return relation_of(context, bound, node.alias, _column_names(node), node)
+
+
+def _column_names(node: exp.Expr) -> tuple[str, ...]:
+    """The names in the parentheses after an alias."""
+    return tuple(c.name for c in node.args["alias"].columns) if node.args.get("alias") else ()
+
+
+def _aliased(context: Context, relation: Relation, node: exp.Subquery) -> Relation:
+    """A join in parentheses, under the alias that follows them."""
+    if not node.args.get("alias"):
+        return relation
+    names = _column_names(node) or tuple(c.name for c in relation.visible)
+    if len(names) != len(relation.visible):
+        context.fail(node, "COLUMN-ALIASES", f"{len(names)} names are given for {len(relation.visible)} columns")
+    visible = tuple(replace(c, name=n) for c, n in zip(relation.visible, names, strict=True))
+    return replace(relation, tables=(VisibleTable(node.alias, visible),), visible=visible)
 
 
 def _without_joins(node: exp.Subquery) -> exp.Expr:
@@ -169,14 +193,11 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
     _check_aliases(context, left, right, join)
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     method = (join.method or "").upper()
+    if (side, kind) not in _KINDS or method not in ("", "NATURAL"):
+        written = " ".join(filter(None, (method, side, kind)))
+        context.fail(join, "JOIN-KIND", f"{written} JOIN is not maintained", hint="use INNER or OUTER JOIN")
     if kind in ("SEMI", "ANTI"):
-        return _semi_join(context, left, right, join, parent, kind == "ANTI")
-    if (
-        kind not in ("", "INNER", "CROSS", "OUTER")
-        or method not in ("", "NATURAL")
-        or side not in ("", "LEFT", "RIGHT", "FULL")
-    ):
-        context.fail(join, "JOIN-KIND", f"{method or kind} JOIN is not maintained", hint="use INNER or OUTER JOIN")
+        return _semi_join(context, left, right, join, parent, kind == "ANTI", method == "NATURAL")
     merged = _merged_names(context, left, right, join, method == "NATURAL")
     predicates = _equal_names(context, left, right, merged, join)
     both = left.product(right)
@@ -220,9 +241,15 @@ def _check_aliases(context: Context, left: Relation, right: Relation, join: exp.
 
 
 def _semi_join(
-    context: Context, left: Relation, right: Relation, join: exp.Join, parent: Scope | None, negated: bool
+    context: Context,
+    left: Relation,
+    right: Relation,
+    join: exp.Join,
+    parent: Scope | None,
+    negated: bool,
+    natural: bool,
 ) -> Relation:
-    merged = _merged_names(context, left, right, join, False)
+    merged = _merged_names(context, left, right, join, natural)
     predicates = _equal_names(context, left, right, merged, join)
     own, correlated = _on(context, left.product(right), join, parent)
     predicates += own
