@@ -14,7 +14,7 @@ JSON lacks are ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 LiteralValue: TypeAlias = None | bool | int | float | str
@@ -65,6 +65,16 @@ class Call:
     function: str
     arguments: tuple[Expression, ...]
     type: str
+    _hash: int = field(init=False, repr=False, compare=False)  # once: a deep expression is looked up at every level
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.function, self.arguments, self.type)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Call, (self.function, self.arguments, self.type)  # another process hashes strings differently
 
 
 Expression: TypeAlias = Column | Literal | Call
@@ -76,11 +86,13 @@ def columns_of(expression: Expression) -> Iterator[str]:
     >>> list(columns_of(Call("add", (Column("a", "int64"), Literal(1, "int64")), "int64")))
     ['a']
     """
-    if isinstance(expression, Column):
-        yield expression.name
-    elif isinstance(expression, Call):
-        for argument in expression.arguments:
-            yield from columns_of(argument)
+    stack = [expression]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Column):
+            yield part.name
+        elif isinstance(part, Call):
+            stack.extend(reversed(part.arguments))
 
 
 def to_json(expression: Expression) -> dict[str, Any]:

@@ -10,6 +10,9 @@ from crown.ir.plan import BagStage, Stage, TreeStage, Variable
 from crown.ir.tables import Profile, Table
 from crown.plan.explain.report import ConjunctionReport, Construct
 from crown.plan.promise import looks_up
+from crown.plan.tree.steps import Steps
+
+FULL_SEARCHES = 4
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Context:
     conjunctions: list[ConjunctionReport] = field(default_factory=list)
     constructs: list[Construct] = field(default_factory=list)
     nested: dict[str, Rows] = field(default_factory=dict)
+    _searched: float = 0.0  # in full searches
+    _search: tuple[Steps, int] = (Steps(0), 1)  # the last one, and the limit of a full one
     _tables_of: dict[str, frozenset[str]] = field(default_factory=dict)  # base tables under each stage
     _columns: dict[str, tuple[Variable, ...]] = field(default_factory=dict)
     _looks_up: dict[str, bool] = field(default_factory=dict)
@@ -54,6 +59,15 @@ class Context:
 
     def new_id(self, kind: str) -> str:
         return f"${kind}{len(self.stages) + 1}"
+
+    def steps(self, limit: int) -> Steps:
+        """The steps of one more search. All searches of a query together take those of a few: later ones get the rest,
+        and a fiftieth at least."""
+        last, full = self._search
+        self._searched += min(last.taken, last.limit) / full
+        granted = Steps(max(limit // 50, int(limit * (1 - self._searched / FULL_SEARCHES))))
+        self._search = granted, limit
+        return granted
 
     def tables_under(self, source: str) -> frozenset[str]:
         return self._tables_of.get(source, frozenset({source}))

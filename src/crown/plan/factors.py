@@ -1,7 +1,8 @@
 """Aggregate arguments as sums of products of factors that each read one atom (section 6.3 of the paper).
 
 The sum over all join rows of a product of per-atom factors is a ring component: each atom row carries its factor,
-and the tree multiplies and adds. A sum of such products is several components, by linearity.
+and the tree multiplies and adds. A sum of such products is several components, by linearity. A product of sums is
+multiplied out, up to `PRODUCTS` products; past that the rows are folded one by one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from crown.ir.expression import Call, Expression, Literal, LiteralValue
 from crown.ir.scalars import FLOATS, INTEGERS, cast, decimal_scale, is_numeric, may_be_null, null_if, variables_of
 from crown.plan.tree.draft import RingTerm
 from crown.plan.tree.hypergraph import Edge
+
+PRODUCTS = 64
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def _products(expression: Expression, edges: Sequence[Edge], nullable: Container
             return None if inside is None else [_negated(product) for product in inside]
         case Call("multiply", (left, right), type_):
             one, other = _products(left, edges, nullable), _products(right, edges, nullable)
-            if one is None or other is None:
+            if one is None or other is None or len(one) * len(other) > PRODUCTS:
                 return None
             crossed = [_Product(a.factors + b.factors) for a in one for b in other]
             scale = decimal_scale(type_)
@@ -98,10 +101,8 @@ def _products(expression: Expression, edges: Sequence[Edge], nullable: Container
         case Call("case", (when, then, Literal(otherwise))) if _is_zero(otherwise) and not may_be_null(then, nullable):
             # Where `when` is not TRUE the value is 0, and so is the product, since its other factor is never NULL.
             chosen = Call("case", (when, Literal(1, "int64"), Literal(0, "int64")), "int64")
-            one, other = _products(chosen, edges, nullable), _products(then, edges, nullable)
-            if one is None or other is None:
-                return None
-            return [_Product(a.factors + b.factors) for a in one for b in other]
+            other = _products(then, edges, nullable) if _home(chosen, edges) else None
+            return None if other is None else [_Product((chosen, *product.factors)) for product in other]
         case Call("cast", (argument,), type_):
             inside = _products(argument, edges, nullable)
             if inside is None or not _widens(argument.type, type_):

@@ -13,6 +13,7 @@ from crown.sql.clauses.queries import bind
 from crown.sql.clauses.table_options import attach_options
 from crown.sql.context import Context
 from crown.sql.diagnose import fail, parse_statements
+from crown.sql.refuse import check_parts
 from crown.sql.schema.options import take_options
 from crown.sql.schema.schema import SchemaLike, load_schema
 
@@ -46,7 +47,9 @@ def parse(
     context = Context(sql, dialect, loaded)
     name_aggregates(statements[0])
     attach_options(context, statements[0], options)
+    context.count_uses(statements[0])
     try:
+        check_parts(context, statements[0])
         return bind(context, statements[0])
     except RecursionError:
         fail(sql, (0, 1), "TOO-DEEP", "the query is nested too deeply", hint="split it with WITH or views")

@@ -68,5 +68,6 @@ CODES: dict[str, str] = {
     "CROWN-SCHEMA-STATEMENT": "a statement other than CREATE TABLE and CREATE VIEW",
     "CROWN-SCHEMA-SYNTAX": "text that is not SQL",
     "CROWN-SCHEMA-TYPE": "a column type that Crown does not maintain",
+    "CROWN-SCHEMA-UNSUPPORTED": "a column constraint or table option that would change answers",
     "CROWN-SCHEMA-VIEW": "a view without a query",
 }

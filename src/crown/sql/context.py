@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
 
@@ -16,6 +17,9 @@ from crown.sql.diagnose import Place, Span, fail, span
 from crown.sql.relation import Branch, Source, atom_of
 from crown.sql.scalar.fold import fold, nullable
 from crown.sql.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from crown.sql.clauses.queries import Definition
 
 
 class Context:
@@ -28,12 +32,31 @@ class Context:
         self.places: dict[Expression, Place] = {}
         self.order_places: dict[str, Place] = {}  # where ORDER BY reads a column
         self.opened_views: list[str] = []
+        self.databases: dict[str, tuple[str, str]] = {}  # (catalog, database) as written, by table and alias
         self._sources: dict[str, Source] = {}
         self._nullable: dict[str, bool] = {}
         self._read: dict[str, set[str]] = {}
         self._computed: dict[str, dict[str, ComputedColumn]] = {}
         self._names: set[str] = {name.lower() for name in schema.tables}
         self._counter = 0
+        self.definitions: list[Definition] = []  # the names of every WITH
+        self.views: dict[str, Definition] = {}  # those read so far, by lower-case name
+        self.view_uses: Counter[str] = Counter()  # how often each is named, by the query and the views it reads
+
+    @property
+    def steps(self) -> int:
+        """A measure of the work done: tables, subqueries and computed columns met so far."""
+        return self._counter
+
+    def count_uses(self, statement: exp.Expr) -> None:
+        """Fill `view_uses`."""
+        queries, reached = [statement], set[str]()
+        while queries:
+            named = [table.name.lower() for table in queries.pop().find_all(exp.Table)]
+            self.view_uses.update(named)
+            fresh = dict.fromkeys(name for name in named if name in self.schema.views and name not in reached)
+            reached.update(fresh)
+            queries += [self.schema.views[name].query for name in fresh]
 
     @property
     def is_spark(self) -> bool:
@@ -66,6 +89,22 @@ class Context:
         finally:
             self.sql = outer
             self.opened_views.pop()
+
+    def use_database(self, table: exp.Table) -> None:
+        """Note the database that is written before a table. A schema has one table of a name, so it must be one."""
+        written = (table.catalog.lower(), table.db.lower())
+        if not table.db:
+            return
+        for name in {table.name.lower(), (table.alias or table.name).lower()}:
+            known = self.databases.setdefault(name, written)
+            if known != written and name == table.name.lower():
+                self.fail(
+                    table,
+                    "UNKNOWN-TABLE",
+                    f"{table.name} is read from two databases",
+                    reason="a schema has one table of each name",
+                    hint="register one of them under another name",
+                )
 
     def mark(self, expression: Expression, node: exp.Expr) -> Expression:
         """Remember where an expression came from, for messages about it after binding."""

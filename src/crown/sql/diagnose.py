@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import sqlglot
 from sqlglot import exp
@@ -15,6 +15,7 @@ from crown.errors import SqlError
 from crown.sql.codes import CODES
 
 Span = tuple[int, int]
+_SPAN = "crown_span"
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,28 @@ class Place:
 def span(node: exp.Expr | None) -> Span | None:
     """The half-open character range of `node`; of its nearest ancestor that has one, if it has none itself."""
     while node is not None:
+        if _SPAN in node.meta:
+            return node.meta[_SPAN]  # type: ignore[no-any-return]
         found = [n.meta for n in node.walk() if "start" in n.meta]
         if found:
             return min(m["start"] for m in found), max(m["end"] for m in found) + 1
         node = node.parent
     return None
+
+
+def note_spans(root: exp.Expr) -> None:
+    """Note the range of every node of a statement, so that none has to be searched for its first and last token."""
+    for node in reversed(list(root.walk())):  # children before their parents
+        meta = node.meta
+        if "start" in meta:
+            _widen(meta, (meta["start"], meta["end"] + 1))
+        if _SPAN in meta and node.parent is not None and node is not root:
+            _widen(node.parent.meta, meta[_SPAN])
+
+
+def _widen(meta: dict[str, Any], own: Span) -> None:
+    known = meta.get(_SPAN, own)
+    meta[_SPAN] = (min(known[0], own[0]), max(known[1], own[1]))
 
 
 def fail(
@@ -66,7 +84,10 @@ def nearest(name: str, candidates: Iterable[str], likeness: float = 0.6) -> str 
 def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
     """sqlglot's parse, with its errors (and its accidents on malformed text) as `SqlError`."""
     try:
-        return [s for s in sqlglot.parse(sql, dialect=dialect) if s is not None]
+        statements = [s for s in sqlglot.parse(sql, dialect=dialect) if s is not None]
+        for statement in statements:
+            note_spans(statement)
+        return statements
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         message = str(first.get("description") or error).split(" but got <Token")[0]

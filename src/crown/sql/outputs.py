@@ -9,7 +9,7 @@ from sqlglot import exp
 from crown.ir.expression import Column
 from crown.sql.context import Context
 from crown.sql.relation import Relation
-from crown.sql.scope import tables_named
+from crown.sql.scope import check_database, tables_named
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ def _star(context: Context, node: exp.Expr, relation: Relation) -> list[Item]:
         if star.args.get(part):
             context.fail(node, "STAR", "* with EXCEPT, REPLACE or RENAME is not maintained", hint="name the columns")
     if isinstance(node, exp.Column):
+        if node.text("db"):
+            check_database(context, node)
         tables = tables_named(relation, node.text("table"))
         if not tables:
             context.fail(node, "UNKNOWN-TABLE", f"there is no table or alias {node.text('table')} in FROM")

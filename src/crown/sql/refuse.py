@@ -8,17 +8,10 @@ from sqlglot import exp
 
 from crown.ir.expression import Call, Expression
 from crown.sql.context import Context
+from crown.sql.parts import READ, unread
 from crown.sql.relation import Subcondition
 
-# Parts of a SELECT that sqlglot reads and Crown maintains; every other part that is present is refused.
-_SELECT_PARTS = frozenset(
-    ("with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
-)
-_SET_PARTS = frozenset(("with_", "this", "expression", "distinct", "order", "limit", "offset"))
-_TABLE_PARTS = frozenset(("this", "alias", "db", "catalog", "joins"))
-_SUBQUERY_PARTS = frozenset(("this", "alias", "with_", "joins", "order", "limit", "offset"))
-
-_ADVICE: dict[str, tuple[str, str, str, str]] = {
+_ADVICE: dict[str | tuple[type[exp.Expr], str], tuple[str, str, str, str]] = {
     "laterals": ("LATERAL", "LATERAL VIEW", "it makes rows from a function", "explode the column upstream"),
     "pivots": ("PIVOT", "PIVOT", "its columns depend on the data", "write SUM(CASE WHEN ... END) for each column"),
     "sample": ("SAMPLE", "TABLESAMPLE", "a sample is not determined by the tables", "filter on a hash of the key"),
@@ -28,46 +21,70 @@ _ADVICE: dict[str, tuple[str, str, str, str]] = {
     "distribute": ("SORT", "DISTRIBUTE BY", "a maintained result has no physical order", "remove it"),
     "sort": ("SORT", "SORT BY", "a maintained result has no physical order", "use ORDER BY"),
     "into": ("INTO", "INTO", "a view only reads", "write the view's changes to the table"),
-    "locks": ("LOCK", "FOR UPDATE", "a view only reads", "remove it"),
+    "locks": ("LOCK", "a lock (FOR UPDATE, FOR SHARE)", "a view only reads", "remove it"),
     "connect": ("RECURSION", "CONNECT BY", "recursion is not maintained", "unroll it to a fixed depth"),
     "match": ("MATCH-RECOGNIZE", "MATCH_RECOGNIZE", "it depends on the order of rows", "write the pattern as joins"),
     "system_time": ("TIME-TRAVEL", "AS OF", "a view follows the present tables", "remove it"),
-    "version": ("TIME-TRAVEL", "VERSION AS OF", "a view follows the present tables", "remove it"),
+    "version": ("TIME-TRAVEL", "AS OF", "a view follows the present tables", "remove it"),
     "when": ("TIME-TRAVEL", "AS OF", "a view follows the present tables", "remove it"),
-    "kind": ("STRUCT", "SELECT AS STRUCT", "results are flat rows", "select the columns"),
+    (exp.Select, "kind"): ("STRUCT", "SELECT AS STRUCT or VALUE", "results are flat rows", "select the columns"),
+    "nearest": ("JOIN-KIND", "a NEAREST JOIN", "which row is nearest depends on all others", "use INNER or OUTER JOIN"),
+    "match_condition": ("JOIN-KIND", "MATCH_CONDITION", "which row matches depends on all others", "use JOIN ... ON"),
+    "ilike": ("STAR", "* ILIKE", "its columns depend on a pattern", "name the columns"),
+    "join_mark": (
+        "JOIN-KIND",
+        "the outer join mark (+)",
+        "it makes a condition of WHERE a join",
+        "use LEFT JOIN ... ON",
+    ),
+    "by_name": ("SET-OPERATION", "BY NAME", "columns are matched by position", "list the columns in one order"),
+    (exp.Union, "on"): ("SET-OPERATION", "CORRESPONDING", "columns are matched by position", "list the columns"),
+    (exp.Order, "this"): ("AGGREGATE-FUNCTION", "ORDER BY in an aggregate", "rows have no order", "remove it"),
+    "search": ("RECURSION", "SEARCH or CYCLE", "recursion is not maintained", "unroll it to a fixed depth"),
+    "key_expressions": ("RECURSION", "USING KEY", "recursion is not maintained", "unroll it to a fixed depth"),
+    "siblings": ("RECURSION", "ORDER SIBLINGS BY", "recursion is not maintained", "use ORDER BY"),
+    "only": ("UNSUPPORTED", "ONLY", "tables don't inherit rows from each other", "remove it"),
+    "ordinality": ("TABLE-FUNCTION", "WITH ORDINALITY", "rows have no position", "remove it"),
+    "temporary": ("UNSUPPORTED", "a temporary table", "it is not in the schema", "name a table of the schema"),
+    "scalar": ("UNSUPPORTED", "a value as a name of WITH", "WITH names queries", "name a SELECT"),
+    (exp.Length, "binary"): (
+        "UNKNOWN-FUNCTION",
+        "a length in bytes",
+        "LENGTH counts bytes in this dialect",
+        "use octet_length, or char_length for characters",
+    ),
+    "collate": ("UNKNOWN-TYPE", "a collation", "strings are compared by their code points", "remove it"),
 }
 
 
-def check_parts(context: Context, node: exp.Expr) -> None:
-    """Refuse a SELECT, set operation, table or subquery with a part that Crown would otherwise overlook."""
-    if isinstance(node, exp.Select):
-        allowed = _SELECT_PARTS | {"hint"}  # a hint changes no answer
-    elif isinstance(node, exp.SetOperation):
-        allowed = _SET_PARTS
-    elif isinstance(node, exp.Table):
-        allowed = _TABLE_PARTS
-    else:
-        allowed = _SUBQUERY_PARTS
-    for part, value in node.args.items():
-        if not value or part in allowed:
-            continue
-        code, name, reason, advice = _ADVICE.get(
-            part,
-            (
-                "UNSUPPORTED",
-                part.strip("_").upper().replace("_", " "),
-                "it has no meaning for a maintained view",
-                "remove it",
-            ),
-        )
+def check_parts(context: Context, query: exp.Expr) -> None:
+    """Refuse a query with a part that Crown would otherwise overlook, wherever it is."""
+    for node in query.walk():
+        if type(node) in READ:
+            check_node(context, node)
+
+
+def check_node(context: Context, node: exp.Expr) -> None:
+    """Refuse a node with an argument that Crown does not read."""
+    for part, value in unread(node):
+        code, name, reason, advice = _ADVICE.get((type(node), part)) or _ADVICE.get(part) or _unknown_part(node, part)
         first = value[0] if isinstance(value, list) else value
+        if isinstance(first, exp.Var) and isinstance(node, exp.Select):
+            name = first.name.upper()  # a word after SELECT, such as HIGH_PRIORITY
         context.fail(
             first if isinstance(first, exp.Expr) else node,
             code,
             f"{name} is not maintained",
             reason=reason,
-            hint=advice,
+            hint=advice or "write it as Spark does",
         )
+
+
+def _unknown_part(node: exp.Expr, part: str) -> tuple[str, str, str, str]:
+    shown = part.strip("_").upper().replace("_", " ")
+    if isinstance(node, exp.Func):
+        return ("UNKNOWN-FUNCTION", f"{node.sql_name()} with {shown}", "the dialect gives it a meaning of its own", "")
+    return ("UNSUPPORTED", shown, "it has no meaning for a maintained view", "remove it")
 
 
 def refuse_correlation(context: Context, predicate: Expression, condition: Subcondition) -> NoReturn:
@@ -87,6 +104,17 @@ def refuse_correlation(context: Context, predicate: Expression, condition: Subco
         f"{condition.construct} with this comparison to the outer row is not maintained",
         reason="whether a partner exists is looked up by key: only equalities between one outer and one inner table",
         hint="join with the inner table and use SELECT DISTINCT, or compare inside the subquery only",
+    )
+
+
+def refuse_far_correlation(context: Context, predicate: Expression) -> NoReturn:
+    """A predicate reads a query further out than the one right around it, or around a view of its own."""
+    context.fail(
+        context.places.get(predicate),
+        "CORRELATED-SUBQUERY",
+        "this comparison reads a query further out than the one around its subquery",
+        reason="a subquery is joined by key with the query right around it",
+        hint="join with the outer table once more inside the subquery between them",
     )
 
 

@@ -75,17 +75,22 @@ class VisibleTable:
 
 @dataclass(frozen=True)
 class Relation:
-    """`visible` are the columns of ``*`` and of unqualified names: USING columns once, then the others."""
+    """`visible` are the columns of ``*`` and of unqualified names: USING columns once, then the others.
+
+    `correlated` are the predicates of inner joins' ON that read the queries around this one.
+    """
 
     branches: tuple[Branch, ...]
     tables: tuple[VisibleTable, ...]
     visible: tuple[VisibleColumn, ...]
+    correlated: tuple[Expression, ...] = ()
 
     def product(self, other: Relation) -> Relation:
         return Relation(
             tuple(a.joined(b) for a, b in product(self.branches, other.branches)),
             self.tables + other.tables,
             self.visible + other.visible,
+            self.correlated + other.correlated,
         )
 
     def with_branches(self, branches: Iterable[Branch]) -> Relation:

@@ -30,6 +30,8 @@ class Scope:
 def resolve(context: Context, scope: Scope, node: exp.Column) -> VisibleColumn:
     """The column that `node` names."""
     name, qualifier = node.name, node.text("table")
+    if node.text("db"):
+        check_database(context, node)
     crossed: str | None = None
     for level in scope.chain():
         if qualifier:
@@ -56,6 +58,17 @@ def resolve(context: Context, scope: Scope, node: exp.Column) -> VisibleColumn:
         f"no table in FROM has a column {name}",
         hint=nearest(name, columns) or _listing("there are", columns),
     )
+
+
+def check_database(context: Context, node: exp.Column) -> None:
+    catalog, database = context.databases.get(node.text("table").lower(), ("", ""))
+    if node.text("db").lower() != database or node.text("catalog").lower() not in ("", catalog):
+        context.fail(
+            node.args["db"],
+            "UNKNOWN-TABLE",
+            f"FROM does not read {node.text('table')} from {node.text('db')}",
+            hint="write the table's alias and the column alone",
+        )
 
 
 def _refuse_crossing(context: Context, node: exp.Column, construct: str) -> None:

@@ -58,14 +58,19 @@ def conjunction_report(draft: Draft, stage: TreeStage, context: Context) -> Conj
             for shape in draft.trees.best[:CANDIDATES]
         ),
         considered=draft.trees.count,
-        exhaustive=draft.trees.exhaustive,
+        exhaustive=not any(steps.cut for steps in draft.searches),
         space="O(N)" if width == 1 else f"O(N^{width})",
         # What is left out after enumeration has a construct that says so.
         delay="O(1) in the tree" if stage.residual or (draft.added and not linear) else "O(1)",
         guarantees=_guarantees(height, stage, draft, context),
-        why_not_better=_why_not(effective, draft, thanks_to_keys=with_keys != without_keys),
+        why_not_better=_why_not(effective, draft, thanks_to_keys=with_keys != without_keys) + _cut(draft),
         improvements=_improvements(effective, draft),
     )
+
+
+def _cut(draft: Draft) -> tuple[str, ...]:
+    limits = [steps.limit for steps in draft.searches if steps.cut]
+    return (f"the search was cut after {max(limits)} steps; a cheaper tree may exist",) if limits else ()
 
 
 def _key_label(variable: str, draft: Draft) -> str:

@@ -7,8 +7,8 @@ inside a bag belongs to it: it can only make the bag smaller. Atoms that GYO red
 a set of variables has to be covered (the correlation of a condition that no single atom holds).
 
 Best-first search over partitions: only merging two connected blocks of the cyclic core can help, and neither
-width nor atoms in bags ever falls, so the first acyclic partition taken from the queue is the best. Past
-`STATES` partitions the rest of the core becomes one bag.
+width nor atoms in bags ever falls, so the first acyclic partition taken from the queue is the best. When the steps run
+out (one for each atom of each partition), the rest of the core becomes one bag.
 """
 
 from __future__ import annotations
@@ -20,18 +20,25 @@ from typing import TypeAlias
 
 from crown.plan.tree.hypergraph import Edge, cover_number, cyclic_core, union
 from crown.plan.tree.keys import Dependency, closure
+from crown.plan.tree.steps import Steps
 
-STATES = 500
+STEPS = 10_000
 
 Partition: TypeAlias = tuple[tuple[int, ...], ...]
 
 
-def find_bags(edges: Sequence[Edge], covered: Sequence[Edge] = (), known: Sequence[Dependency] = ()) -> Partition:
+def find_bags(
+    edges: Sequence[Edge],
+    covered: Sequence[Edge] = (),
+    known: Sequence[Dependency] = (),
+    steps: Steps | None = None,
+) -> Partition:
     """The atoms of each block, in order; blocks of more than one atom are bags. Each set in `covered` lies in a block.
 
     >>> find_bags([frozenset("ab"), frozenset("bc"), frozenset("ca"), frozenset("cd")])
     ((0, 1, 2), (3,))
     """
+    steps = steps or Steps(STEPS)
     start: Partition = tuple((atom,) for atom in range(len(edges)))
     core = frozenset(cyclic_core(edges))
     queue: list[tuple[tuple[int, int, int], Partition]] = [(_price(start, edges, known), start)]
@@ -42,12 +49,12 @@ def find_bags(edges: Sequence[Edge], covered: Sequence[Edge] = (), known: Sequen
         lacking = _lacking(blocks, covered)
         if not lacking:
             return partition
-        if len(seen) > STATES:
+        if steps.cut:
             return _merge(partition, lacking)
         connected_pairs = [pair for pair in combinations(lacking, 2) if blocks[pair[0]] & blocks[pair[1]]]
         for pair in connected_pairs or combinations(lacking, 2):
             merged = _absorb(_merge(partition, pair), edges, core)
-            if merged not in seen:
+            if merged not in seen and steps.take(len(edges)):
                 seen.add(merged)
                 heapq.heappush(queue, (_price(merged, edges, known), merged))
     raise AssertionError("one bag of all atoms is always acyclic and covers everything")

@@ -71,7 +71,7 @@ def _judge(predicate: Expression, values: Mapping[str, tuple[str, int]], lists: 
     difference = less.minus(more)
     for name in tuple(difference.terms):
         base, offset = values.get(name, (name, 0))
-        times = difference.terms[name]
+        times = difference.terms.get(name, 0)  # 0 once an earlier name with the same base has cancelled it
         difference = difference.minus(_Linear({name: times}, 0)).minus(_Linear({base: -times}, -times * offset))
     if sorted(difference.terms.values()) != [-1, 1] or abs(difference.constant) >= 2**62:
         return Verdict(predicate, None, "it does not compare one value with another")

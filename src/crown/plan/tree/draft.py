@@ -13,6 +13,7 @@ from crown.plan.explain.report import BagReport
 from crown.plan.tree.hypergraph import Edge
 from crown.plan.tree.keys import Dependency
 from crown.plan.tree.price import Shape
+from crown.plan.tree.steps import Steps
 from crown.plan.tree.trees import Trees
 
 
@@ -53,6 +54,7 @@ class Draft:
     bags: tuple[BagReport, ...] = ()
     added: tuple[str, ...] = ()
     trees: Trees | None = None
+    searches: tuple[Steps, ...] = ()
     all_atoms: tuple[Atom, ...] = ()  # of the tree and its conditions
     nodes: tuple[Node, ...] = ()
     ring: tuple[RingComponent, ...] = ()

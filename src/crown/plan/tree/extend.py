@@ -3,8 +3,8 @@
 Components don't share existential variables, so each unguarded one is repaired by itself. Only variables that two of
 its atoms share can help: a variable of one atom alone only makes an interface larger. Of equally small
 extensions one that keeps the result linear (by a key) is taken. Up to `EXACT` candidates all subsets
-are tried, smallest first; above, all are taken and then dropped again where the rest suffices, so that the
-extension is minimal, if perhaps not the smallest.
+are tried, smallest first; above, or when the steps run out (one for each subset), all are taken and then dropped again
+where the rest suffices, so that the extension is minimal, if perhaps not the smallest.
 """
 
 from __future__ import annotations
@@ -12,28 +12,36 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from math import comb
 
 from crown.plan.tree.components import Component, components
 from crown.plan.tree.hypergraph import Edge, union
 from crown.plan.tree.keys import Dependency, is_linear
+from crown.plan.tree.steps import Steps
 
 EXACT = 12
+STEPS = 4096
 
 
-def least_extension(edges: Sequence[Edge], outputs: Edge, known: Sequence[Dependency]) -> Edge:
+def least_extension(
+    edges: Sequence[Edge], outputs: Edge, known: Sequence[Dependency], steps: Steps | None = None
+) -> Edge:
     """The variables to add to `outputs`; empty when the conjunction is free-connex already.
 
     >>> sorted(least_extension([frozenset("ab"), frozenset("bc"), frozenset("cd")], frozenset("ad"), ()))
     ['b', 'c']
     """
+    steps = steps or Steps(STEPS)
     added: Edge = frozenset()
     for component in components(edges, outputs):
         if not component.is_guarded(edges):
-            added |= _repair(edges, outputs, component, known)
+            added |= _repair(edges, outputs, component, known, steps)
     return added
 
 
-def _repair(edges: Sequence[Edge], outputs: Edge, component: Component, known: Sequence[Dependency]) -> Edge:
+def _repair(
+    edges: Sequence[Edge], outputs: Edge, component: Component, known: Sequence[Dependency], steps: Steps
+) -> Edge:
     inside = [edges[atom] for atom in component.atoms]
     holders = Counter(variable for edge in inside for variable in edge - outputs)
     candidates = sorted(variable for variable, count in holders.items() if count > 1)
@@ -42,8 +50,10 @@ def _repair(edges: Sequence[Edge], outputs: Edge, component: Component, known: S
         return all(part.is_guarded(inside) for part in components(inside, outputs | added))
 
     if len(candidates) > EXACT:
-        return _pruned(candidates, suffices)
+        steps.take(steps.limit)
     for size in range(1, len(candidates) + 1):
+        if not steps.take(comb(len(candidates), size)):
+            return _pruned(candidates, suffices)
         found = [frozenset(choice) for choice in combinations(candidates, size) if suffices(frozenset(choice))]
         if found:
             visible = union(inside) & outputs

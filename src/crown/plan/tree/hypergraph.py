@@ -31,7 +31,6 @@ def cyclic_core(edges: Sequence[Edge]) -> tuple[int, ...]:
             edge = reduced[index]
             if any(edge <= other for i, other in reduced.items() if i != index):
                 del reduced[index]
-                break
         changed = reduced != rest
         rest = reduced
     return tuple(sorted(rest)) if len(rest) > 1 else ()
@@ -72,20 +71,37 @@ def union(edges: Iterable[Edge]) -> Edge:
     return frozenset().union(*edges)
 
 
-def cover_number(variables: Edge, edges: Sequence[Edge]) -> int:
+def cover_number(variables: Edge, edges: Sequence[Edge], exact: int = 2000) -> int:
     """The least number of edges that together hold all `variables` (the width of a bag).
+
+    After `exact` steps it is what a greedy choice needs, which may be more.
 
     >>> cover_number(frozenset("abc"), [frozenset("ab"), frozenset("bc"), frozenset("ca")])
     2
     """
-    useful = {edge & variables for edge in edges}
-    useful = {edge for edge in useful if not any(edge < other for other in useful)}
-    reached = {frozenset[str]()}
-    number = 0
-    while variables not in reached:
+    useful = list(dict.fromkeys(edge & variables for edge in edges))
+    useful = [edge for edge in useful if not any(edge < other for other in useful)]
+    if union(useful) != variables:
+        raise ValueError("the edges do not cover the variables")
+    best = _greedy_cover(variables, useful)
+    steps = 0
+    stack = [(variables, 0)]
+    while stack and steps < exact:
+        rest, chosen = stack.pop()
+        if not rest:
+            best = chosen
+        elif chosen + -(-len(rest) // max(len(edge & rest) for edge in useful)) < best:
+            # Some edge has to hold the variable that the fewest hold.
+            rarest = min(sorted(rest), key=lambda variable: sum(variable in edge for edge in useful))
+            found = sorted((edge & rest for edge in useful if rarest in edge), key=len)
+            stack += [(rest - edge, chosen + 1) for edge in found]
+        steps += 1
+    return best
+
+
+def _greedy_cover(variables: Edge, edges: Sequence[Edge]) -> int:
+    rest, number = variables, 0
+    while rest:
+        rest -= max(edges, key=lambda edge: len(edge & rest))
         number += 1
-        grown = {have | edge for have in reached for edge in useful}
-        if grown <= reached:
-            raise ValueError("the edges do not cover the variables")
-        reached = {have for have in grown if not any(have < other for other in grown)}
     return number

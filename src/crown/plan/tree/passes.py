@@ -23,22 +23,26 @@ from crown.ir.plan import (
     TreeStage,
     Variable,
 )
-from crown.ir.query import Conjunction
+from crown.ir.query import Condition, Conjunction
 from crown.ir.scalars import cast, decimal_scale, variables_of
 from crown.plan.context import Context, Rows
 from crown.plan.explain.guarantees import conjunction_report
 from crown.plan.explain.notes import note_constructs
 from crown.plan.explain.report import BagReport
-from crown.plan.tree.bags import bag_width, binding_order, find_bags
+from crown.plan.tree import bags as bags_search
+from crown.plan.tree import extend
+from crown.plan.tree import trees as tree_search
+from crown.plan.tree.bags import bag_width, binding_order
 from crown.plan.tree.comparisons import judge_residual
 from crown.plan.tree.conditions import hang_conditions, shape_conditions
 from crown.plan.tree.draft import Draft, RingTerm
-from crown.plan.tree.extend import least_extension
 from crown.plan.tree.hypergraph import Edge, union
 from crown.plan.tree.keys import dependencies
 from crown.plan.tree.nulls import drop_nulls
 from crown.plan.tree.price import reaches_many, to_nodes
 from crown.plan.tree.trees import find_trees
+
+MAX_ATOMS = 100
 
 
 def plan_conjunction(
@@ -51,6 +55,15 @@ def plan_conjunction(
     always: bool = False,
 ) -> Rows:
     """Add the stages of the conjunction. Its rows show `wanted` first, then what the plan had to add, then the ring."""
+    joined = len(conjunction.atoms) + _atoms_in(conjunction.conditions)
+    if joined > MAX_ATOMS:
+        raise PlanError(
+            f"{joined} tables are joined at once",
+            code="CROWN-PLAN-TOO-MANY-TABLES",
+            sql=context.sql,
+            reason=f"a tree has at most {MAX_ATOMS} tables, those of subqueries in FROM and of EXISTS and IN included",
+            hint="split the query: a subquery with DISTINCT or GROUP BY, or a CTE that is read twice, has its own tree",
+        )
     if not conjunction.atoms:
         raise PlanError(
             "a query without a table has no changes to maintain",
@@ -88,7 +101,8 @@ def plan_conditions(draft: Draft, context: Context) -> Draft:
 def group_into_bags(draft: Draft, context: Context) -> Draft:
     """Atoms of each bag become one atom over a bag stage that shows what the rest of the query reads."""
     edges = draft.edges()
-    partition = find_bags(edges, [hung.key for hung in draft.hanging], draft.known)
+    steps = context.steps(bags_search.STEPS)
+    partition = bags_search.find_bags(edges, [hung.key for hung in draft.hanging], draft.known, steps)
     read = frozenset(draft.outputs) | draft.factor_variables() | union(hung.key for hung in draft.hanging)
     atoms: list[Atom] = []
     bags: list[BagReport] = []
@@ -112,26 +126,29 @@ def group_into_bags(draft: Draft, context: Context) -> Draft:
         bindings = tuple(Binding(variable.name, Column(variable.name, variable.type)) for variable in shown)
         atoms.append(Atom("⋈".join(names), stage.id, bindings))
         bags.append(BagReport(stage.id, names, tuple(v.name for v in held), bag_width(block, edges, draft.known)))
-    return replace(draft, atoms=tuple(atoms), bags=tuple(bags))
+    return replace(draft, atoms=tuple(atoms), bags=tuple(bags), searches=(*draft.searches, steps))
 
 
 def extend_outputs(draft: Draft, context: Context) -> Draft:
-    added = least_extension(draft.edges(), frozenset(draft.outputs), draft.known)
+    steps = context.steps(extend.STEPS)
+    added = extend.least_extension(draft.edges(), frozenset(draft.outputs), draft.known, steps)
     extension = tuple(variable.name for variable in draft.variables if variable.name in added)
-    return replace(draft, outputs=draft.outputs + extension, added=extension)
+    return replace(draft, outputs=draft.outputs + extension, added=extension, searches=(*draft.searches, steps))
 
 
 def choose_tree(draft: Draft, context: Context) -> Draft:
     """The tree of the least price, unless one of the same height spares changes that reach many rows of a node."""
     updates = [context.updates(atom.source) for atom in draft.atoms]
     takes_back = [not context.profiles(atom.source) <= {"static", "insert_only"} for atom in draft.atoms]
-    trees = find_trees(draft.edges(), frozenset(draft.outputs), updates)
+    steps = context.steps(tree_search.STEPS)
+    trees = find_trees(draft.edges(), frozenset(draft.outputs), updates, steps=steps)
     if reaches_many(trees.best[0], takes_back, draft.known):
-        flat = find_trees(draft.edges(), frozenset(draft.outputs), updates, generalised_depth=0.0)
+        flat_steps = context.steps(tree_search.STEPS)
+        flat = find_trees(draft.edges(), frozenset(draft.outputs), updates, generalised_depth=0.0, steps=flat_steps)
         if not reaches_many(flat.best[0], takes_back, draft.known):
-            trees = flat
+            trees, steps = flat, flat_steps
     nodes = to_nodes(trees.best[0], draft.atoms, [variable.name for variable in draft.variables])
-    return replace(draft, trees=trees, nodes=nodes)
+    return replace(draft, trees=trees, nodes=nodes, searches=(*draft.searches, steps))
 
 
 def place_factors(draft: Draft, context: Context) -> Draft:
@@ -159,6 +176,10 @@ PASSES: tuple[Callable[[Draft, Context], Draft], ...] = (
     place_factors,
     hang_conditions,
 )
+
+
+def _atoms_in(conditions: tuple[Condition, ...]) -> int:
+    return sum(len(condition.atoms) + _atoms_in(condition.conditions) for condition in conditions)
 
 
 def _times(one: Expression, other: Expression) -> Expression:

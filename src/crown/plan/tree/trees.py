@@ -12,9 +12,10 @@ shown by their interface. A component becomes a derived node, or hangs directly 
 
 The same subproblem (a set of items below a key) comes back in many trees, so the best tree is found without
 listing them: each subproblem keeps its best (height, cost) pairs. That is exact. Only where a generalised node
-leaves more than `ASSIGNMENTS` ways to hang the groups that it doesn't cover are they all kept together; and past
-`SUBPROBLEMS` subproblems generalised nodes are no longer tried. Neither bound is met below eleven atoms in practice;
-the result says when one was.
+leaves more than `ASSIGNMENTS` ways to hang the groups that it doesn't cover are they all kept together. When the
+steps run out (one for each item of each way to root a subproblem), a subproblem has a single root from then on, the
+relation that leaves the smallest groups. Neither bound is met below eleven atoms in practice; the result says when
+one was.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from itertools import product
 from crown.plan.tree.components import components
 from crown.plan.tree.hypergraph import Edge, connected, union
 from crown.plan.tree.price import GENERALISED_DEPTH, Shape, make_shape, moving_height_above
+from crown.plan.tree.steps import Steps
 
 ASSIGNMENTS = 256
-SUBPROBLEMS = 4000
+STEPS = 30_000
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,14 @@ class _Space:
         items: Sequence[_Item],
         updates: Sequence[float],
         connex: bool,
-        budget: list[int],
+        steps: Steps,
         generalised_depth: float = GENERALISED_DEPTH,
     ) -> None:
         self.items = items
         self.updates = updates
         self.generalised_depth = generalised_depth
         self.connex = connex
-        self.budget = budget  # subproblems left, shared by all spaces of one tree
+        self.steps = steps  # shared by all spaces of one tree
         self.choices_of: dict[_Problem, tuple[_Choice, ...]] = {}
         self.best_of: dict[_Problem, tuple[Shape, ...]] = {}
         self.count_of: dict[_Problem, int] = {}
@@ -85,12 +87,20 @@ class _Space:
     def choices(self, problem: _Problem) -> tuple[_Choice, ...]:
         found = self.choices_of.get(problem)
         if found is None:
-            self.budget[0] -= 1
             found = tuple(self._relation_roots(problem))
-            if problem.free and (self.budget[0] > 0 or not found):
-                found += tuple(self._generalised_roots(problem))
+            self.steps.take(len(found) * len(problem.items))
+            if problem.free and (not self.steps.cut or not found):
+                found += tuple(self._until_cut(self._generalised_roots(problem), len(problem.items)))
+            if self.steps.cut:
+                found = tuple(sorted(found, key=_largest_group)[:1])
             self.choices_of[problem] = found
         return found
+
+    def _until_cut(self, choices: Iterator[_Choice], items: int) -> Iterator[_Choice]:
+        for choice in choices:
+            yield choice
+            if not self.steps.take(items):
+                return
 
     def _split(self, items: frozenset[int], variables: Edge) -> list[frozenset[int]]:
         order = sorted(items)
@@ -214,6 +224,10 @@ class _Space:
         return make_shape(choice.variables, choice.atom, self.connex, children, self.updates, self.generalised_depth)
 
 
+def _largest_group(choice: _Choice) -> int:
+    return max((len(problem.items) for _, problem in choice.below), default=0)
+
+
 def _component(space: _Space, interface: Edge, free: bool) -> tuple[_Space, _Problem]:
     return space, _Problem(frozenset(range(len(space.items))), interface, free=free, rooted=True)
 
@@ -251,7 +265,11 @@ class Trees:
 
 
 def find_trees(
-    edges: Sequence[Edge], outputs: Edge, updates: Sequence[float], generalised_depth: float = GENERALISED_DEPTH
+    edges: Sequence[Edge],
+    outputs: Edge,
+    updates: Sequence[float],
+    generalised_depth: float = GENERALISED_DEPTH,
+    steps: Steps | None = None,
 ) -> Trees:
     """The best trees of a free-connex conjunction; `updates` are the expected updates per atom.
 
@@ -259,32 +277,36 @@ def find_trees(
     >>> [(shape.height, shape.cost) for shape in trees.best]
     [(1, 3.0), (2, 3.0), (2, 3.0)]
     """
-    space, budget = _space(edges, outputs, updates, generalised_depth)
+    steps = steps or Steps(STEPS)
+    space = _space(edges, outputs, updates, steps, generalised_depth)
     problem = space.root_problem()
     best = [shape for choice in space.choices(problem) for shape in space.best_with(choice)[:1]]
-    return Trees(tuple(sorted(best, key=lambda shape: shape.price)), space.count(problem), budget[0] > 0)
+    return Trees(tuple(sorted(best, key=lambda shape: shape.price)), space.count(problem), not steps.cut)
 
 
 def every_tree(edges: Sequence[Edge], outputs: Edge, updates: Sequence[float]) -> Iterator[Shape]:
     """Every free-connex tree in normal form. Their number may be exponential in the number of atoms."""
-    space, _ = _space(edges, outputs, updates)
+    space = _space(edges, outputs, updates, Steps(STEPS))
     return space.every(space.root_problem())
 
 
 def existential_tree(edges: Sequence[Edge], key: Edge, updates: Sequence[float]) -> Shape | None:
     """The best subtree of atoms none of which is connex, rooted at an atom that holds `key`; None if there is none."""
-    space = _Space([_Item(edge, atom) for atom, edge in enumerate(edges)], updates, False, [SUBPROBLEMS])
+    space = _Space([_Item(edge, atom) for atom, edge in enumerate(edges)], updates, False, Steps(STEPS))
     problem = _Problem(frozenset(range(len(edges))), key, free=False, rooted=True)
     return min(space.best(problem), key=lambda shape: shape.price, default=None)
 
 
 def _space(
-    edges: Sequence[Edge], outputs: Edge, updates: Sequence[float], generalised_depth: float = GENERALISED_DEPTH
-) -> tuple[_Space, list[int]]:
-    budget = [SUBPROBLEMS]
+    edges: Sequence[Edge],
+    outputs: Edge,
+    updates: Sequence[float],
+    steps: Steps,
+    generalised_depth: float = GENERALISED_DEPTH,
+) -> _Space:
     items = [_Item(edge, atom) for atom, edge in enumerate(edges) if edge <= outputs]
     for component in components(edges, outputs):
         atoms = [_Item(edges[atom], atom) for atom in component.atoms]
-        inner = _Space(atoms, updates, False, budget, generalised_depth)
+        inner = _Space(atoms, updates, False, steps, generalised_depth)
         items.append(_Item(component.interface, None, inner))
-    return _Space(items, updates, True, budget, generalised_depth), budget
+    return _Space(items, updates, True, steps, generalised_depth)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
-from crown.ir.expression import Call, Expression
+from crown.ir.expression import Call, Expression, columns_of
 from crown.sql.clauses.places import NoAggregates
 from crown.sql.clauses.queries import (
+    FLATTENED,
     MAX_BRANCHES,
     Definition,
     Environment,
     bind_query,
+    body_of,
+    refuse_placed,
     relation_of,
     renamed,
     source_relation,
+    typed,
     with_definitions,
 )
 from crown.sql.context import Context
@@ -27,6 +32,12 @@ from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import compare, unify
 from crown.sql.scalar.fold import conjuncts
 from crown.sql.scope import Scope
+
+# What the join is called, without NATURAL: (side, kind).
+_KINDS = frozenset(
+    {("", ""), ("", "INNER"), ("", "CROSS"), ("", "SEMI"), ("", "ANTI"), ("LEFT", "SEMI"), ("LEFT", "ANTI")}
+    | {(side, kind) for side in ("LEFT", "RIGHT", "FULL") for kind in ("", "OUTER")}
+)
 
 
 def bind_from(context: Context, select: exp.Select, parent: Scope | None, environment: Environment) -> Relation:
@@ -66,7 +77,6 @@ def _item(context: Context, node: exp.Expr, parent: Scope | None, environment: E
 
 
 def _table(context: Context, node: exp.Table, environment: Environment) -> Relation:
-    check_parts(context, node)
     if not isinstance(node.this, exp.Identifier):
         context.fail(
             node,
@@ -76,10 +86,11 @@ def _table(context: Context, node: exp.Table, environment: Environment) -> Relat
             hint="put their rows into a table",
         )
     name, alias = node.name, node.alias or node.name
-    names = tuple(c.name for c in node.args["alias"].columns) if node.args.get("alias") else ()
+    names = _column_names(node)
     definition = environment.get(name.lower()) if not node.db else None
     if definition is not None:
         return _definition(context, definition, name, alias, names, node)
+    context.use_database(node)
     view = context.schema.views.get(name.lower())
     if view is not None:
         return _view(context, node, alias, names)
@@ -106,14 +117,14 @@ def _table(context: Context, node: exp.Table, environment: Environment) -> Relat
 def _definition(
     context: Context, definition: Definition, name: str, alias: str, names: tuple[str, ...], node: exp.Expr
 ) -> Relation:
+    definition.used = True
     if definition.nested is None:
+        before = context.steps
         bound = bind_query(context, definition.query, None, definition.environment)
-        if bound.branches is not None:
-            relation = relation_of(context, bound, alias, names or definition.columns, node)
-            return relation
-        columns = renamed(context, bound.columns, definition.columns, node)
-        source = context.nest(name, bound.body) if bound.body is not None else ""
-        definition.nested = (source, columns)
+        if bound.branches is not None and not (definition.shared and context.steps - before > FLATTENED):
+            return relation_of(context, bound, alias, names or definition.columns, node)
+        columns = renamed(context, typed(bound.columns), definition.columns, node)
+        definition.nested = (context.nest(name, body_of(context, bound)), columns)
     source, columns = definition.nested
     return source_relation(context, alias, source, renamed(context, columns, names, node))
 
@@ -128,21 +139,40 @@ def _view(context: Context, node: exp.Table, alias: str, names: tuple[str, ...])
             reason="recursive views are not maintained",
             hint="unroll it to a fixed number of joins",
         )
+    definition = context.views.get(view.name.lower())
+    if definition is None:
+        definition = Definition(view.query, view.columns, {}, view.sql, shared=context.view_uses[view.name.lower()] > 1)
+        context.views[view.name.lower()] = definition
     with context.text_of_view(view.name, view.sql):
-        bound = bind_query(context, view.query, None, {})
-        return relation_of(context, bound, alias, names or view.columns, node)
+        if not definition.used:
+            check_parts(context, view.query)
+        return _definition(context, definition, view.name, alias, names, node)
 
 
 def _subquery(context: Context, node: exp.Subquery, parent: Scope | None, environment: Environment) -> Relation:
-    check_parts(context, node)
     if isinstance(node.this, exp.Table):  # FROM (a JOIN b ON ...)
-        inner = _item(context, node.this, parent, environment)
-        return replace(inner, tables=(VisibleTable(node.alias, inner.visible),)) if node.alias else inner
+        refuse_placed(context, node, "with_", "order", "limit", "offset")
+        return _aliased(context, _item(context, node.this, parent, environment), node)
     barrier = Scope(Relation((), (), ()), parent, "a subquery in FROM") if parent is not None else None
     inner_environment = with_definitions(context, node, environment)
     bound = bind_query(context, _without_joins(node), barrier, inner_environment)
-    names = tuple(c.name for c in node.args["alias"].columns) if node.args.get("alias") else ()
-    return relation_of(context, bound, node.alias, names, node)
+    return relation_of(context, bound, node.alias, _column_names(node), node)
+
+
+def _column_names(node: exp.Expr) -> tuple[str, ...]:
+    """The names in the parentheses after an alias."""
+    return tuple(c.name for c in node.args["alias"].columns) if node.args.get("alias") else ()
+
+
+def _aliased(context: Context, relation: Relation, node: exp.Subquery) -> Relation:
+    """A join in parentheses, under the alias that follows them."""
+    if not node.args.get("alias"):
+        return relation
+    names = _column_names(node) or tuple(c.name for c in relation.visible)
+    if len(names) != len(relation.visible):
+        context.fail(node, "COLUMN-ALIASES", f"{len(names)} names are given for {len(relation.visible)} columns")
+    visible = tuple(replace(c, name=n) for c, n in zip(relation.visible, names, strict=True))
+    return replace(relation, tables=(VisibleTable(node.alias, visible),), visible=visible)
 
 
 def _without_joins(node: exp.Subquery) -> exp.Expr:
@@ -163,26 +193,25 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
     _check_aliases(context, left, right, join)
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     method = (join.method or "").upper()
+    if (side, kind) not in _KINDS or method not in ("", "NATURAL"):
+        written = " ".join(filter(None, (method, side, kind)))
+        context.fail(join, "JOIN-KIND", f"{written} JOIN is not maintained", hint="use INNER or OUTER JOIN")
     if kind in ("SEMI", "ANTI"):
-        return _semi_join(context, left, right, join, parent, kind == "ANTI")
-    if (
-        kind not in ("", "INNER", "CROSS", "OUTER")
-        or method not in ("", "NATURAL")
-        or side not in ("", "LEFT", "RIGHT", "FULL")
-    ):
-        context.fail(join, "JOIN-KIND", f"{method or kind} JOIN is not maintained", hint="use INNER or OUTER JOIN")
+        return _semi_join(context, left, right, join, parent, kind == "ANTI", method == "NATURAL")
     merged = _merged_names(context, left, right, join, method == "NATURAL")
     predicates = _equal_names(context, left, right, merged, join)
     both = left.product(right)
-    if join.args.get("on") is not None:
-        binder = Binder(context, Scope(both, parent), NoAggregates(context, "ON"))
-        predicates += conjuncts(binder.condition(join.args["on"]))
+    own, correlated = _on(context, both, join, parent)
+    predicates += own
     if len(both.branches) > MAX_BRANCHES:
         _too_many(context, join)
     if side:
+        padded = left.correlated if side == "RIGHT" else right.correlated if side == "LEFT" else both.correlated
+        _refuse_correlated_on(context, (*correlated, *padded), join)
         joined = outer.outer_join(context, left, right, predicates, side, join)
     else:
         joined = both.with_branches(outer.restricted(context, b, predicates) for b in both.branches)
+        joined = replace(joined, correlated=joined.correlated + tuple(correlated))
     if len(joined.branches) > MAX_BRANCHES:
         _too_many(context, join)
     return _merge(context, joined, left, right, merged, side, join)
@@ -212,15 +241,46 @@ def _check_aliases(context: Context, left: Relation, right: Relation, join: exp.
 
 
 def _semi_join(
-    context: Context, left: Relation, right: Relation, join: exp.Join, parent: Scope | None, negated: bool
+    context: Context,
+    left: Relation,
+    right: Relation,
+    join: exp.Join,
+    parent: Scope | None,
+    negated: bool,
+    natural: bool,
 ) -> Relation:
-    merged = _merged_names(context, left, right, join, False)
+    merged = _merged_names(context, left, right, join, natural)
     predicates = _equal_names(context, left, right, merged, join)
-    if join.args.get("on") is not None:
-        binder = Binder(context, Scope(left.product(right), parent), NoAggregates(context, "ON"))
-        predicates += conjuncts(binder.condition(join.args["on"]))
+    own, correlated = _on(context, left.product(right), join, parent)
+    predicates += own
+    _refuse_correlated_on(context, (*correlated, *right.correlated), join)
     construct = "anti-join" if negated else "semi-join"
     return outer.filtered(context, left, right, predicates, negated, join, construct)
+
+
+def _on(
+    context: Context, both: Relation, join: exp.Join, parent: Scope | None
+) -> tuple[list[Expression], list[Expression]]:
+    """The predicates of ON, and those among them that read the queries around this one."""
+    if join.args.get("on") is None:
+        return [], []
+    binder = Binder(context, Scope(both, parent), NoAggregates(context, "ON"))
+    own: list[Expression] = []
+    correlated: list[Expression] = []
+    for predicate in conjuncts(binder.condition(join.args["on"])):
+        (own if set(columns_of(predicate)) <= both.ids else correlated).append(predicate)
+    return own, correlated
+
+
+def _refuse_correlated_on(context: Context, predicates: Sequence[Expression], join: exp.Join) -> None:
+    if predicates:
+        context.fail(
+            context.places.get(predicates[0], context.place(join)),
+            "CORRELATED-SUBQUERY",
+            "the ON of an outer, semi or anti join can't read a column of the query around it",
+            reason="which rows have a partner would differ for each outer row",
+            hint="join first in a subquery of FROM, and compare with the outer row in WHERE",
+        )
 
 
 def _merged_names(context: Context, left: Relation, right: Relation, join: exp.Join, natural: bool) -> list[str]:
@@ -278,4 +338,4 @@ def _merge(
         branches = [replace(b, values={**b.values, column.id: context.in_branch(both, b)}) for b in branches]
         shown.append(column)
     rest = [c for c in (*left.visible, *right.visible) if c.name.lower() not in lowered]
-    return Relation(tuple(branches), joined.tables, (*shown, *rest))
+    return replace(joined, branches=tuple(branches), visible=(*shown, *rest))

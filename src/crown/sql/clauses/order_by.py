@@ -74,9 +74,10 @@ def bind_limit(context: Context, node: exp.Expr, ordered: bool) -> tuple[int, in
         if offset is not None:
             context.fail(offset, "LIMIT", "OFFSET without LIMIT is not maintained", hint="add ORDER BY and LIMIT")
         return None
-    count = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
+    count = (limit.args.get("count") or exp.Literal.number(1)) if isinstance(limit, exp.Fetch) else limit.expression
     options = limit.args.get("limit_options")
-    if limit.args.get("expressions") or (options is not None and any(options.args.values())):
+    odd = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
+    if limit.args.get("expressions") or odd:
         context.fail(limit, "LIMIT", "this form of LIMIT is not maintained", hint="write LIMIT and a number")
     number = _count(context, limit, count)
     skipped = _count(context, offset, offset.expression) if offset is not None else 0

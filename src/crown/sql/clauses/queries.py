@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -16,12 +17,20 @@ from crown.sql.clauses.order_by import bind_limit, bind_order
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import Wanted, build_conjunction, cast_value
 from crown.sql.normalise.levels import never_holds
-from crown.sql.refuse import check_parts
 from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
 from crown.sql.scope import Scope
 
 _OPERATORS = {exp.Union: "union", exp.Except: "except", exp.Intersect: "intersect"}
+_PLACED = {
+    "alias": "an alias",
+    "joins": "a join",
+    "order": "ORDER BY",
+    "limit": "LIMIT",
+    "offset": "OFFSET",
+    "with_": "WITH",
+}
 MAX_BRANCHES = 64
+FLATTENED = 40
 
 
 @dataclass(frozen=True)
@@ -43,11 +52,18 @@ class Bound:
 
 @dataclass
 class Definition:
-    """A name of WITH: bound where it is used; a body that can't be flattened is kept once."""
+    """A name of WITH, or a view: bound where it is used; a body that can't be flattened is kept once.
+
+    One that is used again (`shared`) and took more than `FLATTENED` steps to bind is not flattened either: names
+    that use the one before twice would double the query with each of them.
+    """
 
     query: exp.Expr
     columns: tuple[str, ...]
     environment: Mapping[str, Definition]
+    sql: str  # the text that it is part of
+    shared: bool = False
+    used: bool = False
     nested: tuple[str, tuple[OutputColumn, ...]] | None = None
 
 
@@ -56,16 +72,28 @@ Environment: TypeAlias = Mapping[str, Definition]
 
 def bind(context: Context, statement: exp.Expr) -> Query:
     bound = bind_query(context, statement, None, {})
+    _bind_unused(context)
     body = body_of(context, bound)
     return Query(context.sql, context.tables(), body, tuple(context.nested), bound.order)
+
+
+def _bind_unused(context: Context) -> None:
+    """Bind the names of WITH that nothing reads too, for their errors; what they read is not read by the query."""
+    unused = context.definitions
+    while unused:
+        scratch = Context(context.sql, context.dialect, context.schema)
+        for definition in unused:
+            if not definition.used:
+                definition.used = True
+                scratch.sql = definition.sql
+                bind_query(scratch, definition.query, None, definition.environment)
+        unused = scratch.definitions
 
 
 def bind_query(context: Context, node: exp.Expr, parent: Scope | None, environment: Environment) -> Bound:
     """Any query expression."""
     if isinstance(node, exp.Subquery):
         return _parenthesised(context, node, parent, environment)
-    if isinstance(node, exp.Query):
-        check_parts(context, node)
     environment = with_definitions(context, node, environment)
     if isinstance(node, exp.Select):
         from crown.sql.clauses.select import bind_select  # a SELECT holds queries, which hold SELECTs
@@ -73,11 +101,11 @@ def bind_query(context: Context, node: exp.Expr, parent: Scope | None, environme
         return bind_select(context, node, parent, environment)
     if isinstance(node, exp.SetOperation):
         return _set_operation(context, node, parent, environment)
-    kind = node.key.upper()
+    statement = isinstance(node, exp.DML | exp.DDL | exp.Command | exp.Pivot)
     context.fail(
         node,
         "NOT-A-QUERY",
-        f"{kind} is not a query" if kind != "TABLE" else "this is not a query",
+        f"{node.key.upper()} is not a query" if statement else "this is not a query",
         reason="a view is the answer of a SELECT",
         hint="write a SELECT, or a UNION, EXCEPT or INTERSECT of them",
     )
@@ -88,6 +116,7 @@ def with_definitions(context: Context, node: exp.Expr, environment: Environment)
     if clause is None:
         return environment
     known = dict(environment)
+    uses = Counter(table.name.lower() for table in node.find_all(exp.Table))
     for item in clause.expressions:
         if not isinstance(item, exp.CTE):
             context.fail(item, "UNSUPPORTED", "this WITH item is not maintained", hint="name a SELECT")
@@ -101,15 +130,27 @@ def with_definitions(context: Context, node: exp.Expr, environment: Environment)
                 reason="recursive queries are not maintained: one change may travel any number of steps",
                 hint="unroll it to a fixed number of joins",
             )
-        known[name.lower()] = Definition(item.this, tuple(c.name for c in item.args["alias"].columns), dict(known))
+        columns = tuple(c.name for c in item.args["alias"].columns)
+        definition = Definition(item.this, columns, dict(known), context.sql, shared=uses[name.lower()] > 1)
+        known[name.lower()] = definition
+        context.definitions.append(definition)
     return known
 
 
 def _parenthesised(context: Context, node: exp.Subquery, parent: Scope | None, environment: Environment) -> Bound:
-    check_parts(context, node)
+    refuse_placed(context, node, "alias", "joins")
     environment = with_definitions(context, node, environment)
     inner = bind_query(context, node.this, parent, environment)
     return apply_order(context, node, inner)
+
+
+def refuse_placed(context: Context, node: exp.Expr, *parts: str) -> None:
+    """Refuse parts of a node that mean something elsewhere but have no meaning where it stands."""
+    for part in parts:
+        value = node.args.get(part)
+        if value:
+            first = value[0] if isinstance(value, list) else value
+            context.fail(first, "SYNTAX", f"{_PLACED[part]} can't stand here", hint="put it inside the parentheses")
 
 
 def body_of(context: Context, bound: Bound) -> Body:

@@ -15,11 +15,10 @@ from crown.sql.clauses.aggregates import MARK, Aggregates
 from crown.sql.clauses.decorrelate import correlation_of, group_relation
 from crown.sql.clauses.from_clause import bind_from
 from crown.sql.clauses.places import refuse_aggregate
-from crown.sql.clauses.queries import Bound, Environment, bind_query, body_of, source_relation
+from crown.sql.clauses.queries import Bound, Environment, bind_query, body_of, refuse_placed, source_relation
 from crown.sql.context import Context
 from crown.sql.normalise.atoms import null_rejected, strict_columns
 from crown.sql.outputs import expand_items
-from crown.sql.refuse import check_parts
 from crown.sql.relation import Relation
 from crown.sql.scalar.binder import Binder
 from crown.sql.scope import Scope
@@ -50,7 +49,10 @@ class SelectPlace:
 
     def scalar(self, node: exp.Expr, scope: Scope) -> Expression:
         """The value of the subquery, as a column of a relation to be joined."""
-        query = node.this if isinstance(node, exp.Subquery) else node
+        query = node
+        while isinstance(query, exp.Subquery) and not any(query.args.get(p) for p in _NOT_PLAIN):
+            refuse_placed(self.context, query, "joins", "alias")
+            query = query.this
         if isinstance(query, exp.Select) and not any(query.args.get(p) for p in _NOT_PLAIN):
             return self._select(query, scope)
         barrier = Scope(Relation((), (), ()), scope, "this scalar subquery")
@@ -60,7 +62,6 @@ class SelectPlace:
         from crown.sql.clauses.select import bind_rows
         from crown.sql.clauses.where import bind_where  # WHERE holds scalar subqueries, which hold a WHERE
 
-        check_parts(self.context, query)
         relation = bind_from(self.context, query, scope, self.environment)
         relation, correlated = bind_where(self.context, query.args.get("where"), relation, scope, self.environment)
         if not correlated:

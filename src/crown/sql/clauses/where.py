@@ -13,15 +13,22 @@ from sqlglot import exp
 from crown.ir.expression import Call, Expression, columns_of
 from crown.sql.clauses.decorrelate import Extremes, extremes
 from crown.sql.clauses.from_clause import bind_from
+from crown.sql.clauses.order_by import bind_order
 from crown.sql.clauses.places import NoAggregates
-from crown.sql.clauses.queries import Environment, bind_query, relation_of, with_definitions
+from crown.sql.clauses.queries import (
+    Environment,
+    OutputColumn,
+    bind_query,
+    refuse_placed,
+    relation_of,
+    with_definitions,
+)
 from crown.sql.clauses.subqueries import SelectPlace
 from crown.sql.context import Context
 from crown.sql.diagnose import Place
 from crown.sql.normalise.nesting import has_residual, nest_relation
 from crown.sql.normalise.outer import attached, restricted
 from crown.sql.outputs import expand_items
-from crown.sql.refuse import check_parts
 from crown.sql.relation import Branch, Relation, Subcondition
 from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import always, compare
@@ -32,14 +39,15 @@ from crown.sql.scope import Scope
 def bind_where(
     context: Context, clause: exp.Expr | None, relation: Relation, parent: Scope | None, environment: Environment
 ) -> tuple[Relation, list[Expression]]:
-    """The relation restricted by WHERE, and those predicates that read the queries around it."""
+    """The relation restricted by WHERE, and those predicates (of ON too) that read the queries around it."""
+    correlated = list(relation.correlated)
+    relation = replace(relation, correlated=())
     if clause is None:
-        return relation, []
+        return relation, correlated
     place = SelectPlace(context, environment, "WHERE", correlates=True)
     scope = Scope(relation, parent)
     binder = Binder(context, scope, place)
     own: list[Expression] = []
-    correlated: list[Expression] = []
     tests: list[tuple[exp.Expr, bool]] = []
     predicates: list[Expression] = []
     for node, negated in _conjuncts(clause.this, False):
@@ -168,6 +176,7 @@ def _inner(
 ) -> tuple[Relation, list[Expression], list[Expression]]:
     """The subquery of a condition: its relation, its correlated predicates, and its output expressions."""
     while isinstance(query, exp.Subquery) and not any(query.args.get(p) for p in ("limit", "offset", "with_")):
+        refuse_placed(context, query, "joins", "alias")
         query = query.this
     if not _is_plain_join(query):
         barrier = Scope(Relation((), (), ()), scope, "a subquery with aggregates, DISTINCT, LIMIT or set operations")
@@ -175,13 +184,15 @@ def _inner(
         relation = relation_of(context, bound, "subquery", (), query)
         return relation, [], [c.reference for c in relation.visible]
     assert isinstance(query, exp.Select)
-    check_parts(context, query)
     environment = with_definitions(context, query, environment)
     relation = bind_from(context, query, scope, environment)
     relation, correlated = bind_where(context, query.args.get("where"), relation, scope, environment)
     place = SelectPlace(context, environment, "a condition's SELECT")
     binder = Binder(context, Scope(relation, scope), place)
-    outputs = [item.star or binder.bind(item.node) for item in expand_items(context, query, relation)]
+    items = expand_items(context, query, relation)
+    outputs = [item.star or binder.bind(item.node) for item in items]
+    # The order doesn't matter here, but it must be one.
+    bind_order(context, query, [OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True)], binder.bind)
     return place.join(relation), correlated, outputs
 
 

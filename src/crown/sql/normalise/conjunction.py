@@ -37,7 +37,7 @@ def build_conjunction(context: Context, branch: Branch, wanted: Sequence[Wanted]
     level = build_level(context, branch)
     if level.never:
         # No row can satisfy the predicates: the conjunction stays, with an atom that lets nothing through.
-        level.filters[branch.atoms[0].id] = [FALSE]
+        level.filters[branch.atoms[0].id] = {FALSE: None}
     _choose_terms(context, level, wanted)
     writer = _Writer(context)
     writer.name_classes(level)

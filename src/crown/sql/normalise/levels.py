@@ -12,7 +12,7 @@ from crown.ir.expression import Call, Expression, Literal
 from crown.sql.context import Context
 from crown.sql.normalise.disjunctions import factored
 from crown.sql.normalise.equalities import Classes, equated_terms, fixed_term
-from crown.sql.refuse import refuse_correlation, refuse_residual_condition
+from crown.sql.refuse import refuse_correlation, refuse_far_correlation, refuse_residual_condition
 from crown.sql.relation import Branch, Subcondition, atoms_of
 from crown.sql.scalar.fold import FALSE, UNKNOWN, conjunction, conjuncts
 
@@ -24,7 +24,7 @@ class Level:
     branch: Branch
     negated: bool = False
     classes: Classes = field(default_factory=Classes)
-    filters: dict[str, list[Expression]] = field(default_factory=dict)  # by atom
+    filters: dict[str, dict[Expression, None]] = field(default_factory=dict)  # by atom, in order
     residual: list[Expression] = field(default_factory=list)
     correlated: list[tuple[Expression, Expression]] = field(default_factory=list)  # (outer term, inner term or 1)
     children: list[Level] = field(default_factory=list)
@@ -37,9 +37,7 @@ class Level:
         self.needed[term] = self.needed.get(term) or name
 
     def keep(self, atom: str, predicate: Expression) -> None:
-        filters = self.filters.setdefault(atom, [])
-        if predicate not in filters:
-            filters.append(predicate)
+        self.filters.setdefault(atom, {})[predicate] = None
 
 
 def never_holds(predicates: tuple[Expression, ...]) -> bool:
@@ -69,7 +67,7 @@ def _build(context: Context, branch: Branch, parent: Level | None, condition: Su
         elif condition is not None:
             _correlate(context, level, predicate, inner, outer, condition)
         else:
-            raise AssertionError(f"predicate over unknown atoms {sorted(touched)}")
+            refuse_far_correlation(context, predicate)
     if condition is not None:
         _guard(context, level, guards, condition)
     for child in branch.conditions:
@@ -110,6 +108,8 @@ def _correlate(
     outer: frozenset[str],
     condition: Subcondition,
 ) -> None:
+    if not atoms_of(predicate) <= inner | outer:
+        refuse_far_correlation(context, predicate)
     terms = equated_terms(predicate)
     if terms is None:
         refuse_correlation(context, predicate, condition)

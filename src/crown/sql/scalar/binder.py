@@ -11,6 +11,7 @@ from crown import types
 from crown.ir.expression import Call, Expression, Literal
 from crown.sql.context import Context
 from crown.sql.outputs import Item
+from crown.sql.refuse import check_node
 from crown.sql.scalar import calls, dates, literals
 from crown.sql.scalar.coerce import always, boolean, cast, compare, unify
 from crown.sql.scalar.fold import fold
@@ -72,6 +73,8 @@ class Binder:
         handler = _HANDLERS.get(type(node))
         if handler is None:
             handler = next((h for kind, h in _FAMILIES.items() if isinstance(node, kind)), None)
+        if handler is not None:
+            check_node(self.context, node)
         return handler(self, node) if handler is not None else host_call(self.context, node, self.bind)
 
     def call(self, function: str, arguments: list[Expression], type_: str, node: exp.Expr) -> Expression:
@@ -105,6 +108,10 @@ class Binder:
             return host_call(self.context, exp.IntDiv(this=node.this, expression=node.expression), self.bind)
         if operator in ("add", "subtract") and (left.type in types.TEMPORAL or right.type in types.TEMPORAL):
             return dates.day_arithmetic(self.context, node, operator, left, right)
+        if operator == "divide" and node.args.get("safe") and not self.context.is_spark:
+            # Division by zero is NULL in this dialect; Crown follows Spark's ANSI mode, where it is an error.
+            zero = compare(self.context, node, "eq", right, Literal(0, "int32"))
+            right = self.call("case", [zero, Literal(None, right.type), right], right.type, node)
         return self.arithmetic(node, operator, left, right)
 
     def arithmetic(self, node: exp.Expr, operator: types.Arithmetic, left: Expression, right: Expression) -> Expression:
@@ -226,7 +233,13 @@ class Binder:
     def _extreme(self, node: exp.Expr) -> Expression:
         function = "greatest" if isinstance(node, exp.Greatest) else "least"
         values = unify(self.context, node, [self.bind(e) for e in (node.this, *node.expressions)], f"this {function}")
-        return self.call(function, values, values[0].type, node)
+        found = self.call(function, values, values[0].type, node)
+        if node.args.get("ignore_nulls"):
+            return found
+        absent = [self.call("is_null", [value], "boolean", node) for value in values]
+        return self.call(
+            "case", [self.call("or", absent, "boolean", node), Literal(None, found.type), found], found.type, node
+        )
 
     def _nullif(self, node: exp.Expr) -> Expression:
         subject = self.bind(node.this)
@@ -276,7 +289,8 @@ class Binder:
         return self.call(function, [cast(self.context, node, subject, "string")], type_, node)
 
     def _concat(self, node: exp.Expr) -> Expression:
-        parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
+        # Flattened, since a long chain of || is a deep tree to sqlglot.
+        parts = node.expressions if isinstance(node, exp.Concat) else list(node.flatten(unnest=False))
         values = [self.string(p) for p in parts]
         if node.args.get("coalesce"):  # dialects whose CONCAT skips NULLs
             values = [self.call("coalesce", [v, Literal("", "string")], "string", node) for v in values]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -10,6 +12,7 @@ from crown import types
 from crown.errors import SchemaError, SqlError
 from crown.ir.tables import Profile, TableColumn, Window
 from crown.sql.diagnose import Span, parse_statements, span
+from crown.sql.schema import harmless
 from crown.sql.schema.options import Option, take_options, window_for
 
 
@@ -45,6 +48,7 @@ def read_ddl(sql: str, dialect: str) -> tuple[list[TableDefinition], list[ViewDe
     for statement in statements:
         if not isinstance(statement, exp.Create) or statement.args.get("kind") not in ("TABLE", "VIEW"):
             raise _error(sql, span(statement) or (0, 1), "STATEMENT", "only CREATE TABLE and CREATE VIEW make a schema")
+        _check_parts(sql, statement)
         target = statement.this
         table = target.this if isinstance(target, exp.Schema) else target
         name = table.name
@@ -63,6 +67,32 @@ def read_ddl(sql: str, dialect: str) -> tuple[list[TableDefinition], list[ViewDe
     return tables, views
 
 
+def _check_parts(sql: str, create: exp.Create) -> None:
+    """Refuse what would change an answer and is not read."""
+    query = create.expression if create.args["kind"] == "VIEW" else None
+    for node in create.walk(prune=lambda n: n is query or isinstance(n, exp.ColumnConstraint | exp.Properties)):
+        for part, value in node.args.items():
+            if value and type(node) in harmless.PARTS and part not in harmless.PARTS[type(node)]:
+                raise _unread(sql, node, part.strip("_").upper().replace("_", " "))
+        if isinstance(node, exp.ColumnConstraint) and not isinstance(node.kind, harmless.CONSTRAINTS):
+            raise _unread(sql, node, _words(node.kind, "ColumnConstraint"))
+    given = create.args.get("properties")
+    for item in given.expressions if given is not None else ():
+        if type(item) not in harmless.PROPERTIES:  # all are kinds of Property
+            raise _unread(sql, item if span(item) else create.this, _words(item, "Property"))
+    if create.args["kind"] == "TABLE" and create.expression is not None:
+        raise _unread(sql, create.expression, "AS SELECT")
+
+
+def _words(node: exp.Expr, ending: str) -> str:
+    """The words of a constraint or property, from the name that sqlglot gives it."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__.removesuffix(ending)).upper()
+
+
+def _unread(sql: str, node: exp.Expr, words: str) -> SchemaError:
+    return _error(sql, span(node), "UNSUPPORTED", f"{words} is not understood here", "remove it, or list the columns")
+
+
 def _owner(statements: list[exp.Expr], position: int) -> exp.Expr | None:
     """The last statement that begins before `position`."""
     before = [s for s in statements if (span(s) or (position, 0))[0] < position]
@@ -71,8 +101,6 @@ def _owner(statements: list[exp.Expr], position: int) -> exp.Expr | None:
 
 def _view(sql: str, create: exp.Create, name: str) -> ViewDefinition:
     query = create.expression
-    if isinstance(query, exp.Subquery) and not query.alias:
-        query = query.this
     if not isinstance(query, exp.Query):
         raise _error(sql, span(create.this), "VIEW", f"view {name} has no query")
     given = create.this.expressions if isinstance(create.this, exp.Schema) else []
@@ -84,20 +112,22 @@ def _table(sql: str, create: exp.Create, name: str, options: list[Option]) -> Ta
         raise _error(sql, span(create.this), "EMPTY", f"table {name} has no columns")
     columns: list[TableColumn] = []
     key: list[str] = []
-    for item in create.this.expressions:
-        if isinstance(item, exp.Constraint):
-            for inner in item.expressions:
-                if isinstance(inner, exp.PrimaryKey):
-                    key = [_key_column(e) for e in inner.expressions]
-        elif isinstance(item, exp.PrimaryKey):
-            key = [_key_column(e) for e in item.expressions]
+    for item in _items(create):
+        if isinstance(item, exp.PrimaryKey):
+            if key:
+                raise _error(sql, span(item), "KEY", f"table {name} has two primary keys")
+            key = [_key_column(sql, e) for e in item.expressions]
         elif isinstance(item, exp.ColumnDef):
             column, is_key = _column(sql, name, item)
             if any(c.name.lower() == column.name.lower() for c in columns):
                 raise _error(sql, span(item.this), "DUPLICATE", f"table {name} has two columns called {column.name}")
             columns.append(column)
+            if is_key and key:
+                raise _error(sql, span(item), "KEY", f"table {name} has two primary keys", "write PRIMARY KEY (a, b)")
             if is_key:
                 key = [column.name]
+        elif not isinstance(item, harmless.ITEMS):
+            raise _unread(sql, item, _words(item, "Property"))
     if not columns:
         raise _error(sql, span(create.this), "EMPTY", f"table {name} has no columns")
     by_name = {c.name.lower(): c for c in columns}
@@ -124,8 +154,23 @@ def _table(sql: str, create: exp.Create, name: str, options: list[Option]) -> Ta
     return TableDefinition(name, tuple(columns), tuple(key), profile, window)
 
 
-def _key_column(node: exp.Expr) -> str:
+def _items(create: exp.Create) -> Iterator[exp.Expr]:
+    """The columns and constraints; those of Hive's PARTITIONED BY (column type) come last, as in Hive."""
+    for item in create.this.expressions:
+        if isinstance(item, exp.Constraint):
+            yield from item.expressions
+        else:
+            yield item
+    given = create.args.get("properties")
+    for clause in given.expressions if given is not None else ():
+        if isinstance(clause, exp.PartitionedByProperty) and isinstance(clause.this, exp.Schema):
+            yield from (c for c in clause.this.expressions if isinstance(c, exp.ColumnDef) and c.args.get("kind"))
+
+
+def _key_column(sql: str, node: exp.Expr) -> str:
     inner = node.this if isinstance(node, exp.Ordered) else node
+    if not isinstance(inner, exp.Identifier | exp.Column):
+        raise _error(sql, span(node), "KEY", "a primary key is a list of columns")
     return str(inner.name)
 
 
