@@ -4,6 +4,7 @@
 //! scale, dictionaries, views, any time unit); a value that does not fit is a fault of its row, not of the batch.
 //! So a wrong column type is an error at once, while a wrong value can be set aside with its row.
 
+use crate::arrow_check::{check, UNREADABLE};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::store::interner::Interner;
@@ -72,6 +73,9 @@ impl Changes {
     }
 }
 
+/// More changes of one table than this can't be applied together: their positions are 32 bits wide.
+const MOST_CHANGES: usize = u32::MAX as usize;
+
 /// Appends the rows of `batch` to `changes`. `key` are the positions of the primary key, empty without one.
 pub fn read_batch(
     table: &str,
@@ -85,6 +89,7 @@ pub fn read_batch(
     let fail = |column: &str, why: String| {
         KernelError::invalid("CROWN-CHANGE-TYPE", format!("table '{table}', column '{column}': {why}"))
     };
+    reserve(table, length, changes)?;
     read_weights(batch, interner, changes).map_err(|(column, why)| fail(column, why))?;
     read_masks(batch, start, changes).map_err(|why| fail(ATOMS, why))?;
     if !changes.rows.nulls.is_empty() {
@@ -92,7 +97,7 @@ pub fn read_batch(
     }
     let deletions_by_key = !key.is_empty() && changes.rows.weights[start..].iter().all(|weight| *weight < 0);
     for (position, column) in columns.iter().enumerate() {
-        let Some(array) = batch.column_by_name(&column.name) else {
+        let Some(array) = find_column(batch, &column.name).map_err(|why| fail(&column.name, why))? else {
             if deletions_by_key && !key.contains(&position) {
                 changes.given &= !(1 << position);
                 changes.rows.columns[position].resize(start + length, 0);
@@ -130,6 +135,36 @@ pub fn read_batch(
     Ok(())
 }
 
+/// Room for `length` more rows: a count that no memory can hold is refused, not tried.
+fn reserve(table: &str, length: usize, changes: &mut Changes) -> Result<()> {
+    let rows = &mut changes.rows;
+    let room = |vector: &mut Vec<u64>| vector.try_reserve(length).is_ok();
+    let fits = rows.weights.len().checked_add(length).is_some_and(|total| total <= MOST_CHANGES)
+        && rows.weights.try_reserve(length).is_ok()
+        && rows.columns.iter_mut().all(room);
+    if fits {
+        return Ok(());
+    }
+    let message = format!("table '{table}': {length} changes are too many at once");
+    Err(KernelError::invalid("CROWN-CHANGE-SIZE", message))
+}
+
+/// The one column of this name, checked, if there is one.
+fn find_column<'a>(batch: &'a RecordBatch, name: &str) -> std::result::Result<Option<&'a ArrayRef>, String> {
+    let fields = batch.schema_ref().fields();
+    let mut found = fields.iter().enumerate().filter(|(_, field)| field.name() == name);
+    let Some((position, field)) = found.next() else { return Ok(None) };
+    if found.next().is_some() {
+        return Err("the changes have more than one column of this name".into());
+    }
+    if let Some(why) = field.metadata().get(UNREADABLE) {
+        return Err(why.clone());
+    }
+    let array = batch.column(position);
+    check(array)?;
+    Ok(Some(array))
+}
+
 fn null_fault(row: usize, column: &str) -> Fault {
     Fault { row, code: "CROWN-CHANGE-NULL", reason: format!("column '{column}': NULL in a NOT NULL column") }
 }
@@ -154,7 +189,7 @@ fn read_weights(
     let mut fault = |row: usize, reason: String| {
         changes.faults.push(Fault { row: start + row, code: "CROWN-CHANGE-VALUE", reason });
     };
-    if let Some(array) = batch.column_by_name(MULTIPLICITY) {
+    if let Some(array) = find_column(batch, MULTIPLICITY).map_err(|why| (MULTIPLICITY, why))? {
         let mut sink = Sink::default();
         convert(array, DataType::Int64, interner, &mut sink).map_err(|why| (MULTIPLICITY, why))?;
         for (row, word) in sink.words.into_iter().enumerate() {
@@ -164,7 +199,7 @@ fn read_weights(
             }
         }
     }
-    if let Some(array) = batch.column_by_name(CHANGE_TYPE) {
+    if let Some(array) = find_column(batch, CHANGE_TYPE).map_err(|why| (CHANGE_TYPE, why))? {
         let mut sink = Sink::default();
         convert(array, DataType::String, interner, &mut sink).map_err(|why| (CHANGE_TYPE, why))?;
         let [insert, postimage, delete, preimage] =
@@ -186,7 +221,7 @@ fn read_weights(
 
 fn read_masks(batch: &RecordBatch, start: usize, changes: &mut Changes) -> std::result::Result<(), String> {
     let length = batch.num_rows();
-    match batch.column_by_name(ATOMS) {
+    match find_column(batch, ATOMS)? {
         None if changes.atoms.is_empty() => {}
         None => changes.atoms.resize(start + length, u64::MAX),
         Some(array) => {
@@ -407,7 +442,17 @@ fn decimal(
     precision: u8,
     scale: i8,
 ) -> std::result::Result<(), String> {
+    let claimed = match array.data_type() {
+        ArrowType::Decimal32(digits, _)
+        | ArrowType::Decimal64(digits, _)
+        | ArrowType::Decimal128(digits, _)
+        | ArrowType::Decimal256(digits, _) => 10u128.checked_pow((*digits).into()),
+        _ => None,
+    };
     let mut fit = |value: i128, from: i8| {
+        if claimed.is_some_and(|claimed| value.unsigned_abs() >= claimed) {
+            return Err(format!("{value} has more digits than its own type {}", array.data_type()));
+        }
         let scaled = rescale(value, from, scale)?;
         decimal_word(scaled, precision, interner)
             .ok_or_else(|| format!("{scaled}e-{scale} is out of range for decimal({precision},{scale})"))
@@ -484,7 +529,8 @@ fn date(array: &ArrayRef, sink: &mut Sink) -> std::result::Result<(), String> {
         if value % per_day != 0 {
             return Err(format!("timestamp {value} is not a midnight, so not a date"));
         }
-        Ok((value / per_day) as Word)
+        let days = i32::try_from(value / per_day).map_err(|_| format!("timestamp {value} is out of range for a date"));
+        days.map(|days| i64::from(days) as Word)
     };
     match array.data_type() {
         ArrowType::Date32 => sink.integers::<arrow_types::Date32Type>(array, |v| Ok(i64::from(v) as Word)),
