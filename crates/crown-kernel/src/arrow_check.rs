@@ -8,8 +8,9 @@
 use arrow::array::{Array, ArrayRef, AsArray, ByteView, GenericByteArray, GenericByteViewArray};
 use arrow::datatypes::{self as types, ArrowDictionaryKeyType, ByteArrayType, ByteViewType, DataType};
 
-/// The metadata of a field whose array could not be imported: why.
+/// The metadata of a field whose array could not be imported, because it is broken or of a type that no column has: why.
 pub const UNREADABLE: &str = "crown:unreadable";
+pub const UNSUPPORTED: &str = "crown:unsupported";
 
 type Result = std::result::Result<(), String>;
 

@@ -1,10 +1,10 @@
 //! Arrow between Python and the kernel, by the PyCapsule protocol.
 
+use crate::errors::raise;
+use crate::import::StreamReader;
 use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 use arrow::ffi_stream::FFI_ArrowArrayStream;
-use crate::errors::raise;
-use crate::import::StreamReader;
 use crown_kernel::error::KernelError;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -46,8 +46,6 @@ impl ArrowStream {
 /// A stream over whatever has `__arrow_c_stream__`.
 pub fn import_stream(data: &Bound<'_, PyAny>) -> PyResult<StreamReader> {
     let py = data.py();
-    // What pyarrow holds knows the sizes of its buffers, which the C interface does not carry.
-    let data = py.import("crown.arrow")?.getattr("with_known_buffers")?.call1((data,))?;
     let method = data.getattr("__arrow_c_stream__").map_err(|_| {
         let name = data.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
         PyTypeError::new_err(format!("changes must have __arrow_c_stream__; {name} has not"))

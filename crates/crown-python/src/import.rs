@@ -12,7 +12,7 @@ use arrow::buffer::Buffer;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
-use crown_kernel::arrow_check::UNREADABLE;
+use crown_kernel::arrow_check::{UNREADABLE, UNSUPPORTED};
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void, CStr};
 use std::ptr::NonNull;
@@ -106,20 +106,14 @@ impl StreamReader {
         raw.refuse_null_rows(rows, skip)?;
         let (mut fields, mut arrays): (Vec<Field>, Vec<ArrayRef>) = (Vec::new(), Vec::new());
         for (position, column) in self.columns.iter().enumerate() {
-            let imported = column.data_type.as_ref().map_err(Clone::clone).and_then(|data_type| {
-                // SAFETY: there are `n_children` pointers, each to an array or null.
-                let child = unsafe { raw.children.add(position).read_unaligned().as_ref() };
-                let child = child.ok_or("the array is missing")?;
-                let (length, _) = child.extent()?;
-                if length < skip + rows {
-                    return Err(format!("the array has {length} values for {} rows", skip + rows));
-                }
-                Ok(make_array(child.data(data_type, &owner)?).slice(skip, rows))
-            });
+            let imported = match &column.data_type {
+                Err(why) => Err((UNSUPPORTED, why.clone())),
+                Ok(data_type) => raw.column(position, data_type, skip, rows, &owner).map_err(|why| (UNREADABLE, why)),
+            };
             let (field, array) = match imported {
                 Ok(array) => (Field::new(&column.name, array.data_type().clone(), true), array),
-                Err(why) => {
-                    let metadata = HashMap::from([(UNREADABLE.to_string(), why)]);
+                Err((kind, why)) => {
+                    let metadata = HashMap::from([(kind.to_string(), why)]);
                     let field = Field::new(&column.name, DataType::Null, true).with_metadata(metadata);
                     (field, Arc::new(NullArray::new(rows)) as ArrayRef)
                 }
@@ -291,6 +285,25 @@ impl RawArray {
         } else {
             Err("rows are NULL as a whole".into())
         }
+    }
+
+    /// Rows of one column of a batch.
+    fn column(
+        &self,
+        position: usize,
+        data_type: &DataType,
+        skip: usize,
+        rows: usize,
+        owner: &Arc<FFI_ArrowArray>,
+    ) -> Result<ArrayRef> {
+        // SAFETY: there are `n_children` pointers, each to an array or null.
+        let child = unsafe { self.children.add(position).read_unaligned().as_ref() };
+        let child = child.ok_or("the array is missing")?;
+        let (length, _) = child.extent()?;
+        if length < skip + rows {
+            return Err(format!("the array has {length} values for {} rows", skip + rows));
+        }
+        Ok(make_array(child.data(data_type, owner)?).slice(skip, rows))
     }
 
     /// A flat array. Its buffers have the sizes that its length, and for text its last offset, ask for.

@@ -338,12 +338,7 @@ impl Engine {
     }
 }
 
-fn read_section(
-    chunk: &[u8],
-    columns: &[InputColumn],
-    with_atoms: bool,
-    interner: &mut Interner,
-) -> Result<Changes> {
+fn read_section(chunk: &[u8], columns: &[InputColumn], with_atoms: bool, interner: &mut Interner) -> Result<Changes> {
     let mut changes = Changes::new(columns.len());
     let reader = StreamReader::try_new(chunk, None).map_err(corrupt)?;
     // Other types of the same values could claim more rows than they have bytes.
