@@ -85,7 +85,7 @@ def _broken_column(table: pa.Table, *, full: bool) -> str | None:
         try:
             values.validate(full=full)
         except pa.ArrowException:
-            return column
+            return str(column)
     return None
 
 
@@ -94,8 +94,8 @@ def _hides_nulls(array: pa.Array) -> bool:
     if array.null_count or not len(array) or (bitmap := array.buffers()[0]) is None:
         return False
     first, last = array.offset, array.offset + len(array)
-    bits = int.from_bytes(memoryview(bitmap)[first // 8 : (last + 7) // 8], "little") >> first % 8
-    return (bits & (1 << len(array)) - 1).bit_count() != len(array)
+    bits: int = int.from_bytes(memoryview(bitmap)[first // 8 : (last + 7) // 8], "little") >> first % 8
+    return (bits & (1 << len(array)) - 1).bit_count() < len(array)
 
 
 def _broken(error: Exception, name: str, column: str | None = None) -> InvalidChange:

@@ -7,6 +7,7 @@
 //! coordinate reads more than the key: then every change is also sent to all other cells with an empty mask, where
 //! it only takes the row with that key away.
 
+use crate::arrow_check::{check, UNREADABLE, UNSUPPORTED};
 use crate::arrow_in::{read_batch, Changes, InputColumn, ATOMS, CHANGE_TYPE, MULTIPLICITY};
 use crate::binding::Binder;
 use crate::chunk::Word;
@@ -117,9 +118,9 @@ impl Router {
             let mut changes = Changes::new(table.columns.len());
             read_batch(&table.name, &table.columns, &table.key, batch, interner, &mut changes)?;
             let picked = pick(table, &changes, *cells, interner)?;
-            let read = read_columns(table, batch)?;
+            let sound = sound_columns(table, batch)?;
             for (cell, (rows, masks)) in picked.into_iter().enumerate().filter(|(_, (rows, _))| !rows.is_empty()) {
-                result[cell].push(with_masks(&read, rows, masks, mask)?);
+                result[cell].push(with_masks(&sound, rows, masks, mask)?);
             }
             interner.sweep();
         }
@@ -191,11 +192,17 @@ fn hash_value(value: Option<Word>, data_type: DataType, interner: &Interner) -> 
     }
 }
 
-/// The columns that `read_batch` has read, and so checked: no others go on.
-fn read_columns(table: &RoutedTable, batch: &RecordBatch) -> Result<RecordBatch> {
-    let read = |name: &str| [CHANGE_TYPE, MULTIPLICITY].contains(&name) || table.columns.iter().any(|c| c.name == name);
-    let fields = batch.schema_ref().fields().iter().enumerate();
-    let positions: Vec<usize> = fields.filter(|(_, field)| read(field.name())).map(|(position, _)| position).collect();
+/// The columns that can be copied: those that `read_batch` has checked, and all others that are sound.
+fn sound_columns(table: &RoutedTable, batch: &RecordBatch) -> Result<RecordBatch> {
+    let checked =
+        |name: &str| [CHANGE_TYPE, MULTIPLICITY].contains(&name) || table.columns.iter().any(|c| c.name == name);
+    let readable = |field: &Field| !field.metadata().keys().any(|key| key == UNREADABLE || key == UNSUPPORTED);
+    let sound = |position: &usize| {
+        let field = batch.schema_ref().field(*position);
+        let name = field.name();
+        name != ATOMS && (checked(name) || (readable(field) && check(batch.column(*position)).is_ok()))
+    };
+    let positions: Vec<usize> = (0..batch.num_columns()).filter(sound).collect();
     batch.project(&positions).map_err(|error| KernelError::invalid("CROWN-CHANGE-ARROW", error.to_string()))
 }
 
