@@ -1,10 +1,13 @@
-"""Crown's type names as Arrow types."""
+"""Crown's type names as Arrow types, and tables of other people's making."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pyarrow as pa
+
+from crown.errors import InvalidChange
 
 _TYPES = {
     "boolean": pa.bool_(),
@@ -32,3 +35,74 @@ def arrow_type(name: str) -> pa.DataType:
     if match := _DECIMAL.fullmatch(name):
         return pa.decimal128(int(match[1]), int(match[2]))
     return _TYPES[name]
+
+
+# Columns of NULLs take no memory at all, so their length may be anything. More rows than this need a bit each.
+_MOST_EMPTY_ROWS = 1 << 24
+
+
+def read_table(data: Any, name: str) -> pa.Table:
+    """Return what has `__arrow_c_stream__` as a table; `name` is the table that it has changes of.
+
+    The C interface carries no sizes, so whoever imports an array must believe its length and its last offset. What
+    pyarrow holds can still be compared with the memory that is there, which takes microseconds: no value is read.
+    """
+    try:
+        table = _as_table(data)
+    except Exception as error:
+        raise _broken(error, name) from error
+    check_table(table, name)
+    if table.num_rows > max(_MOST_EMPTY_ROWS, 8 * table.nbytes):
+        raise InvalidChange(
+            f"table {name!r}: {table.num_rows} changes are too many at once",
+            code="CROWN-CHANGE-SIZE",
+            hint="apply them in several batches",
+        )
+    return table
+
+
+def _as_table(data: Any) -> pa.Table:
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    return data if isinstance(data, pa.Table) else pa.table(data)
+
+
+def check_table(table: pa.Table, name: str, *, full: bool = False) -> None:
+    """Raise `InvalidChange` if a column breaks the Arrow format; with `full` every value is looked at."""
+    try:
+        table.validate(full=full)
+    except pa.ArrowException as error:
+        raise _broken(error, name, _broken_column(table, full=full)) from error
+    for column, values in zip(table.column_names, table.columns, strict=True):
+        if any(_hides_nulls(chunk) for chunk in values.iterchunks()):
+            raise _broken(ValueError("the validity bitmap has NULLs, but the count of NULLs is 0"), name, column)
+
+
+def _broken_column(table: pa.Table, *, full: bool) -> str | None:
+    for column, values in zip(table.column_names, table.columns, strict=True):
+        try:
+            values.validate(full=full)
+        except pa.ArrowException:
+            return str(column)
+    return None
+
+
+def _hides_nulls(array: pa.Array) -> bool:
+    """Whether the bitmap has NULLs that the count denies: pyarrow would not export such a bitmap at all."""
+    if array.null_count or not len(array) or (bitmap := array.buffers()[0]) is None:
+        return False
+    first, last = array.offset, array.offset + len(array)
+    bits: int = int.from_bytes(memoryview(bitmap)[first // 8 : (last + 7) // 8], "little") >> first % 8
+    return (bits & (1 << len(array)) - 1).bit_count() < len(array)
+
+
+def _broken(error: Exception, name: str, column: str | None = None) -> InvalidChange:
+    place = f"table {name!r}" if column is None else f"table {name!r}, column {column!r}"
+    return InvalidChange(
+        f"{place}: the changes can't be read",
+        code="CROWN-CHANGE-ARROW",
+        reason=str(error) or type(error).__name__,
+        hint="the data breaks the Arrow format: write it with another library or version, or give plain rows",
+    )

@@ -4,6 +4,7 @@
 //! scale, dictionaries, views, any time unit); a value that does not fit is a fault of its row, not of the batch.
 //! So a wrong column type is an error at once, while a wrong value can be set aside with its row.
 
+use crate::arrow_check::{check, UNREADABLE, UNSUPPORTED};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::store::interner::Interner;
@@ -72,6 +73,11 @@ impl Changes {
     }
 }
 
+/// More changes of one table than this can't be applied together: their positions are 32 bits wide.
+const MOST_CHANGES: usize = u32::MAX as usize;
+/// Columns of NULLs take no memory at all, so their length may be anything. More rows than this need a bit each.
+const MOST_EMPTY_ROWS: usize = 1 << 24;
+
 /// Appends the rows of `batch` to `changes`. `key` are the positions of the primary key, empty without one.
 pub fn read_batch(
     table: &str,
@@ -82,17 +88,15 @@ pub fn read_batch(
     changes: &mut Changes,
 ) -> Result<()> {
     let (start, length) = (changes.len(), batch.num_rows());
-    let fail = |column: &str, why: String| {
-        KernelError::invalid("CROWN-CHANGE-TYPE", format!("table '{table}', column '{column}': {why}"))
-    };
-    read_weights(batch, interner, changes).map_err(|(column, why)| fail(column, why))?;
-    read_masks(batch, start, changes).map_err(|why| fail(ATOMS, why))?;
+    reserve(table, batch, changes)?;
+    read_weights(table, batch, interner, changes)?;
+    read_masks(table, batch, start, changes)?;
     if !changes.rows.nulls.is_empty() {
         changes.rows.nulls.resize(start + length, 0);
     }
     let deletions_by_key = !key.is_empty() && changes.rows.weights[start..].iter().all(|weight| *weight < 0);
     for (position, column) in columns.iter().enumerate() {
-        let Some(array) = batch.column_by_name(&column.name) else {
+        let Some(array) = find_column(table, batch, &column.name)? else {
             if deletions_by_key && !key.contains(&position) {
                 changes.given &= !(1 << position);
                 changes.rows.columns[position].resize(start + length, 0);
@@ -101,15 +105,12 @@ pub fn read_batch(
             }
             let known: Vec<&str> = batch.schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
             let why = format!("the changes lack it; they have [{}]", known.join(", "));
-            return Err(KernelError::invalid(
-                "CROWN-CHANGE-COLUMN",
-                format!("table '{table}', column '{}': {why}", column.name),
-            ));
+            return Err(wrong("CROWN-CHANGE-COLUMN", table, &column.name, &why));
         };
         let mut sink = Sink { words: std::mem::take(&mut changes.rows.columns[position]), ..Sink::default() };
         let converted = convert(array, column.data_type, interner, &mut sink);
         changes.rows.columns[position] = sink.words;
-        converted.map_err(|why| fail(&column.name, why))?;
+        converted.map_err(|why| wrong(TYPE, table, &column.name, &why))?;
         for row in &sink.nulls {
             set_null(&mut changes.rows, position, start + row..start + row + 1);
         }
@@ -130,6 +131,45 @@ pub fn read_batch(
     Ok(())
 }
 
+/// Room for the rows of `batch`: a count that no memory can hold is refused, not tried.
+fn reserve(table: &str, batch: &RecordBatch, changes: &mut Changes) -> Result<()> {
+    let (rows, length) = (&mut changes.rows, batch.num_rows());
+    let bytes = || batch.columns().iter().map(|column| column.get_buffer_memory_size()).sum::<usize>();
+    let room = |vector: &mut Vec<u64>| vector.try_reserve(length).is_ok();
+    let fits = rows.weights.len().checked_add(length).is_some_and(|total| total <= MOST_CHANGES)
+        && (length <= MOST_EMPTY_ROWS || length / 8 <= bytes())
+        && rows.weights.try_reserve(length).is_ok()
+        && rows.columns.iter_mut().all(room);
+    if fits {
+        return Ok(());
+    }
+    let message = format!("table '{table}': {length} changes are too many at once");
+    Err(KernelError::invalid("CROWN-CHANGE-SIZE", message))
+}
+
+const TYPE: &str = "CROWN-CHANGE-TYPE";
+
+fn wrong(code: &'static str, table: &str, column: &str, why: &str) -> KernelError {
+    KernelError::invalid(code, format!("table '{table}', column '{column}': {why}"))
+}
+
+/// The one column of this name, checked, if there is one.
+fn find_column<'a>(table: &str, batch: &'a RecordBatch, name: &str) -> Result<Option<&'a ArrayRef>> {
+    let fields = batch.schema_ref().fields();
+    let mut found = fields.iter().enumerate().filter(|(_, field)| field.name() == name);
+    let Some((position, field)) = found.next() else { return Ok(None) };
+    if found.next().is_some() {
+        return Err(wrong("CROWN-CHANGE-COLUMN", table, name, "the changes have more than one column of this name"));
+    }
+    if let Some(why) = field.metadata().get(UNSUPPORTED) {
+        return Err(wrong(TYPE, table, name, why));
+    }
+    let array = batch.column(position);
+    let checked = field.metadata().get(UNREADABLE).map_or_else(|| check(array), |why| Err(why.clone()));
+    checked.map_err(|why| wrong("CROWN-CHANGE-ARROW", table, name, &why))?;
+    Ok(Some(array))
+}
+
 fn null_fault(row: usize, column: &str) -> Fault {
     Fault { row, code: "CROWN-CHANGE-NULL", reason: format!("column '{column}': NULL in a NOT NULL column") }
 }
@@ -143,20 +183,16 @@ fn set_null(rows: &mut Chunk, column: usize, range: std::ops::Range<usize>) {
 }
 
 /// `_change_type` and `_multiplicity` as weights.
-fn read_weights(
-    batch: &RecordBatch,
-    interner: &mut Interner,
-    changes: &mut Changes,
-) -> std::result::Result<(), (&'static str, String)> {
+fn read_weights(table: &str, batch: &RecordBatch, interner: &mut Interner, changes: &mut Changes) -> Result<()> {
     let (start, length) = (changes.len(), batch.num_rows());
     changes.rows.weights.resize(start + length, 1);
     let weights = &mut changes.rows.weights[start..];
     let mut fault = |row: usize, reason: String| {
         changes.faults.push(Fault { row: start + row, code: "CROWN-CHANGE-VALUE", reason });
     };
-    if let Some(array) = batch.column_by_name(MULTIPLICITY) {
+    if let Some(array) = find_column(table, batch, MULTIPLICITY)? {
         let mut sink = Sink::default();
-        convert(array, DataType::Int64, interner, &mut sink).map_err(|why| (MULTIPLICITY, why))?;
+        convert(array, DataType::Int64, interner, &mut sink).map_err(|why| wrong(TYPE, table, MULTIPLICITY, &why))?;
         for (row, word) in sink.words.into_iter().enumerate() {
             match word as i64 {
                 count if count > 0 => weights[row] = count,
@@ -164,9 +200,9 @@ fn read_weights(
             }
         }
     }
-    if let Some(array) = batch.column_by_name(CHANGE_TYPE) {
+    if let Some(array) = find_column(table, batch, CHANGE_TYPE)? {
         let mut sink = Sink::default();
-        convert(array, DataType::String, interner, &mut sink).map_err(|why| (CHANGE_TYPE, why))?;
+        convert(array, DataType::String, interner, &mut sink).map_err(|why| wrong(TYPE, table, CHANGE_TYPE, &why))?;
         let [insert, postimage, delete, preimage] =
             [&b"insert"[..], b"update_postimage", b"delete", b"update_preimage"].map(|word| interner.find(word));
         let mut nulls = sink.nulls.into_iter().peekable();
@@ -184,9 +220,9 @@ fn read_weights(
     Ok(())
 }
 
-fn read_masks(batch: &RecordBatch, start: usize, changes: &mut Changes) -> std::result::Result<(), String> {
+fn read_masks(table: &str, batch: &RecordBatch, start: usize, changes: &mut Changes) -> Result<()> {
     let length = batch.num_rows();
-    match batch.column_by_name(ATOMS) {
+    match find_column(table, batch, ATOMS)? {
         None if changes.atoms.is_empty() => {}
         None => changes.atoms.resize(start + length, u64::MAX),
         Some(array) => {
@@ -196,7 +232,8 @@ fn read_masks(batch: &RecordBatch, start: usize, changes: &mut Changes) -> std::
             } else if let Some(masks) = array.as_primitive_opt::<arrow_types::UInt64Type>() {
                 changes.atoms.extend_from_slice(masks.values());
             } else {
-                return Err(format!("expected uint8 or uint64, found {}", array.data_type()));
+                let why = format!("expected uint8 or uint64, found {}", array.data_type());
+                return Err(wrong(TYPE, table, ATOMS, &why));
             }
         }
     }
@@ -407,7 +444,17 @@ fn decimal(
     precision: u8,
     scale: i8,
 ) -> std::result::Result<(), String> {
+    let claimed = match array.data_type() {
+        ArrowType::Decimal32(digits, _)
+        | ArrowType::Decimal64(digits, _)
+        | ArrowType::Decimal128(digits, _)
+        | ArrowType::Decimal256(digits, _) => 10u128.checked_pow((*digits).into()),
+        _ => None,
+    };
     let mut fit = |value: i128, from: i8| {
+        if claimed.is_some_and(|claimed| value.unsigned_abs() >= claimed) {
+            return Err(format!("{value} has more digits than its own type {}", array.data_type()));
+        }
         let scaled = rescale(value, from, scale)?;
         decimal_word(scaled, precision, interner)
             .ok_or_else(|| format!("{scaled}e-{scale} is out of range for decimal({precision},{scale})"))
@@ -484,7 +531,8 @@ fn date(array: &ArrayRef, sink: &mut Sink) -> std::result::Result<(), String> {
         if value % per_day != 0 {
             return Err(format!("timestamp {value} is not a midnight, so not a date"));
         }
-        Ok((value / per_day) as Word)
+        let days = i32::try_from(value / per_day).map_err(|_| format!("timestamp {value} is out of range for a date"));
+        days.map(|days| i64::from(days) as Word)
     };
     match array.data_type() {
         ArrowType::Date32 => sink.integers::<arrow_types::Date32Type>(array, |v| Ok(i64::from(v) as Word)),

@@ -1,5 +1,6 @@
 //! Crown's kernel: join-free change propagation (CROWN, VLDB 2023) over Arrow, without Python and without Spark.
 
+pub mod arrow_check;
 pub mod arrow_in;
 pub mod arrow_out;
 pub mod bag;

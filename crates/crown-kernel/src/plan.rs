@@ -2,7 +2,43 @@
 //!
 //! Field meanings are documented there, once; change both files together.
 
+use crate::error::{KernelError, Result};
 use serde::{Deserialize, Serialize};
+
+/// How deep the JSON of a plan may nest: two levels per call within a call. Reading, compiling and evaluating an
+/// expression recurse, so the bound is what the smallest stack of a thread can take.
+const MOST_LEVELS: usize = 1000;
+
+/// Reads a plan's JSON form.
+pub fn parse(json: &str) -> Result<Plan> {
+    if levels(json) > MOST_LEVELS {
+        let message = format!("an expression of the query nests more than {} calls", MOST_LEVELS / 2);
+        return Err(KernelError::plan("CROWN-PLAN-DEPTH", message));
+    }
+    let mut reader = serde_json::Deserializer::from_str(json);
+    // `levels` has bounded the depth, and its bound is larger.
+    reader.disable_recursion_limit();
+    Plan::deserialize(&mut reader)
+        .and_then(|plan| reader.end().map(|()| plan))
+        .map_err(|error| KernelError::plan("CROWN-PLAN-JSON", format!("the plan can't be read: {error}")))
+}
+
+/// How deep brackets nest outside of strings.
+fn levels(json: &str) -> usize {
+    let (mut deepest, mut open, mut quoted) = (0, 0usize, false);
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if quoted => drop(bytes.next()),
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => open += 1,
+            b']' | b'}' if !quoted => open = open.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(open);
+    }
+    deepest
+}
 
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -282,4 +318,30 @@ pub struct Plan {
     pub bag: bool,
     pub order: Vec<OrderBy>,
     pub routing: Option<Routing>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(depth: usize) -> String {
+        let column = r#"{"kind": "column", "name": "a]\"[", "type": "string"}"#;
+        let open = r#"{"kind": "call", "function": "upper", "type": "string", "arguments": ["#.repeat(depth);
+        let order = format!(r#"{open}{column}{}"#, "]}".repeat(depth));
+        format!(
+            r#"{{"version": 1, "sql": "", "tables": [], "stages": [], "columns": [], "bag": false, "routing": null,
+                 "order": [{{"expression": {order}, "descending": false, "nulls_first": false}}]}}"#
+        )
+    }
+
+    #[test]
+    fn deep_expressions_are_read_up_to_a_bound() {
+        assert_eq!(levels(&plan(0)), 4, "brackets in strings don't count");
+        assert!(parse(&plan(400)).is_ok());
+        for depth in [600, 1_000_000] {
+            assert_eq!(parse(&plan(depth)).unwrap_err().code, "CROWN-PLAN-DEPTH");
+        }
+        assert_eq!(parse(&"[".repeat(10_000_000)).unwrap_err().code, "CROWN-PLAN-DEPTH");
+        assert_eq!(parse("{} {}").unwrap_err().code, "CROWN-PLAN-JSON");
+    }
 }

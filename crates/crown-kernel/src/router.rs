@@ -7,7 +7,8 @@
 //! coordinate reads more than the key: then every change is also sent to all other cells with an empty mask, where
 //! it only takes the row with that key away.
 
-use crate::arrow_in::{read_batch, Changes, InputColumn, ATOMS};
+use crate::arrow_check::{check, UNREADABLE, UNSUPPORTED};
+use crate::arrow_in::{read_batch, Changes, InputColumn, ATOMS, CHANGE_TYPE, MULTIPLICITY};
 use crate::binding::Binder;
 use crate::chunk::Word;
 use crate::error::{KernelError, Result};
@@ -117,8 +118,9 @@ impl Router {
             let mut changes = Changes::new(table.columns.len());
             read_batch(&table.name, &table.columns, &table.key, batch, interner, &mut changes)?;
             let picked = pick(table, &changes, *cells, interner)?;
+            let sound = sound_columns(table, batch)?;
             for (cell, (rows, masks)) in picked.into_iter().enumerate().filter(|(_, (rows, _))| !rows.is_empty()) {
-                result[cell].push(with_masks(batch, rows, masks, mask)?);
+                result[cell].push(with_masks(&sound, rows, masks, mask)?);
             }
             interner.sweep();
         }
@@ -190,14 +192,25 @@ fn hash_value(value: Option<Word>, data_type: DataType, interner: &Interner) -> 
     }
 }
 
+/// The columns that can be copied: those that `read_batch` has checked, and all others that are sound.
+fn sound_columns(table: &RoutedTable, batch: &RecordBatch) -> Result<RecordBatch> {
+    let checked =
+        |name: &str| [CHANGE_TYPE, MULTIPLICITY].contains(&name) || table.columns.iter().any(|c| c.name == name);
+    let readable = |field: &Field| !field.metadata().keys().any(|key| key == UNREADABLE || key == UNSUPPORTED);
+    let sound = |position: &usize| {
+        let field = batch.schema_ref().field(*position);
+        let name = field.name();
+        name != ATOMS && (checked(name) || (readable(field) && check(batch.column(*position)).is_ok()))
+    };
+    let positions: Vec<usize> = (0..batch.num_columns()).filter(sound).collect();
+    batch.project(&positions).map_err(|error| KernelError::invalid("CROWN-CHANGE-ARROW", error.to_string()))
+}
+
 fn with_masks(batch: &RecordBatch, rows: Vec<u32>, masks: Vec<u64>, mask: &ArrowType) -> Result<RecordBatch> {
     let fail = |error: arrow::error::ArrowError| KernelError::invalid("CROWN-CHANGE-ARROW", error.to_string());
     let taken = take_record_batch(batch, &UInt32Array::from(rows)).map_err(fail)?;
-    let keep = |field: &Arc<Field>| field.name() != ATOMS;
-    let schema = taken.schema();
-    let mut fields: Vec<Arc<Field>> = schema.fields().iter().filter(|field| keep(field)).cloned().collect();
-    let columns = schema.fields().iter().zip(taken.columns()).filter(|(field, _)| keep(field));
-    let mut arrays: Vec<ArrayRef> = columns.map(|(_, array)| array.clone()).collect();
+    let mut fields: Vec<Arc<Field>> = taken.schema().fields().iter().cloned().collect();
+    let mut arrays: Vec<ArrayRef> = taken.columns().to_vec();
     fields.push(Arc::new(Field::new(ATOMS, mask.clone(), false)));
     arrays.push(match mask {
         ArrowType::UInt8 => Arc::new(UInt8Array::from_iter_values(masks.into_iter().map(|mask| mask as u8))),

@@ -2,7 +2,8 @@
 //!
 //! A table without primary key and window passes its changes on as they are. With a primary key an insertion replaces
 //! the row of the same key, and a deletion needs only the key; a value that it gives besides (not NULL) must be
-//! the row's. A window adds the deletions of rows that leave. Nothing here is final before `commit`.
+//! the row's. A window adds the deletions of rows that leave. A table that is declared `insert_only` takes
+//! neither deletions nor updates. Nothing here is final before `commit`.
 
 use crate::arrow_in::{Changes, Fault, InputColumn};
 use crate::chunk::{Chunk, Nulls, Word};
@@ -18,6 +19,8 @@ pub struct Source {
     pub columns: Vec<InputColumn>,
     pub key: Vec<usize>,
     interned: Interned,
+    /// No change may delete a row or replace it; a window still does.
+    insert_only: bool,
     /// Rows by primary key: words, NULL mask, atom mask.
     keyed: Option<RowTable>,
     log: Vec<Undo>,
@@ -118,6 +121,7 @@ impl Source {
             columns,
             key,
             interned,
+            insert_only: table.profile == "insert_only",
             log: Vec::new(),
             window_column,
             late: 0,
@@ -127,6 +131,20 @@ impl Source {
 
     pub fn has_state(&self) -> bool {
         self.keyed.is_some() || self.window.is_some()
+    }
+
+    /// Deletions from a table that is insert-only are faults of their changes.
+    pub fn check_profile(&self, changes: &mut Changes) {
+        if !self.insert_only {
+            return;
+        }
+        let faults = changes.faults.len();
+        for (row, weight) in changes.rows.weights.iter().enumerate() {
+            if *weight < 0 && changes.faults[..faults].binary_search_by_key(&row, |fault| fault.row).is_err() {
+                changes.faults.push(Fault { row, code: PROFILE, reason: insert_only("deletions") });
+            }
+        }
+        changes.faults.sort_by_key(|fault| fault.row);
     }
 
     pub fn late(&self) -> u64 {
@@ -191,6 +209,9 @@ impl Source {
                 let old: Box<[Word]> = keyed.row(slot).into();
                 if *old == *row {
                     return Ok(());
+                }
+                if self.insert_only {
+                    return Err((PROFILE, insert_only("updates")));
                 }
                 events.push(&old, -1, cause);
                 if let Some(window) = &mut self.window {
@@ -377,6 +398,12 @@ impl Source {
     pub fn bytes(&self) -> usize {
         self.keyed.as_ref().map_or(0, RowTable::bytes) + self.window.as_ref().map_or(0, Window::bytes)
     }
+}
+
+const PROFILE: &str = "CROWN-CHANGE-PROFILE";
+
+fn insert_only(changes: &str) -> String {
+    format!("the table is declared insert_only, so it takes no {changes}")
 }
 
 fn absent() -> (&'static str, String) {

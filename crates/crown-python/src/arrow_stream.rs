@@ -1,10 +1,12 @@
 //! Arrow between Python and the kernel, by the PyCapsule protocol.
 
+use crate::errors::raise;
+use crate::import::StreamReader;
 use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
-use arrow::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow::ffi_stream::FFI_ArrowArrayStream;
 use crown_kernel::error::KernelError;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::sync::Mutex;
@@ -42,22 +44,37 @@ impl ArrowStream {
 }
 
 /// A stream over whatever has `__arrow_c_stream__`.
-pub fn import_stream(data: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
+pub fn import_stream(data: &Bound<'_, PyAny>) -> PyResult<StreamReader> {
+    let py = data.py();
     let method = data.getattr("__arrow_c_stream__").map_err(|_| {
         let name = data.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
         PyTypeError::new_err(format!("changes must have __arrow_c_stream__; {name} has not"))
     })?;
-    let capsule = method.call0()?;
-    let capsule = capsule.cast::<PyCapsule>()?;
-    let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
+    let capsule = method.call0().map_err(|error| producer_failed(py, error))?;
+    let malformed = |why: &str| raise(py, &unreadable(why));
+    let capsule = capsule.cast::<PyCapsule>().map_err(|_| malformed("__arrow_c_stream__ returned no capsule"))?;
+    let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"));
+    let pointer = pointer.map_err(|_| malformed("__arrow_c_stream__ returned a capsule of something else"))?;
     // SAFETY: the capsule's name says that it holds an ArrowArrayStream, which is moved out and marked released.
-    let stream = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast()) };
-    stream.map_err(|error| PyValueError::new_err(error.to_string()))
+    let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr().cast()) };
+    StreamReader::new(stream).map_err(|why| malformed(&why))
 }
 
 /// All record batches of a stream. Call without the GIL: the producer may be another library's thread.
-pub fn read_all(stream: RecordBatchStreamReader) -> Result<Vec<RecordBatch>, KernelError> {
-    stream
-        .collect::<Result<Vec<RecordBatch>, _>>()
-        .map_err(|error| KernelError::invalid("CROWN-CHANGE-ARROW", format!("the changes can't be read: {error}")))
+pub fn read_all(stream: StreamReader) -> Result<Vec<RecordBatch>, KernelError> {
+    stream.collect::<Result<Vec<RecordBatch>, String>>().map_err(|why| unreadable(&why))
+}
+
+fn unreadable(why: &str) -> KernelError {
+    KernelError::invalid("CROWN-CHANGE-ARROW", format!("the changes can't be read: {why}"))
+}
+
+/// An error of the producer's own is a refusal; an interrupt stays what it is.
+fn producer_failed(py: Python<'_>, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyException>(py) {
+        return error;
+    }
+    let refused = raise(py, &unreadable(&format!("the producer failed: {}", error.value(py))));
+    refused.set_cause(py, Some(error));
+    refused
 }

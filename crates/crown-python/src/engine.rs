@@ -2,11 +2,11 @@
 
 use crate::arrow_stream::{import_stream, read_all, ArrowStream};
 use crate::errors::{guarded, raise};
+use crate::import::StreamReader;
 use crate::iterate::RowIterator;
 use crate::stream::{stream_batch, Shared};
 use crate::values::to_word;
 use arrow::array::RecordBatch;
-use arrow::ffi_stream::RecordBatchStreamReader;
 use crown_kernel::arrow_in::Changes;
 use crown_kernel::engine::{Engine as Kernel, Input, OnInvalid};
 use crown_kernel::error::{KernelError, Result};
@@ -19,7 +19,7 @@ pub struct Engine {
     shared: Shared,
 }
 
-type Imported = Vec<(String, RecordBatchStreamReader)>;
+type Imported = Vec<(String, StreamReader)>;
 
 fn import(changes: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Imported> {
     changes.into_iter().map(|(table, data)| Ok((table, import_stream(&data)?))).collect()

@@ -22,6 +22,13 @@ fn advice(code: &str) -> (Option<&'static str>, Option<&'static str>) {
         "CROWN-CHANGE-TYPE" | "CROWN-CHANGE-VALUE" => {
             (Some("values must fit the type that the schema gives the column"), Some("convert the column first"))
         }
+        "CROWN-CHANGE-PROFILE" => (
+            Some("the planner relies on the declared profile"),
+            Some("declare the table arbitrary (or fifo) if rows do leave it"),
+        ),
+        "CROWN-CHANGE-ARROW" => {
+            (Some("the data breaks the Arrow format"), Some("write it with another library or version, or as rows"))
+        }
         "CROWN-CHANGE-COLUMN" => (
             Some("a change carries every column that the view reads (a deletion by PRIMARY KEY only the key)"),
             Some("add the column, or name the columns as the schema does"),

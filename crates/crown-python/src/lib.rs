@@ -4,6 +4,7 @@ mod arrow_stream;
 mod baseline;
 mod engine;
 mod errors;
+mod import;
 mod iterate;
 mod router;
 mod stream;

@@ -106,12 +106,24 @@ def to_json(expression: Expression) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> Expression:
+    """Return the expression that `to_json` wrote; raises ValueError, KeyError or TypeError for anything else."""
     match data["kind"]:
         case "column":
-            return Column(data["name"], data["type"])
+            return Column(_text(data, "name"), _text(data, "type"))
         case "literal":
-            return Literal(data["value"], data["type"])
+            value = data["value"]
+            if not isinstance(value, LiteralValue):
+                raise ValueError(f"{value!r} is not a literal")
+            return Literal(value, _text(data, "type"))
         case "call":
-            return Call(data["function"], tuple(from_json(a) for a in data["arguments"]), data["type"])
+            if not isinstance(data["arguments"], list):
+                raise ValueError("arguments must be a list")
+            return Call(_text(data, "function"), tuple([from_json(a) for a in data["arguments"]]), _text(data, "type"))
         case kind:
             raise ValueError(f"unknown expression kind {kind!r}")
+
+
+def _text(data: dict[str, Any], key: str) -> str:
+    if not isinstance(data[key], str):
+        raise ValueError(f"{key} must be a string, not {data[key]!r}")
+    return str(data[key])

@@ -7,6 +7,7 @@ the type hints of the dataclasses, so a field added there needs no change here.
 from __future__ import annotations
 
 import json
+import math
 import types
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -37,21 +38,35 @@ def to_json(plan: model.Plan, *, indent: int | None = None) -> str:
     >>> from_json(to_json(plan)) == plan
     True
     """
-    return json.dumps(encode(plan), indent=indent, allow_nan=False)
+    try:
+        return json.dumps(encode(plan), indent=indent, allow_nan=False)
+    except RecursionError:
+        raise _too_deep() from None
 
 
 def from_json(text: str) -> model.Plan:
     """The plan that `to_json` wrote; anything else is a `PlanError`."""
     try:
         plan = decode(model.Plan, json.loads(text))
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as problem:
         raise PlanError(
             f"this is not the JSON form of a plan: {problem}",
             code="CROWN-PLAN-JSON",
             hint="write plans with crown.plan.to_json",
         ) from problem
+    except RecursionError:
+        raise _too_deep() from None
     assert isinstance(plan, model.Plan)
     return plan
+
+
+def _too_deep() -> PlanError:
+    return PlanError(
+        "an expression of the query nests too deep",
+        code="CROWN-PLAN-DEPTH",
+        reason="planner and kernel walk expressions call by call",
+        hint="split the expression over subqueries",
+    )
 
 
 def encode(value: Any) -> Any:
@@ -92,15 +107,18 @@ def decode(hint: Any, data: Any) -> Any:
             return decode(Literal[tuple(word for argument in arguments for word in get_args(argument))], data)
         return decode(STAGE_KINDS[data["kind"]], data)
     if origin is tuple:
-        items = list(data)
+        if not isinstance(data, list):
+            raise ValueError(f"{data!r} is not a list")
         if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return tuple(decode(arguments[0], item) for item in items)
-        return tuple(decode(argument, item) for argument, item in zip(arguments, items, strict=True))
+            return tuple(decode(arguments[0], item) for item in data)
+        return tuple(decode(argument, item) for argument, item in zip(arguments, data, strict=True))
     if origin is Literal:
         if data not in arguments:
             raise ValueError(f"{data!r} is not one of {', '.join(map(repr, arguments))}")
         return data
     if hint is float:
+        if isinstance(data, bool) or not isinstance(data, int | float) or not math.isfinite(data):
+            raise ValueError(f"{data!r} is not a finite number")
         return float(data)
     if not isinstance(data, hint) or (hint is int and isinstance(data, bool)):
         raise ValueError(f"{data!r} is not {hint.__name__}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -52,3 +52,13 @@ class Table:
     profile: Profile = "arbitrary"
     window: Window | None = None
     updates: float = 1.0  # expected share of the updates, relative to the other tables
+
+
+def resolved(table: Table) -> Table:
+    """Return the table as an engine sees it behind another that has resolved its key and window.
+
+    What arrives there are plain insertions and deletions, even of a table that is declared insert-only: its rows
+    leave with the window.
+    """
+    profile = "arbitrary" if table.profile == "insert_only" else table.profile
+    return replace(table, primary_key=(), window=None, profile=profile)

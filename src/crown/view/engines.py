@@ -17,6 +17,7 @@ from crown.arrow import arrow_type
 from crown.errors import StateError
 from crown.ir.plan import Plan
 from crown.ir.serial import to_json
+from crown.ir.tables import resolved
 from crown.view.identity import identity
 
 OnInvalid: TypeAlias = Literal["raise", "quarantine"]
@@ -111,7 +112,7 @@ class ManyEngines:
 
         spread = distribute(plan, threads)
         stateful = {t.name: t for t in plan.tables if t.primary_key or t.window or on_invalid == "quarantine"}
-        plain = tuple(replace(t, primary_key=(), window=None) for t in spread.cell.tables)
+        plain = tuple(resolved(t) if t.name in stateful else t for t in spread.cell.tables)
         cell = replace(spread.cell, tables=plain)
         self._plan = plan
         self._merge_table = CELLS

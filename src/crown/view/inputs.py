@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from crown.arrow import arrow_type
+from crown.arrow import arrow_type, check_table, read_table
 from crown.errors import InvalidChange
 from crown.ir.tables import Table
 from crown.view.computed import add_computed
@@ -56,9 +56,7 @@ class TableInput:
     def arrow(self, data: Any, word: Word | None = None) -> Any:
         """The changes as something with `__arrow_c_stream__`; `word` makes all of them insertions or deletions."""
         if hasattr(data, "__arrow_c_stream__"):
-            return self._foreign(data, word)
-        if isinstance(data, pa.RecordBatch):
-            return self._foreign(pa.Table.from_batches([data]), word)
+            return self._foreign(read_table(data, self.table.name), word)
         if isinstance(data, Mapping | str | bytes) or not isinstance(data, Iterable):
             raise self._error(
                 f"changes of table {self.table.name} can't be read from {type(data).__name__}",
@@ -66,11 +64,12 @@ class TableInput:
             )
         return self._finish(self._from_rows(list(data)), word)
 
-    def _foreign(self, data: Any, word: Word | None) -> Any:
-        plain = isinstance(data, pa.Table | pa.RecordBatchReader) and not self.table.computed and word is None
-        if plain and set(self.needed) <= set(data.schema.names):
+    def _foreign(self, data: pa.Table, word: Word | None) -> pa.Table:
+        if not self.table.computed and word is None and set(self.needed) <= set(data.column_names):
             return data
-        return self._finish(data if isinstance(data, pa.Table) else pa.table(data), word)
+        if self.table.computed:
+            check_table(data, self.table.name, full=True)
+        return self._finish(data, word)
 
     def _finish(self, table: pa.Table, word: Word | None) -> pa.Table:
         table = self._named(table)
@@ -81,7 +80,8 @@ class TableInput:
                     hint="use apply for changes that say what they are, insert and delete for plain rows",
                 )
             if word == "delete":
-                words = pa.DictionaryArray.from_arrays(pa.array([0] * table.num_rows, pa.int8()), pa.array(["delete"]))
+                indices = pa.repeat(pa.scalar(0, pa.int8()), table.num_rows)
+                words = pa.DictionaryArray.from_arrays(indices, pa.array(["delete"]))
                 table = table.append_column(CHANGE_TYPE, words)
         return add_computed(self.table, table) if self.table.computed else table
 

@@ -1,52 +1,160 @@
 """Saved views: one file that holds the plan, how the view was made, and the kernel's state in chunks.
 
-The file is a ZIP archive without compression, so any tool can look into it and every part has a checksum.
+The file is a ZIP archive without compression, so any tool can look into it and every part has a checksum. What is
+read may be damaged, or written by somebody else: nothing in it is believed before it was checked, and a file is never
+read into more memory than it has bytes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
+import secrets
+import stat
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from urllib.parse import quote, unquote
 
-from crown.errors import StateError
+from crown.errors import CrownError, StateError
+from crown.ir.plan import Plan
 
 _FORMAT = 1
+_ABOUT = "view.json"
+_CHUNK = re.compile(r"state/([^/]+)/([0-9]{6,9})\.arrow")
 
 
 def write(path: str | os.PathLike[str], about: Mapping[str, Any], state: Mapping[str, list[bytes]]) -> None:
-    """Writes beside `path` first, so that a failure leaves no half file there."""
+    """Replace the file at `path` at once: a reader, or a crash, finds the old one or the new one."""
     target = Path(path)
-    partial = target.with_name(f"{target.name}.partial")
-    with zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("view.json", json.dumps({"format": _FORMAT, **about}))
-        for part, chunks in state.items():
-            for number, chunk in enumerate(chunks):
-                archive.writestr(f"state/{part}/{number:06d}.arrow", chunk)
-    os.replace(partial, target)
+    try:
+        with _replacing(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr(_ABOUT, json.dumps({"format": _FORMAT, **about}))
+            for part, chunks in state.items():
+                for number, chunk in enumerate(chunks):
+                    archive.writestr(f"state/{quote(part, safe='')}/{number:06d}.arrow", chunk)
+    except OSError as error:
+        raise StateError(
+            f"the view can't be saved to {target}",
+            code="CROWN-STATE-WRITE",
+            reason=str(error),
+            hint="give a path in a directory that can be written to",
+        ) from error
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[IO[bytes]]:
+    """A new file that takes the place of `target` once everything is on the disk, or goes when anything fails."""
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a directory")
+    # Nobody can foresee the name, and it is never opened if it exists: no link leads the data elsewhere.
+    partial = target.with_name(f".crown-{secrets.token_hex(8)}.partial")
+    descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            with contextlib.suppress(FileNotFoundError):
+                os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode) & 0o777)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise
+    # The new name must outlive a crash as well.
+    directory = os.open(target.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+@contextlib.contextmanager
+def opening(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn whatever a damaged file leads to into a `StateError`."""
+    try:
+        yield
+    except StateError:
+        raise
+    except CrownError as error:
+        raise _corrupt(path, error.message) from error
+    except Exception as error:
+        raise _corrupt(path, f"{type(error).__name__}: {error}") from error
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            about = json.loads(archive.read("view.json"))
-            state: dict[str, list[bytes]] = {}
-            for name in sorted(name for name in archive.namelist() if name.startswith("state/")):
-                _, part, _ = name.split("/")
-                state.setdefault(part, []).append(archive.read(name))
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise StateError(
-            f"{os.fspath(path)} is not a saved view",
-            code="CROWN-STATE-CORRUPT",
-            reason=str(error),
-            hint="give a file that View.save wrote",
-        ) from error
-    if about.get("format") != _FORMAT:
-        raise StateError(
-            f"{os.fspath(path)} has format {about.get('format')!r}; this version reads {_FORMAT}",
-            code="CROWN-STATE-FORMAT",
-        )
-    return about, state
+    """The description of a saved view, checked, and its state by part. Use within `opening`."""
+    # A pipe would block, and a device may never end.
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise _corrupt(path, "not a regular file")
+    with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
+        size = os.fstat(file.fileno()).st_size
+        members = archive.infolist()
+        if len({member.filename for member in members}) != len(members):
+            raise _corrupt(path, "a part is there twice")
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise _corrupt(path, "a part is compressed")
+        if sum(member.file_size for member in members) > size:
+            raise _corrupt(path, "its parts claim to be larger than the file")
+        about = json.loads(archive.read(_ABOUT))
+        if not isinstance(about, dict) or about.get("format") != _FORMAT:
+            found = about.get("format") if isinstance(about, dict) else about
+            raise StateError(
+                f"{os.fspath(path)} has format {str(found)[:100]!r}; this version reads {_FORMAT}",
+                code="CROWN-STATE-FORMAT",
+            )
+        state: dict[str, dict[int, bytes]] = {}
+        for member in members:
+            if member.filename == _ABOUT:
+                continue
+            match = _CHUNK.fullmatch(member.filename)
+            if match is None:
+                raise _corrupt(path, f"{member.filename[:100]!r} is no part of a view")
+            state.setdefault(unquote(match[1]), {})[int(match[2])] = archive.read(member)
+    if any(max(numbered) != len(numbered) - 1 for numbered in state.values()):
+        raise _corrupt(path, "a chunk is missing")
+    chunks = {part: [chunk for _, chunk in sorted(numbered.items())] for part, numbered in state.items()}
+    _check_about(path, about, chunks)
+    return about, chunks
+
+
+def _check_about(path: str | os.PathLike[str], about: dict[str, Any], state: Mapping[str, list[bytes]]) -> None:
+    cells = sum(part.startswith("cell-") for part in state)
+    threads = about.get("threads")
+    tables = about.get("tables")
+    checks = {
+        "deltas": isinstance(about.get("deltas"), bool),
+        # Each thread has its part, unless the query can't be spread and one engine holds the whole view.
+        "threads": type(threads) is int and 0 < threads < 1 << 20 and (cells == threads or "engine" in state),
+        "on_invalid": about.get("on_invalid") in ("raise", "quarantine"),
+        "plan": isinstance(about.get("plan"), str),
+        "report": about.get("report") is None or isinstance(about["report"], str),
+        "tables": isinstance(tables, dict)
+        and all(isinstance(columns, list) and all(type(c) is str for c in columns) for columns in tables.values()),
+    }
+    for field, good in checks.items():
+        if not good:
+            raise _corrupt(path, f"{field!r} is {str(about.get(field))[:100]!r}")
+
+
+def check_tables(plan: Plan, tables: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise ValueError unless the listed tables have the columns that the plan reads."""
+    listed = {name.lower(): columns for name, columns in tables.items()}
+    for table in plan.tables:
+        read = {column.name for column in table.columns}
+        missing = read - set(listed.get(table.name.lower(), read))
+        if missing:
+            raise ValueError(f"table {table.name} lacks {', '.join(sorted(missing))}")
+
+
+def _corrupt(path: str | os.PathLike[str], reason: str) -> StateError:
+    return StateError(
+        f"{os.fspath(path)} is not a saved view",
+        code="CROWN-STATE-CORRUPT",
+        reason=reason,
+        hint="give a file that View.save wrote",
+    )

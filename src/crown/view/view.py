@@ -224,19 +224,26 @@ class View:
         return explain(self.plan, self._report)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the view to one file; `View.load` opens it again."""
+        """Write the view to one file; `View.load` opens it again.
+
+        The file appears at once, when all of it is on the disk: a crash leaves what was there before.
+        """
         report = None if self._report is None else report_to_json(self._report)
         about = {**self._about, "plan": to_json(self.plan), "report": report, "tables": self._tables}
         storage.write(path, about, self._engines.save())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> View:
-        about, state = storage.read(path)
+        """Open a view that `save` wrote. A file that is damaged, or not a saved view at all, raises `StateError`."""
         view = cls.__new__(cls)
-        tables = {name: tuple(columns) for name, columns in about["tables"].items()}
-        options = {key: about[key] for key in ("deltas", "threads", "on_invalid")}
-        view._open(from_json(about["plan"]), tables, **options, state=state)
-        view._report = None if about["report"] is None else report_from_json(about["report"])
+        with storage.opening(path):
+            about, state = storage.read(path)
+            plan = from_json(about["plan"])
+            tables = {name: tuple(columns) for name, columns in about["tables"].items()}
+            storage.check_tables(plan, tables)
+            options = {key: about[key] for key in ("deltas", "threads", "on_invalid")}
+            view._open(plan, tables, **options, state=state)
+            view._report = None if about["report"] is None else report_from_json(about["report"])
         return view
 
 

@@ -108,17 +108,19 @@ impl Engine {
             let message = format!("the view does not read a table '{table}'; it reads {}", known.join(", "));
             KernelError::invalid("CROWN-CHANGE-TABLE", message)
         })?;
-        match input {
-            Input::Words { changes, .. } => Ok((position, changes)),
+        let mut changes = match input {
+            Input::Words { changes, .. } => changes,
             Input::Arrow { batches, .. } => {
                 let Source { name, columns, key, .. } = &self.sources[position];
                 let mut changes = Changes::new(columns.len());
                 for batch in &batches {
                     read_batch(name, columns, key, batch, &mut self.interner, &mut changes)?;
                 }
-                Ok((position, changes))
+                changes
             }
-        }
+        };
+        self.sources[position].check_profile(&mut changes);
+        Ok((position, changes))
     }
 
     /// Adds the events of `range`, or with `sign` -1 their inverse, to the nets of the atoms that read them. A deletion of a

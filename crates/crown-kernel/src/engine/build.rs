@@ -16,8 +16,7 @@ use crate::types::DataType;
 impl Engine {
     /// Reads a plan's JSON form.
     pub fn parse_plan(json: &str) -> Result<Plan> {
-        let plan: Plan = serde_json::from_str(json)
-            .map_err(|error| KernelError::plan("CROWN-PLAN-JSON", format!("the plan can't be read: {error}")))?;
+        let plan = plan::parse(json)?;
         if plan.version != 1 {
             let message = format!("this kernel reads plans of version 1, not {}", plan.version);
             return Err(KernelError::plan("CROWN-PLAN-VERSION", message));

@@ -54,6 +54,15 @@ struct Section {
     late: u64,
 }
 
+impl Section {
+    fn check_rows(&self, found: u64) -> Result<()> {
+        if found == self.rows {
+            return Ok(());
+        }
+        Err(corrupt(format!("a section has {found} rows instead of {}", self.rows)))
+    }
+}
+
 fn corrupt(why: impl std::fmt::Display) -> KernelError {
     KernelError::state("CROWN-STATE-CORRUPT", format!("the saved state can't be read: {why}"))
 }
@@ -227,6 +236,7 @@ impl Engine {
                 return Err(corrupt(format!("chunk {} is damaged", number + 1)));
             }
         }
+        self.check_places(&header)?;
         let mut rest = rest.iter();
         let before = (0..self.stages.len()).map(|position| self.read_tree(position)).collect::<Result<Vec<_>>>()?;
         for section in &header.atoms {
@@ -234,8 +244,10 @@ impl Engine {
             let data = self.plan.stages.get(stage).ok_or_else(|| corrupt("an unknown stage"))?;
             let atom_data = atoms(data).get(atom).ok_or_else(|| corrupt("an unknown atom"))?;
             let columns = columns(&atom_types(data, atom_data)?);
+            let mut total = 0;
             for chunk in rest.by_ref().take(section.chunks) {
-                let rows = read_section(chunk, &columns, &mut self.interner)?.rows;
+                let rows = read_section(chunk, &columns, false, &mut self.interner)?.rows;
+                total += rows.len() as u64;
                 let words = rows.by_row();
                 let changes = (0..rows.len()).map(|index| AtomChange {
                     atom,
@@ -245,11 +257,14 @@ impl Engine {
                 });
                 self.stages[stage].load_atoms(changes, &mut self.interner)?;
             }
+            section.check_rows(total)?;
         }
         for section in &header.tables {
             let source = self.sources.get_mut(section.place.0).ok_or_else(|| corrupt("an unknown table"))?;
+            let mut total = 0;
             for chunk in rest.by_ref().take(section.chunks) {
-                let changes = read_section(chunk, &source.columns, &mut self.interner)?;
+                let changes = read_section(chunk, &source.columns, true, &mut self.interner)?;
+                total += changes.len() as u64;
                 let mut row = Vec::new();
                 for index in 0..changes.len() {
                     let nulls = changes.rows.read(index, &mut row);
@@ -258,6 +273,7 @@ impl Engine {
                     source.restore(&row, count, &mut self.interner);
                 }
             }
+            section.check_rows(total)?;
             source.set_clock(section.newest, section.late);
             source.commit(&mut self.interner);
         }
@@ -268,6 +284,19 @@ impl Engine {
             self.unshown = true;
         }
         self.interner.sweep();
+        Ok(())
+    }
+
+    /// The sections of a saved state are those that `save` writes, in its order, and no chunk is left over.
+    fn check_places(&self, header: &Header) -> Result<()> {
+        let atoms = self.readers.iter().flatten().map(|reader| (reader.stage, reader.atom));
+        let tables = self.sources.iter().enumerate().filter(|(_, source)| source.has_state());
+        let expected = atoms.chain(tables.map(|(position, _)| (position, 0)));
+        let sections = || header.atoms.iter().chain(&header.tables);
+        let chunks = sections().try_fold(0usize, |sum, section| sum.checked_add(section.chunks));
+        if !sections().map(|section| section.place).eq(expected) || chunks != Some(header.chunks.len()) {
+            return Err(corrupt("its sections are not those of the plan"));
+        }
         Ok(())
     }
 
@@ -315,9 +344,16 @@ impl Engine {
     }
 }
 
-fn read_section(chunk: &[u8], columns: &[InputColumn], interner: &mut Interner) -> Result<Changes> {
+fn read_section(chunk: &[u8], columns: &[InputColumn], with_atoms: bool, interner: &mut Interner) -> Result<Changes> {
     let mut changes = Changes::new(columns.len());
-    for batch in StreamReader::try_new(chunk, None).map_err(corrupt)? {
+    let reader = StreamReader::try_new(chunk, None).map_err(corrupt)?;
+    // Other types of the same values could claim more rows than they have bytes.
+    let types = columns.iter().map(|column| arrow_type(column.data_type)).chain([ArrowType::Int64]);
+    let types = types.chain(with_atoms.then_some(ArrowType::UInt64));
+    if !reader.schema().fields().iter().map(|field| field.data_type().clone()).eq(types) {
+        return Err(corrupt("a section has other columns than the plan"));
+    }
+    for batch in reader {
         let batch = batch.map_err(corrupt)?;
         let renamed = rename(&batch, columns)?;
         read_batch("saved", columns, &[], &renamed, interner, &mut changes).map_err(corrupt)?;

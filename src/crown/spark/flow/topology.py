@@ -17,7 +17,7 @@ from typing import Any
 
 from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.plan import AggregateStage, DistinctStage, MapStage, Plan, Route, Routing
-from crown.ir.tables import Table, TableColumn
+from crown.ir.tables import Table, TableColumn, resolved
 from crown.plan import plan, to_json
 from crown.plan.cells.distribute import distribute
 from crown.spark.flow.cells import cell_keys
@@ -69,13 +69,13 @@ def lay_out(sql: str, schema: Mapping[str, Mapping[str, Any]], cells: int) -> To
     whole = plan(parse(sql, schema))
     if cells == 1:
         return Topology(sql, 1, {}, whole, None)
-    resolved = {
+    front = {
         table.name: _resolve(table, schema, cells) for table in whole.tables if table.primary_key or table.window
     }
-    tables = tuple(replace(table, primary_key=(), window=None) for table in whole.tables)
+    tables = tuple(resolved(table) if table.name in front else table for table in whole.tables)
     spread = distribute(replace(whole, tables=tables), cells)
     merge = None if spread.merge is None else _spread_merge(spread.merge, cells)
-    return Topology(sql, cells, resolved, spread.cell, merge)
+    return Topology(sql, cells, front, spread.cell, merge)
 
 
 def _spread_merge(merge: Plan, cells: int) -> Plan:

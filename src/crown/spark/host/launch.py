@@ -3,6 +3,9 @@
 Each executor has a private directory (0700) with the host's socket (0600), log and lock. The directory is named after
 the executor's process and its start time, so a reused process id is not taken for the same executor. Only the holder of
 the lock starts a host or removes the directory.
+
+The directories lie in the system's temporary directory, where any user may take a name first. What is in the way there
+is left alone, and the user's own directories are tried next: all workers of an executor look in the same order.
 """
 
 from __future__ import annotations
@@ -93,10 +96,10 @@ def connect() -> Connection:
 
 def log_tail(lines: int = 5) -> str:
     """The end of the host's log, for error messages."""
-    log = _base() / str(Executor.of_this_worker()) / "host.log"
     try:
+        log = _base() / str(Executor.of_this_worker()) / "host.log"
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
-    except OSError:
+    except (OSError, StateError):
         return ""
 
 
@@ -204,21 +207,54 @@ def _try_connect(directory: Path) -> Connection | None:
 
 
 def _base() -> Path:
-    return Path(tempfile.gettempdir()) / f"crown-{os.getuid()}"
+    """The first place where this user can have a private directory."""
+    places = [Path(tempfile.gettempdir()) / f"crown-{os.getuid()}"]
+    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
+        places.append(Path(runtime) / "crown")
+    with contextlib.suppress(RuntimeError):
+        places.append(Path.home() / ".crown")
+    problems = []
+    for place in places:
+        problem = _claim(place)
+        if problem is None:
+            return place
+        problems.append(f"{place}: {problem}")
+    raise StateError(
+        "there is no private directory for the engine host",
+        code="CROWN-HOST-DIRECTORY",
+        reason="; ".join(problems),
+        hint="remove what is in the way, or set TMPDIR to a directory of your own",
+    )
 
 
 def _private_directory(executor: Executor) -> Path:
-    for directory in (_base(), _base() / str(executor)):
-        directory.mkdir(mode=0o700, exist_ok=True)
-        found = directory.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            raise StateError(
-                f"{directory} is not private",
-                code="CROWN-HOST-DIRECTORY",
-                reason="the engine host's directory must belong to this user with mode 0700",
-                hint="remove it, or set TMPDIR to a directory of your own",
-            )
+    directory = _base() / str(executor)
+    problem = _claim(directory)
+    if problem is not None:
+        raise StateError(
+            f"{directory} can't be the engine host's directory",
+            code="CROWN-HOST-DIRECTORY",
+            reason=problem,
+            hint="remove what is in the way, or set TMPDIR to a directory of your own",
+        )
     return directory
+
+
+def _claim(directory: Path) -> str | None:
+    """Make the directory unless it is there; why it can't be used, if so. A link is not followed."""
+    try:
+        with contextlib.suppress(FileExistsError):
+            directory.mkdir(mode=0o700)
+        found = directory.lstat()
+    except OSError as error:
+        return error.strerror or str(error)
+    if not stat.S_ISDIR(found.st_mode):
+        return "it is not a directory"
+    if found.st_uid != os.getuid():
+        return "it belongs to another user"
+    if found.st_mode & 0o077:
+        return "others may enter it: its mode must be 0700"
+    return None
 
 
 def parse_bytes(text: str) -> int:
