@@ -44,7 +44,7 @@ def odd_text(rng: random.Random) -> tuple[str, str]:
         case 3 | 4:
             return regrown(base, rng), dialect
         case 5 | 6:
-            return _spliced(base, rng), dialect
+            return spliced(base, rng), dialect
         case 7:
             return _translated(base, rng, dialect), dialect
         case 8:
@@ -97,7 +97,7 @@ def regrown(sql: str, rng: random.Random) -> str:
         return mutated(sql, rng)
 
 
-def _spliced(sql: str, rng: random.Random) -> str:
+def spliced(sql: str, rng: random.Random) -> str:
     """A clause put in between two tokens, most often at the end of one."""
     found = tokens(sql)
     for _ in range(rng.choice([1, 1, 2])):
