@@ -67,5 +67,6 @@ def _caret(sql: str, start: int, end: int) -> str:
     number = sql.count("\n", 0, start) + 1
     prefix = f"line {number}: "
     width = max(1, min(end, line_end) - start)
-    line = sql[line_start:line_end].replace("\t", " ")
+    # One sign for each, so that the caret stays in its place.
+    line = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in sql[line_start:line_end])
     return f"{prefix}{line}\n{' ' * (len(prefix) + start - line_start)}{'^' * width}"

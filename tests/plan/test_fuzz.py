@@ -6,38 +6,39 @@ import random
 
 import pytest
 
-from crown.errors import CrownError, PlanError
+import crown
+from crown.errors import CrownError
 from crown.plan import explain, from_json, plan_with_report, to_json
 from crown.plan.cells.distribute import distribute
 from crown.sql import load_schema, parse
 from tests.sql.generate import SCHEMA, random_query
-from tests.sql.test_fuzz import mutated, regrown
+from tests.sql.odd_texts import mutated, odd_text, regrown
 from tests.sql.test_oracle import WRITTEN
 
 LOADED = load_schema(SCHEMA)
 
 
-@pytest.mark.parametrize("count", [250, pytest.param(20_000, marks=pytest.mark.slow)])
+def _text(rng: random.Random) -> tuple[str, str]:
+    if rng.random() < 0.3:
+        return odd_text(rng)
+    return rng.choice([mutated, regrown])(rng.choice([rng.choice(WRITTEN), random_query(rng)]), rng), "spark"
+
+
+@pytest.mark.parametrize("count", [600, pytest.param(40_000, marks=pytest.mark.slow)])
 def test_changed_queries_never_trace_back(rng: random.Random, count: int) -> None:
     planned = 0
     for _ in range(count):
-        sql = rng.choice([rng.choice(WRITTEN), random_query(rng)])
+        sql, dialect = _text(rng)
         try:
-            sql = rng.choice([mutated, regrown])(sql, rng)
-        except Exception:
-            continue  # sqlglot has no text for some odd trees
-        try:
-            query = parse(sql, LOADED)
-        except CrownError:
-            continue
-        try:
-            plan, report = plan_with_report(query, cells=rng.choice([1, 2, 6]))
+            plan, report = plan_with_report(parse(sql, LOADED, dialect=dialect), cells=rng.choice([1, 2, 6]))
             assert from_json(to_json(plan)) == plan
             distribute(plan, 4)
             assert str(explain(plan, report))
+            if rng.random() < 0.2 and dialect == "spark":
+                list(crown.View(sql, schema=LOADED))
             planned += 1
-        except PlanError:
+        except CrownError:
             continue
         except Exception as error:
-            raise AssertionError(f"no plan, no reason: {sql}") from error
+            raise AssertionError(f"no plan, no reason: {sql!r} in {dialect}") from error
     assert planned > count // 20

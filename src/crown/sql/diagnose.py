@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -16,6 +17,8 @@ from crown.sql.codes import CODES
 
 Span = tuple[int, int]
 _SPAN = "crown_span"
+_NO_TEXT = re.compile("[\\x00\\ud800-\\udfff]")  # no database takes these, and no terminal shows them
+_MISSING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,9 @@ def nearest(name: str, candidates: Iterable[str], likeness: float = 0.6) -> str 
 
 def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
     """sqlglot's parse, with its errors (and its accidents on malformed text) as `SqlError`."""
+    if odd := _NO_TEXT.search(sql):
+        shown = f"U+{ord(odd[0]):04X}"
+        fail(sql, odd.span(), "SYNTAX", f"syntax error: the character {shown} is not text", hint="remove it")
     try:
         statements = [s for s in sqlglot.parse(sql, dialect=dialect) if s is not None]
         for statement in statements:
@@ -91,9 +97,12 @@ def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         message = str(first.get("description") or error).split(" but got <Token")[0]
+        message = _MISSING.sub("an expression or name is missing", message)
         fail(sql, _position_of(sql, first), "SYNTAX", f"syntax error: {message}", hint="check the text at the caret")
-    except SqlglotError as error:
-        fail(sql, (max(0, len(sql) - 1), len(sql)), "SYNTAX", f"syntax error: {_first_line(error)}")
+    except SqlglotError:
+        end = (max(0, len(sql) - 1), len(sql))
+        message = "a quote, a comment or a character can't be read"
+        fail(sql, end, "SYNTAX", f"syntax error: {message}", hint="close every quote and comment")
     except RecursionError:
         fail(sql, (0, 1), "TOO-DEEP", "the SQL text is nested too deeply", hint="split it with WITH or views")
     except ValueError as error:

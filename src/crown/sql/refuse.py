@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NoReturn
 
 from sqlglot import exp
@@ -130,6 +131,7 @@ def refuse_residual_condition(context: Context, predicate: Expression, condition
 
 def refuse_host_function(context: Context, expression: Expression) -> NoReturn:
     name = expression.function.removeprefix("sql:").split("(")[0] if isinstance(expression, Call) else "it"
+    name = re.sub("\0.*?\0", "", name)  # the holes of an operator
     place = context.places.get(expression)
     if place is None and isinstance(expression, Call):
         place = next((p for a in expression.arguments if (p := context.places.get(a)) is not None), None)

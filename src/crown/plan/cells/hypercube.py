@@ -2,7 +2,8 @@
 
 A row of an atom goes to one coordinate of each dimension whose variable it holds and to all of the others, so of
 an atom each cell gets size / (product of the shares of its dimensions). Sizes are the tables' expected updates; the
-shares' product is the number of cells. All factorisations over the `DIMENSIONS` most useful dimensions are compared.
+shares' product is the number of cells. All factorisations over the `DIMENSIONS` most useful dimensions are compared,
+or over fewer dimensions when there would be more than `FACTORISATIONS` of them.
 How many rows an atom's condition keeps is not known, so it counts for little (`FILTERED`): among equals, such atoms
 are the ones to be copied.
 
@@ -14,15 +15,19 @@ outputs are then disjoint, unless others make the load less than `WORTH_A_MERGE`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
+from functools import cache
+from math import comb, prod
 
 from crown.ir.expression import Column
 from crown.ir.plan import Atom, BagStage, Plan, TreeStage
 from crown.plan.cells.locate import Dimension, Layout, dimensions, feeds_replicated, lay_out, located
 
 DIMENSIONS = 6
+FACTORISATIONS = 4000
+_LARGEST_PRIME = 1000
 WORTH_A_MERGE = 0.6
 FILTERED = 0.9
 
@@ -70,7 +75,7 @@ def _has_many_values(layout: Layout, dimension: Dimension) -> bool:
 
 def _best(layout: Layout, offered: Sequence[Dimension], cells: int) -> Cube | None:
     sizes = {table.name: table.updates for table in layout.plan.tables}
-    useful = sorted(offered, key=lambda dimension: -_size_held(layout, dimension, sizes))[:DIMENSIONS]
+    useful = sorted(offered, key=lambda dimension: -_size_held(layout, dimension, sizes))[: _places(cells)]
     best: Cube | None = None
     for shares in _factorisations(cells, len(useful)):
         chosen = [(d, s) for d, s in zip(useful, shares, strict=True) if s > 1]
@@ -78,6 +83,38 @@ def _best(layout: Layout, offered: Sequence[Dimension], cells: int) -> Cube | No
         if best is None or load < best.load:
             best = Cube(layout, tuple(d for d, _ in chosen), tuple(s for _, s in chosen), load)
     return best
+
+
+def _places(cells: int) -> int:
+    """Over how many dimensions the factorisations of a number of cells can all be compared."""
+    exponents = Counter(_prime_factors(cells)).values()
+
+    def ways(places: int) -> int:
+        return prod(comb(exponent + places - 1, places - 1) for exponent in exponents)
+
+    return next((places for places in range(DIMENSIONS, 1, -1) if ways(places) <= FACTORISATIONS), 1)
+
+
+def _prime_factors(number: int) -> list[int]:
+    """The prime factors; what is left without the small ones counts as one.
+
+    >>> _prime_factors(12)
+    [2, 2, 3]
+    """
+    found = []
+    for prime in range(2, _LARGEST_PRIME):
+        while number % prime == 0:
+            found.append(prime)
+            number //= prime
+    return found + [number] * (number > 1)
+
+
+@cache
+def _divisors(number: int) -> tuple[int, ...]:
+    found = {1}
+    for prime in _prime_factors(number):
+        found |= {divisor * prime for divisor in found}
+    return tuple(sorted(found))
 
 
 def _factorisations(number: int, places: int) -> Iterator[tuple[int, ...]]:
@@ -90,10 +127,9 @@ def _factorisations(number: int, places: int) -> Iterator[tuple[int, ...]]:
         if number == 1:
             yield ()
         return
-    for factor in range(1, number + 1):
-        if number % factor == 0:
-            for rest in _factorisations(number // factor, places - 1):
-                yield (factor, *rest)
+    for factor in _divisors(number) if places > 1 else [number]:
+        for rest in _factorisations(number // factor, places - 1):
+            yield (factor, *rest)
 
 
 def result_atoms(layout: Layout) -> Iterator[tuple[TreeStage, str, int]]:

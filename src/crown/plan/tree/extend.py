@@ -50,7 +50,8 @@ def _repair(
         return all(part.is_guarded(inside) for part in components(inside, outputs | added))
 
     if len(candidates) > EXACT:
-        steps.take(steps.limit)
+        steps.hopeless = True
+        return _pruned(candidates, suffices)
     for size in range(1, len(candidates) + 1):
         if not steps.take(comb(len(candidates), size)):
             return _pruned(candidates, suffices)

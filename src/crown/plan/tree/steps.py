@@ -16,6 +16,7 @@ class Steps:
 
     limit: int
     taken: int = 0
+    hopeless: bool = False  # the search was not begun: it would take more than the limit
 
     def take(self, count: int = 1) -> bool:
         """Count some steps; False once the limit is passed."""
@@ -24,4 +25,4 @@ class Steps:
 
     @property
     def cut(self) -> bool:
-        return self.taken > self.limit
+        return self.hopeless or self.taken > self.limit

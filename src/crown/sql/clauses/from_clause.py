@@ -11,6 +11,7 @@ from crown.ir.expression import Call, Expression, columns_of
 from crown.sql.clauses.places import NoAggregates
 from crown.sql.clauses.queries import (
     FLATTENED,
+    FLATTENED_BRANCHES,
     MAX_BRANCHES,
     Definition,
     Environment,
@@ -121,7 +122,8 @@ def _definition(
     if definition.nested is None:
         before = context.steps
         bound = bind_query(context, definition.query, None, definition.environment)
-        if bound.branches is not None and not (definition.shared and context.steps - before > FLATTENED):
+        large = context.steps - before > FLATTENED or len(bound.branches or ()) > FLATTENED_BRANCHES
+        if bound.branches is not None and not (definition.shared and large):
             return relation_of(context, bound, alias, names or definition.columns, node)
         columns = renamed(context, typed(bound.columns), definition.columns, node)
         definition.nested = (context.nest(name, body_of(context, bound)), columns)
@@ -200,11 +202,11 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
         return _semi_join(context, left, right, join, parent, kind == "ANTI", method == "NATURAL")
     merged = _merged_names(context, left, right, join, method == "NATURAL")
     predicates = _equal_names(context, left, right, merged, join)
+    if len(left.branches) * len(right.branches) > MAX_BRANCHES:
+        _too_many(context, join)
     both = left.product(right)
     own, correlated = _on(context, both, join, parent)
     predicates += own
-    if len(both.branches) > MAX_BRANCHES:
-        _too_many(context, join)
     if side:
         padded = left.correlated if side == "RIGHT" else right.correlated if side == "LEFT" else both.correlated
         _refuse_correlated_on(context, (*correlated, *padded), join)

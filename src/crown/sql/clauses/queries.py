@@ -31,6 +31,7 @@ _PLACED = {
 }
 MAX_BRANCHES = 64
 FLATTENED = 40
+FLATTENED_BRANCHES = 8
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class Bound:
 class Definition:
     """A name of WITH, or a view: bound where it is used; a body that can't be flattened is kept once.
 
-    One that is used again (`shared`) and took more than `FLATTENED` steps to bind is not flattened either: names
-    that use the one before twice would double the query with each of them.
+    One that is used again (`shared`) and took more than `FLATTENED` steps to bind, or has more than
+    `FLATTENED_BRANCHES`, is not flattened either: names that use the one before twice would double the query each.
     """
 
     query: exp.Expr
