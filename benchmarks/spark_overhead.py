@@ -18,7 +18,6 @@ the CPU seconds by process, also noted, suffer less from a busy one.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import shutil
@@ -37,6 +36,7 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.data import Data
+from benchmarks.processes import usage, used
 from benchmarks.store import machine
 from benchmarks.workloads import WORKLOADS
 from crown.spark import configure, files, maintain, run_batch
@@ -80,7 +80,7 @@ class Nothing:
 
     def stats(self) -> dict[str, Any]:
         # As many rows alive as were ever seen, so that no state is rewritten.
-        return {"stages": [{"rows": 1 << 60}], "tables": [], "bytes": 0, "lambda": 0.0}
+        return {"stages": [{"rows": 1 << 60}], "tables": [], "bytes": 0, "counter_changes_per_update": 0.0}
 
 
 class Given(Nothing):
@@ -126,10 +126,10 @@ def drained(frame: DataFrame, directory: Path) -> Drained:
     parts = (directory / "large").iterdir()
     batch_rows = sum(pyarrow.parquet.read_metadata(part).num_rows for part in parts) // BATCHES
     checkpoint = tempfile.mkdtemp(dir=directory)
-    before = cpu_seconds()
+    before = usage()
     query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
-    used = {kind: seconds - before.get(kind, 0.0) for kind, seconds in cpu_seconds().items()}
+    spent = used(before, usage())
     progress = [p for p in query.recentProgress if p.numInputRows]
     shutil.rmtree(checkpoint, ignore_errors=True)
     steady = progress[1:]
@@ -139,28 +139,8 @@ def drained(frame: DataFrame, directory: Path) -> Drained:
         batch_rows * len(steady) / seconds,
         sum(report.updates for report in reports),
         sum(report.deltas for report in reports),
-        {kind: round(seconds, 2) for kind, seconds in used.items()},
+        {kind: round(seconds, 2) for kind, seconds in spent.items()},
     )
-
-
-def cpu_seconds() -> dict[str, float]:
-    """What the driver's JVM, Python workers and engine hosts below this process have used; nothing without /proc."""
-    found: dict[str, float] = {}
-    ours = {str(os.getpid())}
-    entries = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-            command = (entry / "cmdline").read_bytes().decode(errors="replace")
-            entries.append((entry.name, fields[1], sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK"), command))
-    for pid, parent, seconds, command in sorted(entries, key=lambda entry: int(entry[0])):
-        # The host has left the process tree; it names the JVM that it serves.
-        host = "crown.spark.host" in command and any(f"\0{jvm}-" in command for jvm in ours)
-        if parent in ours or host:
-            ours.add(pid)
-            kind = "host" if host else "jvm" if "java" in command.split("\0")[0] else "workers"
-            found[kind] = found.get(kind, 0.0) + seconds
-    return found
 
 
 def fixed_cost(frame: DataFrame, directory: Path) -> float:

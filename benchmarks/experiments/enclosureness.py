@@ -37,7 +37,7 @@ def run(context: Context) -> Result:
             row = row_of(outcome, engine, "three_hop_tables", parameter=hardness, answer=answer)
             if outcome.seconds and outcome.updates:
                 row["microseconds"] = outcome.seconds / outcome.updates * 1e6
-            rows.append(row | {"counter_changes": outcome.details.get("lambda")})
+            rows.append(row | {"counter_changes": outcome.details.get("counter_changes_per_update")})
     compare(rows)
     return Result("enclosureness", context.command, context.data.describe(), context.limits, rows)
 

@@ -1,17 +1,19 @@
 """Crown keeps the answer of a SQL join query up to date while its tables change.
 
 `View` is the engine in one process; `crown.spark` runs the same plans on a cluster; `crown.errors` has all exceptions.
-How it works, in the data's way: `crown.sql` (text to a bound Query), `crown.plan` (Query to a tree of views),
-the kernel `crown._kernel` (changes in, deltas out), `crown.view` and `crown.spark` around it.
+How a query flows: `crown.sql` (text to a bound Query), `crown.plan` (Query to a tree of views), the kernel
+`crown._kernel` (changes in, deltas out), `crown.view` and `crown.spark` around it.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from crown.errors import CrownError, InvalidChange, PlanError, SchemaError, SqlError, StateError
 
 if TYPE_CHECKING:
+    from crown import spark
     from crown._kernel import __version__
     from crown.view import View
 
@@ -24,17 +26,21 @@ __all__ = [
     "StateError",
     "View",
     "__version__",
+    "spark",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """The view and the kernel are loaded when they are first used: errors and plans need neither."""
-    if name == "View":
-        from crown.view import View
-
-        return View
-    if name == "__version__":
-        from crown._kernel import __version__
-
-        return __version__
+    """Load the view, the kernel and Spark's side when they are first used: errors and plans need none of them."""
+    match name:
+        case "View":
+            return import_module("crown.view").View
+        case "__version__":
+            return import_module("crown._kernel").__version__
+        case "spark":
+            return import_module("crown.spark")  # PySpark is imported by its functions, not by the package
     raise AttributeError(f"module 'crown' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

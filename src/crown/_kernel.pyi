@@ -81,7 +81,7 @@ class Engine:
         """Quarantined changes: table, position, reason, row (as JSON text); and empties the list."""
 
     def stats(self) -> dict[str, Any]:
-        """JSON-like: rows, keys and bytes per node and stage, updates, counter changes, live lambda, rejects."""
+        """JSON-like: rows, keys and bytes per node and stage, updates, counter changes and their ratio, rejects."""
 
 class Router:
     """Sends each change to its HyperCube cells, by the plan's routing."""

@@ -51,4 +51,9 @@ class Echo:
         return pa.table({"table": pa.array([], pa.string())})
 
     def stats(self) -> dict[str, Any]:
-        return {"stages": [{"rows": sum(self.state.values())}], "tables": [], "bytes": 0, "lambda": 1.0}
+        return {
+            "stages": [{"rows": sum(self.state.values())}],
+            "tables": [],
+            "bytes": 0,
+            "counter_changes_per_update": 1.0,
+        }

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from crown.errors import SchemaError
-from crown.spark import debezium, delta_feed, files, maintain, rejected, snapshot
+from crown.spark import delta_feed, files, maintain, rejected
 from tests.spark.streams import collect_batches, total
 
 pytestmark = pytest.mark.spark
@@ -45,21 +45,6 @@ def test_a_malformed_record_is_an_error_by_default(spark: SparkSession, cells: i
     deltas = maintain(spark, "SELECT src, dst FROM g", {"g": changes}, cells=cells)
     with pytest.raises(Exception, match="CROWN-CHANGE-MALFORMED"):
         collect_batches(deltas, tmp_path / "checkpoint")
-
-
-def test_debezium_records(spark: SparkSession, cells: int, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    records = [
-        {"before": None, "after": {"id": 1, "name": "ann"}, "op": "c"},
-        {"payload": {"before": None, "after": {"id": 2, "name": "bob"}, "op": "r"}},
-        {"before": {"id": 1, "name": "ann"}, "after": {"id": 1, "name": "eve"}, "op": "u"},
-        {"payload": {"before": {"id": 2, "name": "bob"}, "after": None, "op": "d"}},
-    ]
-    (tmp_path / "in" / "a.txt").write_text("\n".join(map(json.dumps, records)))
-    changes = debezium(spark.readStream.text(str(tmp_path / "in")), "id BIGINT, name STRING")
-    deltas = maintain(spark, "SELECT name FROM p", {"p": changes}, cells=cells)
-    assert total(collect_batches(deltas, tmp_path / "checkpoint").values()) == {("eve",): 1}
-    assert snapshot(spark, str(tmp_path / "checkpoint")).collect() == [("eve",)]
 
 
 def test_delta_change_feed_columns(spark: SparkSession) -> None:

@@ -7,51 +7,18 @@ need no Spark run without it.
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
-import typer
-from rich.console import Console
-
-from crown.cli.bench import bench
-from crown.cli.demo import demo
-from crown.cli.explain import explain
-from crown.cli.profile import profile
-from crown.cli.run import run
-from crown.errors import CrownError
-
-app = typer.Typer(
-    name="crown",
-    help="Keep the answer of a SQL join query up to date while its tables change.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-for command in (explain, profile, run, demo):
-    app.command()(command)
-app.add_typer(bench, name="bench")
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        from crown._kernel import __version__
-
-        typer.echo(f"crown {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
-    ] = False,
-) -> None:
-    pass
+from crown.cli.interrupt import INTERRUPTED, Interrupted, leave, raise_interrupts
 
 
 def main() -> None:
-    """Run the command line; Crown's own errors are shown as they are, without a traceback."""
+    """Run the command line; Crown's own errors are shown as they are, and Ctrl-C ends in one line."""
     try:
-        app()
-    except CrownError as error:
-        Console(stderr=True, highlight=False).print(str(error), style="red", markup=False, soft_wrap=True)
-        sys.exit(2)
+        raise_interrupts()
+        from crown.cli.command import run_command  # what takes time comes after Ctrl-C is taken care of
+
+        code = run_command()
+    except (Interrupted, KeyboardInterrupt) as interrupted:
+        print(str(interrupted) or "stopped", file=sys.stderr)
+        leave(INTERRUPTED)
+    sys.exit(code)

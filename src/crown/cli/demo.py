@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from threading import Event, Thread
+from time import sleep
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,24 +38,46 @@ def demo(
         raise CrownError(
             "the demonstration needs PySpark", code="CROWN-SPARK-MISSING", hint="pip install 'crown-ivm[spark]'"
         )
+    from crown.cli.interrupt import supervise
+    from crown.cli.quiet import errors_to, kill_java
+
+    console = Console(highlight=False)
+    output.mkdir(parents=True, exist_ok=True)
+
+    def end_java(stop: Event) -> None:
+        # Nothing here is worth waiting for when the user wants to leave; Java may be about to start.
+        stop.wait()
+        while True:
+            kill_java()
+            sleep(0.2)
+
+    def work(stop: Event) -> bool:
+        Thread(target=end_java, args=[stop], daemon=True).start()
+        return _show(console, scale, batches, cells, seed, output)
+
+    with errors_to(output / "spark.log", console):
+        agree = supervise(work, last_line="stopped", give_up=kill_java)
+    if not agree:
+        raise typer.Exit(1)
+
+
+def _show(console: Console, scale: float, batches: int, cells: int, seed: int, output: Path) -> bool:
+    """Run the demonstration; whether the view and Spark's own answer agree."""
     from crown.demo.network import MEANING, SQL, network
     from crown.demo.report import compare, show_page, summary
 
-    console = Console(highlight=False)
     console.print("[bold]Crown[/bold] keeps the answer of this query up to date while its tables change:\n")
     console.print(SQL, style="cyan", markup=False)
     console.print(f"({MEANING})\n")
     with console.status("generating a social network"):
         social = network(scale, seed=seed)
     _describe(console, social, batches)
-    output.mkdir(parents=True, exist_ok=True)
-    progress, expected, snapshot = _run(console, social, batches, cells, output)
+    progress, expected, snapshot = _run(console, social, batches, cells)
     agree = compare(console, progress.answer, expected, snapshot)
     summary(console, progress)
     page = show_page(output, progress.answer, social, cells=cells)
     console.print(f"plan and result: {page}")
-    if not agree:
-        raise typer.Exit(1)
+    return agree
 
 
 def _describe(console: Console, social: Network, batches: int) -> None:
@@ -63,7 +87,7 @@ def _describe(console: Console, social: Network, batches: int) -> None:
 
 
 def _run(
-    console: Console, social: Network, batches: int, cells: int, output: Path
+    console: Console, social: Network, batches: int, cells: int
 ) -> tuple[Progress, Counter[tuple[Any, ...]], Counter[tuple[Any, ...]]]:
     import tempfile
 
@@ -77,7 +101,7 @@ def _run(
         folder = Path(scratch)
         with console.status("starting Spark"):
             pipeline.write_changes(social, folder / "changes", batches)
-            spark = pipeline.start_spark(cells, output / "spark.log")
+            spark = pipeline.start_spark(cells)
         try:
             tables = pipeline.open_tables(spark, social, folder / "changes")
             columns = (

@@ -33,20 +33,11 @@ class Progress:
     answer: Answer = field(default_factory=Counter)
 
 
-def start_spark(cells: int, log: Path) -> SparkSession:
-    """A local Spark that writes what it has to say to `log`."""
+def start_spark(cells: int) -> SparkSession:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("crown demo").master(f"local[{cells}]")
     builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
-    # Java inherits the stream of errors, and Python's workers write theirs through Java.
-    terminal = os.dup(2)
-    with log.open("wb") as file:
-        os.dup2(file.fileno(), 2)
-        try:
-            return crown.spark.configure(builder, cells=cells).getOrCreate()
-        finally:
-            os.dup2(terminal, 2)
-            os.close(terminal)
+    return crown.spark.configure(builder, cells=cells).getOrCreate()
 
 
 def write_changes(network: Network, folder: Path, batches: int) -> None:

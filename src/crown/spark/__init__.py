@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from crown.spark.flow.streaming import maintain
     from crown.spark.pipeline import Pipeline
     from crown.spark.settings import CrownSettingsWarning, configure, session
+    from crown.spark.sinks.kafka import to_kafka
     from crown.spark.sinks.materialize import materialize
     from crown.spark.sinks.parquet import read_materialized
     from crown.spark.snapshots import snapshot
-    from crown.spark.sources.changes import debezium, delta_feed, files
+    from crown.spark.sources.changes import delta_feed, files
+    from crown.spark.sources.debezium import debezium
+    from crown.spark.sources.kafka import kafka
 
 __all__ = [
     "CrownSettingsWarning",
@@ -33,6 +36,7 @@ __all__ = [
     "debezium",
     "delta_feed",
     "files",
+    "kafka",
     "maintain",
     "materialize",
     "read_materialized",
@@ -40,6 +44,7 @@ __all__ = [
     "run_batch",
     "session",
     "snapshot",
+    "to_kafka",
 ]
 
 # The engine host is part of this package but needs no PySpark, so nothing is imported before it is asked for.
@@ -50,8 +55,11 @@ _MODULES = {
     "settings": ("CrownSettingsWarning", "configure", "session"),
     "sinks.parquet": ("read_materialized",),
     "sinks.materialize": ("materialize",),
+    "sinks.kafka": ("to_kafka",),
     "snapshots": ("snapshot",),
-    "sources.changes": ("debezium", "delta_feed", "files"),
+    "sources.changes": ("delta_feed", "files"),
+    "sources.debezium": ("debezium",),
+    "sources.kafka": ("kafka",),
     "flow.streaming": ("maintain",),
 }
 _HOME = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
@@ -61,3 +69,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,8 +11,8 @@ _MESSAGE = re.compile(
 )
 
 
-def crown_error(text: str) -> StateError:
-    """The error that ended a query: Crown's own where there is one, else Spark's first line.
+def crown_error(text: str, *, what: str = "the query failed") -> StateError:
+    """The error in which something of Spark's ended: Crown's own where there is one, else Spark's first line.
 
     >>> print(crown_error("Job aborted ... crown.errors.StateError: [CROWN-X] cell 3: no\\nwhy: because\\n\\n at java"))
     [CROWN-X] cell 3: no
@@ -21,5 +21,5 @@ def crown_error(text: str) -> StateError:
     found = _MESSAGE.search(text)
     if found is None:
         lines = text.strip().splitlines() or ["unknown error"]
-        return StateError(f"the query failed: {lines[0]}", code="CROWN-SPARK-QUERY")
+        return StateError(f"{what}: {lines[0]}", code="CROWN-SPARK-QUERY")
     return StateError(found[2].strip(), code=found[1])

@@ -37,7 +37,14 @@ MULTIPLICITY = "_multiplicity"
 # On the way to the cells, in the place of `_change_type`: whether the row goes; null where it is no known word.
 DELETED = "_deleted"
 # Delta's change feed names the commit beside the change; neither is data.
-FEED_COLUMNS = frozenset({CHANGE_TYPE, MULTIPLICITY, "_commit_version", "_commit_timestamp"})
+# Of a record that can't be read: its text and the fault; of one that only a table with a primary key can take, its text
+# (empty: it belongs to the record of the row before).
+CORRUPT = "_corrupt_record"
+CORRUPT_REASON = "_corrupt_reason"
+KEYED_RECORD = "_keyed_record"
+FEED_COLUMNS = frozenset(
+    {CHANGE_TYPE, MULTIPLICITY, "_commit_version", "_commit_timestamp", CORRUPT, CORRUPT_REASON, KEYED_RECORD}
+)
 
 _SPARK_TYPES: dict[str, DataType] = {
     "boolean": BooleanType(),
@@ -55,6 +62,15 @@ _SPARK_TYPES: dict[str, DataType] = {
 }
 _CROWN_TYPES = {type(spark): crown for crown, spark in _SPARK_TYPES.items()}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+def as_struct(schema: StructType | str) -> StructType:
+    """A schema that may be given as DDL text."""
+    if isinstance(schema, StructType):
+        return schema
+    parsed = StructType.fromDDL(schema)
+    assert isinstance(parsed, StructType)
+    return parsed
 
 
 def spark_type(name: str) -> DataType:

@@ -257,7 +257,7 @@ class ManyEngines:
         parts = {name: engine.stats() for name, engine in self._engines.items()}
         keys = ("changes", "rejects", "updates", "counter_changes", "bytes")
         total: dict[str, Any] = {key: sum(part[key] for part in parts.values()) for key in keys}
-        total["lambda"] = total["counter_changes"] / total["updates"] if total["updates"] else 0.0
+        total["counter_changes_per_update"] = total["counter_changes"] / total["updates"] if total["updates"] else 0.0
         total["batches"] = max(part["batches"] for part in parts.values())
         total["stages"] = [stage for engine in self._cells for stage in engine.stats()["stages"]]
         return total | {"engines": parts}

@@ -208,7 +208,7 @@ class View:
         return self._engines.rejected()
 
     def stats(self) -> dict[str, Any]:
-        """Rows, keys and bytes of every part; updates, counter changes and their ratio `lambda`; rejected changes."""
+        """Rows, keys and bytes of every part; updates, counter changes, also per update; rejected changes."""
         return self._engines.stats()
 
     def explain(self) -> Explanation:

@@ -5,7 +5,7 @@ use super::Engine;
 use serde_json::{json, Value};
 
 impl Engine {
-    /// Rows, keys and bytes per node and stage, counts of updates and rejects; `lambda` is counter changes per update.
+    /// Rows, keys and bytes per node and stage, counts of updates and rejects, counter changes per update.
     pub fn stats(&self) -> Value {
         let stages: Vec<Value> = self.stages.iter().map(stage_stats).collect();
         let tables: Vec<Value> = self
@@ -22,7 +22,7 @@ impl Engine {
             .collect();
         let sum = |key: &str| stages.iter().filter_map(|stage| stage[key].as_u64()).sum::<u64>();
         let (updates, counter_changes) = (sum("updates"), sum("counter_changes"));
-        let lambda = if updates > 0 { counter_changes as f64 / updates as f64 } else { 0.0 };
+        let counter_changes_per_update = if updates > 0 { counter_changes as f64 / updates as f64 } else { 0.0 };
         let table_bytes: usize = self.sources.iter().map(|source| source.bytes()).sum();
         let interner = json!({ "values": self.interner.len(), "bytes": self.interner.bytes() });
         json!({
@@ -31,7 +31,7 @@ impl Engine {
             "rejects": self.counters.rejects,
             "updates": updates,
             "counter_changes": counter_changes,
-            "lambda": lambda,
+            "counter_changes_per_update": counter_changes_per_update,
             "bytes": sum("bytes") + (table_bytes + self.interner.bytes()) as u64,
             "tables": tables,
             "stages": stages,

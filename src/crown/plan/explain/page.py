@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from crown.ir.plan import Plan
+from crown.plan.explain.cells import cost_lines
 from crown.plan.explain.facts import PROFILE_TEXT, added_text, class_text, load_text, stage_text, tree_text
 from crown.plan.explain.picture import plan_svg
 from crown.plan.explain.report import ConjunctionReport, Distribution, Report
@@ -75,7 +76,7 @@ def page_html(plan: Plan, report: Report, result: Iterable[Sequence[Any]] | None
     if report.constructs:
         rows = [[escape(c.name), escape(c.cost), escape(c.loses or "nothing")] for c in report.constructs]
         sections.append(_section("Constructs", _table(["construct", "cost", "what it loses"], rows)))
-    sections.append(_section("Cells", _cells(report.distribution)))
+    sections.append(_section("Cells", _cells(plan, report.distribution)))
     if len(plan.stages) > 1:
         rows = [[f"<code>{escape(s.id)}</code>", escape(stage_text(s))] for s in plan.stages]
         sections.append(_section("Stages", _table(["stage", "what it does"], rows)))
@@ -155,7 +156,7 @@ def _alternatives(conjunction: ConjunctionReport) -> str:
     )
 
 
-def _cells(distribution: Distribution) -> str:
+def _cells(plan: Plan, distribution: Distribution) -> str:
     verdict = "disjoint" if distribution.disjoint else "not disjoint"
     text = f"<p>The cells' outputs are <strong>{verdict}</strong>: {escape(distribution.why)}</p>"
     if distribution.merge:
@@ -168,7 +169,11 @@ def _cells(distribution: Distribution) -> str:
         for a in distribution.loads
     ]
     summary = f"<p><strong>{distribution.cells}</strong> cells = {escape(shares)}</p>"
-    return summary + text + _table(["rows of", "go to cells", "share in one cell"], rows)
+    costs = [
+        f"<p>{escape(label.capitalize())}: {escape('; '.join(values))}.</p>"
+        for label, values in cost_lines(plan, distribution.cells).items()
+    ]
+    return summary + text + _table(["rows of", "go to cells", "share in one cell"], rows) + "".join(costs)
 
 
 def _result(plan: Plan, result: Iterable[Sequence[Any]]) -> str:

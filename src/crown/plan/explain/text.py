@@ -12,6 +12,7 @@ from typing import Any
 
 from crown.ir import serial
 from crown.ir.plan import Plan, TreeStage
+from crown.plan.explain.cells import cost_lines
 from crown.plan.explain.facts import (
     PROFILE_TEXT,
     NodeFacts,
@@ -45,7 +46,7 @@ class Explanation:
         if self.report.constructs or len(self.plan.stages) > 1:
             blocks.insert(1, _constructs(self.report))
             blocks.append(_stages(self.plan))
-        blocks.insert(1, _cells(self.report.distribution))
+        blocks.insert(1, _cells(self.plan, self.report.distribution))
         return "\n\n".join(block for block in blocks if block)
 
     def svg(self) -> str:
@@ -96,7 +97,7 @@ def _card(conjunction: ConjunctionReport, title: str) -> str:
     return "\n".join(lines)
 
 
-def _cells(distribution: Distribution) -> str:
+def _cells(plan: Plan, distribution: Distribution) -> str:
     lines = ["CELLS"]
     if distribution.cells > 1:
         shares = " x ".join(f"{d}: {s}" for d, s in zip(distribution.dimensions, distribution.shares, strict=True))
@@ -111,6 +112,8 @@ def _cells(distribution: Distribution) -> str:
     disjoint = "disjoint" if distribution.disjoint else "not disjoint"
     lines += _entry("outputs", [f"{disjoint}: {distribution.why}"])
     lines += _entry("merged by", [", ".join(distribution.merge)] if distribution.merge else [])
+    for label, values in cost_lines(plan, distribution.cells).items():
+        lines += _entry(label, values)
     return "\n".join(lines)
 
 

@@ -23,10 +23,7 @@ from crown.spark.flow.chunks import TARGET_BYTES, write_blob
 from crown.spark.flow.netting import Netting
 from crown.spark.flow.rejects import PARTITION_SHIFT, Rejects
 from crown.spark.host.server import POSITION
-from crown.spark.schema import CHANGE_TYPE, COMES, DELETED, GOES
-
-# The text of a record that did not parse; null in all others.
-CORRUPT = "_corrupt_record"
+from crown.spark.schema import CHANGE_TYPE, COMES, CORRUPT, CORRUPT_REASON, DELETED, GOES
 
 PACKED_ARROW = pa.schema(
     [
@@ -99,11 +96,13 @@ class Dispatcher:
         """The batch without the records that did not parse; those are noted in `faults`, or are an error."""
         if CORRUPT in batch.schema.names:
             texts = batch.column(CORRUPT)
+            reasons: pa.StringArray | str = "the record does not fit the table's schema"
+            if CORRUPT_REASON in batch.schema.names:
+                reasons = batch.column(CORRUPT_REASON)
+                batch = batch.drop_columns([CORRUPT_REASON])
             batch = batch.drop_columns([CORRUPT])
             if texts.null_count < len(texts):
-                self._fault(
-                    batch, texts.is_valid(), texts, "the record does not fit the table's schema", source, row, faults
-                )
+                self._fault(batch, texts.is_valid(), texts, reasons, source, row, faults)
                 batch = batch.filter(texts.is_null())
         if DELETED in batch.schema.names and (kinds := batch.column(DELETED)).null_count:
             unknown = kinds.is_null()
@@ -118,22 +117,23 @@ class Dispatcher:
         batch: pa.RecordBatch,
         mask: pa.BooleanArray,
         texts: pa.StringArray,
-        reason: str,
+        reasons: pa.StringArray | str,
         source: int,
         row: int,
         faults: list[dict[str, Any]],
     ) -> None:
         wrong = pc.indices_nonzero(mask).to_pylist()
+        why = {i: reasons if isinstance(reasons, str) else reasons[i].as_py() for i in wrong}
         if self.rejects is None:
             raise InvalidChange(
                 f"table {self.table}: record {row + wrong[0]} of partition {source} is malformed: {texts[wrong[0]]}",
                 code="CROWN-CHANGE-MALFORMED",
-                reason=reason,
+                reason=why[wrong[0]],
                 hint='correct the source, or use on_invalid="quarantine"',
             )
         positions = batch.column(POSITION)
         faults += [
-            {"table": self.table, "position": positions[i].as_py(), "reason": reason, "row": texts[i].as_py()}
+            {"table": self.table, "position": positions[i].as_py(), "reason": why[i], "row": texts[i].as_py()}
             for i in wrong
         ]
 

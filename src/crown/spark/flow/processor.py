@@ -56,7 +56,7 @@ DELTAS = StructType(
         StructField("rejected", LongType(), True),
         StructField("rows", LongType(), True),
         StructField("bytes", LongType(), True),
-        StructField("enclosureness", DoubleType(), True),
+        StructField("counter_changes_per_update", DoubleType(), True),
         StructField("seconds", DoubleType(), True),
     ]
 )
@@ -182,7 +182,7 @@ class CellProcessor(StatefulProcessor):
             rejected=result["rejected"],
             rows=live,
             bytes=engine_bytes(result["stats"]),
-            enclosureness=enclosureness(result["stats"]),
+            counter_changes_per_update=float(result["stats"]["counter_changes_per_update"]),
             seconds=result["seconds"],
         )
 
@@ -239,11 +239,6 @@ def live_rows(stats: dict[str, Any]) -> int:
 
 def engine_bytes(stats: dict[str, Any]) -> int:
     return int(stats["bytes"])
-
-
-def enclosureness(stats: dict[str, Any]) -> float:
-    """The live lambda of the updates so far."""
-    return float(stats["lambda"])
 
 
 def _delta_row(cell: int, sequence: int, **values: Any) -> Row:

@@ -18,14 +18,25 @@ from crown.ir.tables import Table
 from crown.plan import to_json
 from crown.spark import settings
 from crown.spark.flow.cells import cell_keys
-from crown.spark.flow.dispatch import CORRUPT, Dispatcher
+from crown.spark.flow.dispatch import Dispatcher
 from crown.spark.flow.netting import Netting
 from crown.spark.flow.processor import DELTAS, PACKED, CellProcessor, Stage
 from crown.spark.flow.rejects import Rejects
 from crown.spark.flow.selection import compares, quoted, selection
 from crown.spark.flow.topology import Topology, lay_out
 from crown.spark.flow.unpack import Repacker, Unpacker
-from crown.spark.schema import CHANGE_TYPE, COMES, DELETED, GOES, MULTIPLICITY, output_schema, table_schema
+from crown.spark.schema import (
+    CHANGE_TYPE,
+    COMES,
+    CORRUPT,
+    CORRUPT_REASON,
+    DELETED,
+    GOES,
+    MULTIPLICITY,
+    output_schema,
+    table_schema,
+)
+from crown.spark.sources.bykey import by_key
 from crown.spark.sources.once import load_once
 from crown.spark.sources.parquet import FileDispatcher, file_names
 
@@ -106,6 +117,7 @@ def run_stage(packed: DataFrame, stage: Stage) -> DataFrame:
 def prepared(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
     """Exactly what the kernel needs of a table's changes: its columns, computed columns, the kind of change."""
     table = next(table for table in plan.tables if table.name == name)
+    frame = by_key(frame, table)
     columns = [F.col(quoted(column.name)).alias(column.name) for column in table.columns]
     columns += [F.expr(column.sql).alias(column.name) for column in table.computed]
     # A table of which only the number of rows matters must still have a column for Arrow to count.
@@ -116,7 +128,7 @@ def prepared(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
         columns.append(goes.when(word.isin(*GOES), True).alias(DELETED))
     columns += [F.col(MULTIPLICITY)] if MULTIPLICITY in frame.columns else []
     checked = CORRUPT in frame.columns
-    columns += [F.col(CORRUPT)] if checked else []
+    columns += [F.col(mark) for mark in (CORRUPT, CORRUPT_REASON) if mark in frame.columns]
     chosen = frame.select(*columns)
     wanted = None if table.primary_key or table.window else selection(plan, name)
     if wanted is None:
@@ -207,7 +219,7 @@ def _metrics() -> list[Any]:
         F.sum("rejected").alias("rejected"),
         F.sum("rows").alias("rows"),
         F.sum("bytes").alias("bytes"),
-        F.max("enclosureness").alias("enclosureness"),
+        F.max("counter_changes_per_update").alias("counter_changes_per_update"),
         F.collect_list(F.when(F.col("updates").isNotNull(), load)).alias("load"),
     ]
 

@@ -1,4 +1,4 @@
-"""Streams of changes from what people have: files, Debezium records, Delta change feeds.
+"""Streams of changes from files and Delta change feeds (`debezium` and `kafka` have modules of their own).
 
 Each gives a streaming DataFrame that `maintain` takes: the table's columns and `_change_type`.
 """
@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from crown.errors import SchemaError
-from crown.spark.flow.dispatch import CORRUPT
-from crown.spark.schema import CHANGE_TYPE
+from crown.spark.schema import CHANGE_TYPE, CORRUPT, as_struct
 from crown.spark.sources.parquet import remember_names
 
 _FORMATS = ("csv", "json", "parquet", "orc")
@@ -40,7 +39,7 @@ def files(
         raise SchemaError(
             f"unknown file format {format!r}", code="CROWN-SOURCE-FORMAT", hint=f"one of {', '.join(_FORMATS)}"
         )
-    columns = list(_struct(schema).fields)
+    columns = list(as_struct(schema).fields)
     if format != "csv" and CHANGE_TYPE not in [field.name for field in columns]:
         columns.append(StructField(CHANGE_TYPE, StringType()))
     if format in ("csv", "json"):
@@ -59,34 +58,6 @@ def files(
     return changes
 
 
-def debezium(records: DataFrame, schema: StructType | str, *, value: str = "value") -> DataFrame:
-    """Debezium's JSON records (`before`, `after`, `op`, with or without the `payload` envelope) as changes.
-
-    `records` has the JSON text in the column `value`. Creates and snapshot reads insert, deletes delete, updates do
-    both. Tombstones (NULL values) and truncates carry no rows: the first are skipped, the second are corrupt records.
-    """
-    row = _struct(schema)
-    envelope = StructType([StructField("before", row), StructField("after", row), StructField("op", StringType())])
-    message = StructType([*envelope.fields, StructField("payload", envelope)])
-    text = F.col(value).cast("string")
-    parsed = records.where(text.isNotNull()).select(F.from_json(text, message).alias("record"), text.alias("text"))
-    part = {
-        name: F.coalesce(F.col(f"record.payload.{name}"), F.col(f"record.{name}")) for name in envelope.fieldNames()
-    }
-    operation = part["op"]
-    before = _change(F.lit("delete"), part["before"], F.lit(None).cast("string"))
-    after = _change(F.lit("insert"), part["after"], F.lit(None).cast("string"))
-    corrupt = _change(F.lit("insert"), F.lit(None).cast(row), F.col("text"))
-    complete = (
-        F.when(operation.isin("c", "r") & part["after"].isNotNull(), F.array(after))
-        .when((operation == "d") & part["before"].isNotNull(), F.array(before))
-        .when((operation == "u") & part["before"].isNotNull() & part["after"].isNotNull(), F.array(before, after))
-        .otherwise(F.array(corrupt))
-    )
-    changes = parsed.select(F.explode(complete).alias("change"))
-    return changes.select("change.row.*", f"change.{CHANGE_TYPE}", f"change.{CORRUPT}")
-
-
 def delta_feed(feed: DataFrame) -> DataFrame:
     """A Delta change feed (`readChangeFeed`) as changes: its commit columns are dropped."""
     if CHANGE_TYPE not in feed.columns:
@@ -97,15 +68,3 @@ def delta_feed(feed: DataFrame) -> DataFrame:
             hint='read the table with .option("readChangeFeed", "true")',
         )
     return feed.drop("_commit_version", "_commit_timestamp")
-
-
-def _change(kind: Column, row: Column, corrupt: Column) -> Column:
-    return F.struct(row.alias("row"), kind.alias(CHANGE_TYPE), corrupt.alias(CORRUPT))
-
-
-def _struct(schema: StructType | str) -> StructType:
-    if isinstance(schema, StructType):
-        return schema
-    parsed = StructType.fromDDL(schema)
-    assert isinstance(parsed, StructType)
-    return parsed

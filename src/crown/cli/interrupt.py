@@ -1,0 +1,86 @@
+"""Ctrl-C at any moment ends a command in one line.
+
+Python raises KeyboardInterrupt wherever it is, also inside a call to Spark's JVM, which then answers a question nobody
+asks any more. So the commands that use Spark do it in a thread, and the main thread, where signals arrive, only waits:
+the first Ctrl-C asks the work to end, which it does between two calls; the second, or patience that runs out, ends the
+process. Nothing is lost either way: a batch counts only when Spark has committed it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+INTERRUPTED = 130  # as shells report a program that SIGINT ended
+_PATIENCE_SECONDS = 20.0
+
+Result = TypeVar("Result")
+
+
+class Interrupted(BaseException):
+    """Ctrl-C. Unlike KeyboardInterrupt nobody catches it on the way; the text is the command's last line."""
+
+
+def raise_interrupts() -> None:
+    """Have the first Ctrl-C raise `Interrupted`, and the second end the process."""
+
+    def on_signal(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, lambda *_: leave(INTERRUPTED))
+        raise Interrupted
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, on_signal)
+
+
+def leave(code: int) -> NoReturn:
+    """End at once: no handler, thread or finalizer has a word any more. Java ends when its input does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
+def supervise(work: Callable[[threading.Event], Result], *, last_line: str, give_up: Callable[[], None]) -> Result:
+    """Run `work` in a thread. It should end soon after its event is set; `give_up` ends what it waits for."""
+    if threading.current_thread() is not threading.main_thread():
+        return work(threading.Event())
+    stop, hurry = threading.Event(), threading.Event()
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work(stop))
+        except BaseException as error:
+            errors.append(error)
+
+    previous = signal.signal(signal.SIGINT, lambda *_: hurry.set() if stop.is_set() else stop.set())
+    try:
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        _wait(thread, stop, hurry)
+        if stop.is_set():
+            if thread.is_alive():
+                give_up()
+                thread.join(5)
+            raise Interrupted(last_line)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def _wait(thread: threading.Thread, stop: threading.Event, hurry: threading.Event) -> None:
+    asked: float | None = None
+    while thread.is_alive() and not hurry.is_set():
+        thread.join(0.1)
+        if stop.is_set():
+            asked = asked or time.monotonic()
+            if time.monotonic() - asked > _PATIENCE_SECONDS:
+                return

@@ -1,0 +1,57 @@
+"""Spark's own words go to a file, so that they can't tear the display."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+
+def log_beside(path: str) -> Path:
+    """The log of what writes to `path`: next to it, or in the temporary directory when it is on another machine."""
+    if path.startswith("file:"):
+        path = "/" + path.removeprefix("file:").lstrip("/")
+    if "://" in path:
+        return Path(tempfile.gettempdir()) / f"crown-{os.getpid()}.log"
+    return Path(path).with_name(f"{Path(path).name}.log")
+
+
+@contextlib.contextmanager
+def errors_to(log: Path, console: Console) -> Iterator[None]:
+    """Send the stream of errors to a file: this process's, Java's, and that of the Python workers, who have Java's.
+
+    Python's warnings are for the user and go to the console.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    terminal, shown = os.dup(2), warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+        if issubclass(category, UserWarning):
+            console.print(f"warning: {message}", style="yellow", markup=False, soft_wrap=True)
+
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = shown
+        sys.stderr.flush()
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+def kill_java() -> None:
+    """End the JVM that PySpark started, if there is one."""
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    process = getattr(getattr(context, "_gateway", None), "proc", None)
+    if process is not None:
+        process.kill()

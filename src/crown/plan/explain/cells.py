@@ -1,0 +1,78 @@
+"""What cells cost: how many of them a change goes to, what that leaves of the gain, and how many to take.
+
+A row goes to the cells of every atom over its table. Atoms that are sent by other columns send it elsewhere, so of a
+self-join on `a.dst = b.src` half of the rows go to both of two cells, and each cell has three quarters of the work of
+one. The cells of two such sets meet as random ones do: of c cells, n and m hold a row in c(1 - (1 - n/c)(1 - m/c)).
+
+The rule for their number: one, unless batches are large (`LARGE_BATCH`) and there are two cores for each cell (the JVM
+and the Python workers need theirs), or the state needs the memory of several machines. Below that the work that a
+second cell takes over is less than what routing, copies and one more task in each batch cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from crown.ir.plan import BagStage, Plan, TreeStage
+from crown.plan.cells.distribute import can_be_spread, distribute
+
+LARGE_BATCH = 100_000
+
+
+@dataclass(frozen=True)
+class TableShare:
+    """`copies` is the number of cells that a row of the table goes to, on average."""
+
+    table: str
+    copies: float
+
+
+def table_shares(plan: Plan, cells: int) -> tuple[TableShare, ...]:
+    """The share of each table, in the order of the plan."""
+    if cells == 1 or not can_be_spread(plan):
+        return tuple(TableShare(table.name, 1.0) for table in plan.tables)
+    routing = distribute(plan, cells).cell.routing
+    assert routing is not None
+    atoms = {stage.id: stage.atoms for stage in plan.stages if isinstance(stage, TreeStage | BagStage)}
+    sets: dict[str, set[object]] = {table.name: set() for table in plan.tables}
+    for route in routing.routes:
+        sets[atoms[route.stage][route.atom].source].add(route.coordinates)
+    shares = []
+    for table, routes in sets.items():
+        held = [_cells_held(coordinates, routing.shares, cells) for coordinates in routes]
+        shares.append(TableShare(table, cells * (1 - prod(1 - count / cells for count in held))))
+    return tuple(shares)
+
+
+def _cells_held(coordinates: object, shares: tuple[int, ...], cells: int) -> float:
+    assert isinstance(coordinates, tuple)
+    return cells / prod(share for share, given in zip(shares, coordinates, strict=True) if given is not None)
+
+
+def gain(plan: Plan, cells: int) -> float:
+    """How many times as fast as one cell so many can be at best: copies of changes are work that one cell has not."""
+    if cells == 1 or not can_be_spread(plan):
+        return 1.0
+    updates = {table.name: table.updates for table in plan.tables}
+    copies = sum(share.copies * updates[share.table] for share in table_shares(plan, cells))
+    return cells * sum(updates.values()) / copies if copies else 1.0
+
+
+def cost_lines(plan: Plan, cells: int) -> dict[str, list[str]]:
+    """What explain says of the cost of cells, by label; nothing of one cell."""
+    if cells == 1:
+        return {}
+    if not can_be_spread(plan):
+        return {"suggested": ["1 cell: the others would have nothing to do"]}
+    copies = [f"{share.table}: {share.copies:.3g} of {cells} cells on average" for share in table_shares(plan, cells)]
+    costs = f"{cells} cells are at best {gain(plan, cells):.2g} times as fast as one"
+    if distribute(plan, cells).merge is not None:
+        costs += "; their outputs are merged by a further stage, with its own shuffle and state in each batch"
+    return {"a change goes to": copies, "costs": [costs], "suggested": [SUGGESTION]}
+
+
+SUGGESTION = (
+    f"1 cell, unless batches have more than {LARGE_BATCH:,} changes and there are two cores for each cell, or the "
+    "state needs several machines"
+)

@@ -1,0 +1,91 @@
+"""What a pipeline is: plain data, and the doors to what can be done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from crown.spark.pipeline.checking import Check
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """`format` is a file format, `kafka`, `debezium` (in Kafka or in text files, a record a line), `delta`, or any
+    stream that Spark knows. `encodings` are options of `crown.spark.debezium`.
+    """
+
+    name: str
+    format: str
+    schema: str | None = None
+    path: str | None = None
+    static: bool = False
+    key: tuple[str, ...] = ()
+    profile: str | None = None
+    window: Any = None
+    rows: int | None = None
+    files_per_batch: int | None = None
+    servers: str | None = None
+    topic: str | None = None
+    value: Literal["json", "debezium"] = "json"
+    encodings: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sink:
+    """`format` is `materialized` (a parquet table by version), `postgres`, `kafka`, or any sink of Spark's."""
+
+    format: str
+    path: str | None = None
+    connection: str | None = None
+    table: str | None = None
+    servers: str | None = None
+    topic: str | None = None
+    key: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    query: str
+    checkpoint: str
+    tables: tuple[TableSource, ...]
+    sink: Sink
+    cells: int = 1
+    on_invalid: Literal["raise", "quarantine"] = "raise"
+    rejects: str | None = None
+    trigger: str | None = None  # "available", or an interval such as "10 seconds"; None: batch after batch
+    master: str | None = None
+    spark: Mapping[str, str] = field(default_factory=dict)
+    file: str = "the pipeline"
+
+    @staticmethod
+    def read(path: Path) -> Pipeline:
+        """Read a pipeline; relative paths in it are relative to its file."""
+        from crown.spark.pipeline.reading import read
+
+        return read(path)
+
+    def check(self) -> Check:
+        """Check all that can be checked without Spark, and plan the query. Nothing is written."""
+        from crown.spark.pipeline.checking import check
+
+        return check(self)
+
+    def session(self) -> SparkSession:
+        """A session with the recommended settings, then the file's own."""
+        from crown.spark.pipeline.running import session
+
+        return session(self)
+
+    def start(self, spark: SparkSession) -> StreamingQuery:
+        """Check the pipeline, build the query and start it."""
+        from crown.spark.pipeline.running import start
+
+        return start(self, spark)

@@ -1,0 +1,62 @@
+"""A view's deltas as records of a Kafka topic: one JSON object each, at least once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from crown.errors import PlanError
+from crown.spark.flow.selection import quoted
+from crown.spark.schema import CHANGE_TYPE, MULTIPLICITY
+
+_NOT_OF_THE_ROW = (CHANGE_TYPE, MULTIPLICITY, "_batch", "_position")
+# NULLs are said, and times with all that they have.
+_JSON = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+def to_kafka(
+    deltas: DataFrame,
+    *,
+    servers: str | None = None,
+    topic: str | None = None,
+    checkpoint: str,
+    key: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+) -> DataStreamWriter:
+    """Return a stream writer (choose a trigger, then `.start()`) that sends each delta as one record.
+
+    The value is a JSON object with every column of `deltas`, `_change_type` among them. The record's key is a JSON
+    object with the columns `key`, by default with all columns of the view, so changes of one row go to one partition
+    in their order. Give the columns that tell the view's rows apart (those of GROUP BY) as `key`.
+
+    Kafka gets each delta at least once: a batch that Spark runs again is sent again. Ask `maintain` for `_batch` and
+    `_position` (`batch=True`) and have the consumer drop what it has seen by the two. `options` are those of Spark's
+    Kafka sink.
+    """
+    for column in key:
+        if column not in deltas.columns:
+            raise PlanError(
+                f"key names {column!r}, which is no column of the deltas",
+                code="CROWN-SINK-KEY",
+                hint=f"columns are {', '.join(deltas.columns)}",
+            )
+    told_by = key or [name for name in deltas.columns if name not in _NOT_OF_THE_ROW]
+    records = deltas.select(_json(told_by).alias("key"), _json(deltas.columns).alias("value"))
+    writer = records.writeStream.format("kafka").option("checkpointLocation", checkpoint).outputMode("append")
+    if servers is not None:
+        writer = writer.option("kafka.bootstrap.servers", servers)
+    if topic is not None:
+        writer = writer.option("topic", topic)
+    return writer.options(**(options or {}))
+
+
+def _json(columns: Sequence[str]) -> Any:
+    return F.to_json(F.struct(*(F.col(quoted(name)) for name in columns)), _JSON)

@@ -1,0 +1,79 @@
+"""Changes from a Kafka topic, as JSON or as Debezium's records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from crown.errors import SchemaError
+from crown.spark.schema import CHANGE_TYPE, COMES, GOES, MULTIPLICITY, as_struct
+from crown.spark.sources.debezium import debezium
+from crown.spark.sources.decoding import Change, RowReader, decoded, parse_json
+from crown.spark.sources.encodings import Encodings, Unreadable
+
+VALUES = ("json", "debezium")
+
+
+def kafka(
+    spark: SparkSession,
+    schema: StructType | str,
+    *,
+    servers: str | None = None,
+    topic: str | None = None,
+    value: str = "json",
+    options: Mapping[str, Any] | None = None,
+    **encodings: Any,
+) -> DataFrame:
+    """Return the records of a topic as changes, from its beginning on.
+
+    With `value="json"` each record is one JSON object with the table's columns and, unless all are insertions,
+    `_change_type`; timestamps are ISO texts, bytes base64. With `value="debezium"` records are Debezium's, and
+    `encodings` are options of `debezium`. A record that doesn't fit `schema` is invalid, and `maintain` treats it by
+    its `on_invalid`.
+
+    `options` are those of Spark's Kafka source, e.g. `{"maxOffsetsPerTrigger": 100_000}`; they count before `servers`,
+    `topic` and the first offset. Kafka keeps the order of a key in a partition, so send the changes of a table with a
+    primary key under that key.
+    """
+    if value not in VALUES:
+        raise SchemaError(f"value can't be {value!r}", code="CROWN-SOURCE-OPTION", hint=f"one of {', '.join(VALUES)}")
+    if encodings and value != "debezium":
+        raise SchemaError(
+            f"{sorted(encodings)[0]} is an option of Debezium's records",
+            code="CROWN-SOURCE-OPTION",
+            hint='give value="debezium" too',
+        )
+    reader = spark.readStream.format("kafka").option("startingOffsets", "earliest")
+    if servers is not None:
+        reader = reader.option("kafka.bootstrap.servers", servers)
+    if topic is not None:
+        reader = reader.option("subscribe", topic)
+    records = reader.options(**(options or {})).load().select("key", "value")
+    if value == "debezium":
+        return debezium(records, schema, **encodings)
+    row = StructType([field for field in as_struct(schema).fields if field.name != CHANGE_TYPE])
+    # In plain JSON text can't stand for bytes of a number.
+    return decoded(records, RowReader(row, Encodings(decimals="string")), read_object, value="value", key="key")
+
+
+def read_object(rows: RowReader, text: str | None, key: str | None) -> list[Change]:
+    """The change of a record that is the row itself, with `_change_type` beside its columns."""
+    if text is None:
+        raise Unreadable(f"the record has no value: say a deletion with {CHANGE_TYPE}")
+    record = parse_json(text)
+    values = rows.whole(record, None, "the record")
+    word = record.get(CHANGE_TYPE)
+    if word is not None and word not in (*COMES, *GOES):
+        raise Unreadable(f"{CHANGE_TYPE} is {word!r}, none of {', '.join(COMES + GOES)}")
+    columns = rows.row.fieldNames()
+    if MULTIPLICITY in columns:
+        place = columns.index(MULTIPLICITY)
+        values[place] = 1 if values[place] is None else values[place]
+        if values[place] < 1:
+            raise Unreadable(f"{MULTIPLICITY} is {values[place]}")
+    elif record.get(MULTIPLICITY, 1) != 1:
+        raise Unreadable(f"the record stands for several rows: add {MULTIPLICITY} BIGINT to the schema")
+    return [Change(word or "insert", values)]

@@ -1,0 +1,141 @@
+"""`crown run`: every mistake in the file is a named error before Spark starts, and `--check` shows what would run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from crown.cli.command import run_command
+
+GOOD = """
+query = "SELECT a.src, COUNT(*) AS n FROM g a JOIN g b ON a.dst = b.src GROUP BY a.src"
+checkpoint = "checkpoint"
+cells = 2
+master = "local[2]"
+trigger = "1 second"
+
+[tables.g]
+format = "parquet"
+path = "in"
+schema = "src BIGINT, dst BIGINT"
+
+[sink]
+format = "materialized"
+path = "table"
+"""
+
+
+def crown(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = "from crown.cli import main; main()"
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def write(directory: Path, text: str) -> Path:
+    (directory / "in").mkdir(exist_ok=True)
+    file = directory / "pipeline.toml"
+    file.write_text(text)
+    return file
+
+
+def test_check_prints_plan_guarantees_state_and_leaves_nothing(tmp_path: Path) -> None:
+    text = GOOD.replace('dst BIGINT"', 'dst BIGINT"\nrows = 1000000')
+    finished = crown("run", "--check", str(write(tmp_path, text)))
+    assert finished.returncode == 0, finished.stderr
+    for word in ("GUARANTEE", "TREE", "STATE", "1,000,000 rows (declared)", "DELIVERY", "exactly once", "can run"):
+        assert word in finished.stdout
+    assert "g: 1.5 of 2 cells on average" in finished.stdout
+    assert "suggested" in finished.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "pipeline.toml"]
+
+
+def test_check_needs_no_spark(tmp_path: Path) -> None:
+    file = write(tmp_path, GOOD)
+    program = (
+        "import sys; sys.argv = ['crown', 'run', '--check', sys.argv[1]]\n"
+        "from crown.cli.command import app\n"
+        "app(standalone_mode=False); assert 'pyspark' not in sys.modules"
+    )
+    finished = subprocess.run([sys.executable, "-c", program, str(file)], capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+
+
+MISTAKES = {
+    "an unknown option": ("cells = 2", "cell = 2", ["cell is not an option", "did you mean 'cells'"]),
+    "an unknown option of a table": ('path = "in"', 'paht = "in"', ["tables.g.paht", "did you mean 'path'"]),
+    "an unknown option of the sink": ('path = "table"', 'pathh = "table"', ["sink.pathh", "did you mean 'path'"]),
+    "an option of another format": ('path = "in"', 'path = "in"\ntopic = "x"', ["tables.g.topic", "options are"]),
+    "a misspelt format": ('"parquet"', '"cvs"', ["tables.g.format", "'cvs'", "did you mean 'csv'"]),
+    "a misspelt sink": ('"materialized"', '"materialised"', ["sink.format", "did you mean 'materialized'"]),
+    "a word for a number": ("cells = 2", 'cells = "two"', ["cells is 'two'", "1 or more"]),
+    "no cells": ("cells = 2", "cells = 0", ["cells is 0", "1 or more"]),
+    "a boolean for a number": ("cells = 2", "cells = true", ["cells is True", "1 or more"]),
+    "a misspelt trigger": ('"1 second"', '"1 secnd"', ["trigger is '1 secnd'", "10 seconds"]),
+    "a number for a trigger": ('"1 second"', "5", ["trigger is 5", "10 seconds"]),
+    "a master that is none": ('"local[2]"', '"locl"', ["master is 'locl'", "local[2]"]),
+    "a missing path": ('path = "in"', 'path = "inn"', ["tables.g.path", "inn", "not there"]),
+    "no path": ('path = "in"\n', "", ["tables.g has no path"]),
+    "no schema": ('schema = "src BIGINT, dst BIGINT"', "", ["tables.g has no schema"]),
+    "a misspelt type": ("dst BIGINT", "dst BIGNT", ["tables.g.schema", "BIGNT"]),
+    "a type that Crown lacks": ("dst BIGINT", "dst ARRAY<INT>", ["tables.g.schema", "ARRAY"]),
+    "a key in the schema": ("src BIGINT,", "src BIGINT PRIMARY KEY,", ["tables.g.schema", "key = ['src']"]),
+    "a key that is no column": ('path = "in"', 'path = "in"\nkey = "id"', ["tables.g", "id"]),
+    "a window of nothing": ('path = "in"', 'path = "in"\nwindow = {row = 3}', ["tables.g"]),
+    "a profile that is none": ('path = "in"', 'path = "in"\nprofile = "fifoo"', ["did you mean 'fifo'"]),
+    "a missing connector": ('"parquet"\npath = "in"', '"kafka"\nservers = "h:1"\ntopic = "t"', ["spark-sql-kafka"]),
+    "kafka without servers": ('"parquet"\npath = "in"', '"kafka"\ntopic = "t"', ["tables.g has no servers"]),
+    "kafka without a topic": ('"parquet"\npath = "in"', '"kafka"\nservers = "h:1"', ["tables.g has no topic"]),
+    "a sink without its path": ('path = "table"\n', "", ["sink has no path"]),
+    "a table for PostgreSQL": ('"materialized"\npath = "table"', '"postgres"\nconnection = "x"', ["sink has no table"]),
+    "a sink in a source": ('path = "table"', 'path = "in"', ["sink.path", "tables.g.path"]),
+    "a typo in the query": ("SELECT a.src", "SELCT a.src", ["the query can't be used", "SELCT"]),
+    "a column that is not there": ("SELECT a.src", "SELECT a.scr", ["scr", "^"]),
+    "a table that is not there": ("JOIN g b", "JOIN h b", ["h"]),
+    "quarantine without a place": ("cells = 2", 'cells = 2\non_invalid = "quarantine"', ["has no rejects"]),
+    "what to do with invalid changes": ("cells = 2", 'cells = 2\non_invalid = "skip"', ["raise, quarantine"]),
+    "a setting that is none": ("[sink]", '[spark]\n"park.x" = 1\n[sink]', ["park.x"]),
+    "a jar that is not there": ("[sink]", '[spark]\n"spark.jars" = "/no/such.jar"\n[sink]', ["/no/such.jar"]),
+    "a query file that is not there": ('query = "', 'query_file = "no.sql"\n#', ["query_file", "no.sql"]),
+    "no TOML": ("cells = 2", "cells = ", ["can't be read"]),
+    "a file for a checkpoint": ('"checkpoint"', '"pipeline.toml"', ["checkpoint", "is a file"]),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_named_before_spark_starts(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new, words = MISTAKES[name]
+    assert old in GOOD
+    file = write(tmp_path, GOOD.replace(old, new, 1))
+    monkeypatch.setattr(sys, "argv", ["crown", "run", str(file)])
+    assert run_command() == 2
+    message = capsys.readouterr().err
+    assert message.startswith("[CROWN-"), message
+    assert str(file) in message.replace("\n", "")
+    for word in words:
+        assert word in message, message
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_mistake_ends_the_command_without_a_traceback(tmp_path: Path) -> None:
+    finished = crown("run", str(write(tmp_path, GOOD.replace("SELECT", "SELCT"))))
+    assert finished.returncode == 2
+    assert finished.stderr.startswith("[CROWN-")
+    assert "Traceback" not in finished.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "pipeline.toml"]
+
+
+def test_a_static_parquet_table_tells_its_columns_and_rows(tmp_path: Path) -> None:
+    (tmp_path / "person").mkdir()
+    pyarrow.parquet.write_table(pa.table({"id": list(range(70)), "name": ["x"] * 70}), tmp_path / "person/a.parquet")
+    text = GOOD.replace("FROM g a JOIN g b ON a.dst = b.src", "FROM g a JOIN person p ON a.dst = p.id")
+    text = text.replace("[sink]", '[tables.person]\nformat = "parquet"\npath = "person"\nstatic = true\n[sink]')
+    finished = crown("run", "--check", str(write(tmp_path, text)))
+    assert finished.returncode == 0, finished.stderr
+    assert "70 rows (counted)" in finished.stdout
