@@ -44,7 +44,10 @@ class Mode:
 def random_row(rng: random.Random, identity: int, mode: Mode) -> dict[str, Any]:
     """Values of all types, NULLs among them; instants no finer than the mode can say."""
     step = 1000 if mode.timestamps == "millis" else 1
-    moment = lambda: EPOCH + datetime.timedelta(microseconds=rng.randrange(-(10**15), 10**16) // step * step)  # noqa: E731
+
+    def moment() -> datetime.datetime:
+        return EPOCH + datetime.timedelta(microseconds=rng.randrange(-(10**15), 10**16) // step * step)
+
     row = {
         "tiny": rng.randrange(-128, 128),
         "small": rng.randrange(-(2**15), 2**15),
@@ -111,8 +114,7 @@ def field_schema(name: str, mode: Mode) -> dict[str, Any]:
             iso = mode.timestamps == "iso"
             found |= {"type": "string" if iso else "int32", "name": f"io.debezium.time.{'IsoDate' if iso else 'Date'}"}
         case (("moment" | "clock"), _):
-            iso = {"moment": "ZonedTimestamp", "clock": "IsoTimestamp"}[name]
-            kind = UNITS.get(mode.timestamps, iso)
+            kind = UNITS.get(mode.timestamps) or {"moment": "ZonedTimestamp", "clock": "IsoTimestamp"}[name]
             found |= {"type": "int64", "name": f"io.debezium.time.{kind}"}
         case "raw", _ if mode.binary == "base64":
             found |= {"type": "bytes"}

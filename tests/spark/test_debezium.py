@@ -26,7 +26,7 @@ WITH_SCHEMA = [
     for decimals in ("precise", "variable", "numeric", "string", "double")
     for timestamps in ("millis", "micros", "nanos", "iso")
 ]
-WITHOUT_SCHEMA = [
+WITHOUT_SCHEMA: list[tuple[Mode, dict[str, Any]]] = [
     (Mode(False, "precise", "millis", "hex"), {"decimals": "precise", "timestamps": "millis", "binary": "hex"}),
     (
         Mode(False, "string", "micros", "base64-url-safe"),

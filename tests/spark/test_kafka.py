@@ -1,0 +1,289 @@
+"""Kafka in and out with a real broker: a pipeline that is killed, and a consumer that removes repeats."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crown.spark.pipeline import Pipeline
+from tests.spark import broker
+from tests.spark.streams import descendants, wait_until
+
+pytestmark = pytest.mark.spark
+
+PIPELINE = """
+query = "SELECT a.src, COUNT(*) AS n, SUM(b.weight) AS total FROM g a JOIN h b ON a.dst = b.id GROUP BY a.src"
+checkpoint = "checkpoint"
+master = "local[2,4]"
+cells = 1
+on_invalid = "quarantine"
+rejects = "rejects"
+
+[tables.g]
+format = "kafka"
+servers = "{servers}"
+topic = "g{run}"
+schema = "src BIGINT, dst BIGINT"
+options = {{maxOffsetsPerTrigger = {step}}}
+
+[tables.h]
+format = "kafka"
+servers = "{servers}"
+topic = "h{run}"
+value = "debezium"
+schema = "id BIGINT NOT NULL, weight DECIMAL(10,2)"
+key = "id"
+decimals = "string"
+options = {{maxOffsetsPerTrigger = {step}}}
+
+[sink]
+format = "kafka"
+servers = "{servers}"
+topic = "out{run}"
+
+[spark]
+"spark.jars" = "{jars}"
+"spark.ui.enabled" = false
+"spark.driver.host" = "127.0.0.1"
+"spark.driver.bindAddress" = "127.0.0.1"
+"""
+# Sends lines of "topic, key, value" (a tab between them) and prints a topic as JSON, by Kafka's own client.
+CLIENT = """
+import java.time.Duration; import java.util.*; import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.*; import org.apache.kafka.clients.consumer.*;
+import org.apache.kafka.clients.producer.*; import org.apache.kafka.common.TopicPartition;
+public class Client {
+  public static void main(String[] given) throws Exception {
+    Properties p = new Properties();
+    p.put("bootstrap.servers", given[0]);
+    for (String way : new String[] {"key.serializer", "value.serializer"})
+      p.put(way, "org.apache.kafka.common.serialization.StringSerializer");
+    for (String way : new String[] {"key.deserializer", "value.deserializer"})
+      p.put(way, "org.apache.kafka.common.serialization.StringDeserializer");
+    Scanner lines = new Scanner(System.in, "UTF-8");
+    if (given[1].equals("create")) {
+      try (Admin admin = Admin.create(p)) {
+        List<NewTopic> topics = new ArrayList<>();
+        for (int i = 2; i < given.length; i++) topics.add(new NewTopic(given[i], 2, (short) 1));
+        admin.createTopics(topics).all().get(60, TimeUnit.SECONDS);
+      }
+    } else if (given[1].equals("send")) {
+      try (KafkaProducer<String, String> producer = new KafkaProducer<>(p)) {
+        while (lines.hasNextLine()) {
+          String[] parts = lines.nextLine().split("\\t", -1);
+          String value = parts[2].equals("NULL") ? null : parts[2];
+          producer.send(new ProducerRecord<>(parts[0], parts[1].isEmpty() ? null : parts[1], value));
+        }
+      }
+    } else {
+      try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(p)) {
+        List<TopicPartition> all = List.of(new TopicPartition(given[2], 0), new TopicPartition(given[2], 1));
+        consumer.assign(all); consumer.seekToBeginning(all);
+        Map<TopicPartition, Long> ends = consumer.endOffsets(all);
+        while (all.stream().anyMatch(t -> consumer.position(t) < ends.get(t)))
+          for (ConsumerRecord<String, String> r : consumer.poll(Duration.ofMillis(500)))
+            System.out.println(r.partition() + "\\t" + r.key() + "\\t" + r.value());
+      }
+    }
+  }
+}
+"""
+
+
+class Kafka:
+    """A broker, and Kafka's client in Java."""
+
+    def __init__(self, servers: str, directory: Path) -> None:
+        self.servers = servers
+        self._classes = os.pathsep.join([str(directory), *broker.jars("broker")])
+        source = directory / "Client.java"
+        source.write_text(CLIENT)
+        subprocess.run(["javac", "-cp", self._classes, "-d", str(directory), str(source)], check=True)
+
+    def create(self, *topics: str) -> None:
+        self._client("create", *topics)
+
+    def send(self, records: Iterable[tuple[str, str, str | None]]) -> None:
+        lines = (f"{topic}\t{key}\t{'NULL' if value is None else value}" for topic, key, value in records)
+        self._client("send", text="\n".join(lines))
+
+    def read(self, topic: str) -> list[tuple[int, dict[str, Any], dict[str, Any]]]:
+        """Partition, key and value of all records, each partition's in order."""
+        lines = [line.split("\t") for line in self._client("read", topic).splitlines()]
+        return [(int(partition), json.loads(key), json.loads(value)) for partition, key, value in lines]
+
+    def _client(self, *arguments: str, text: str = "") -> str:
+        command = ["java", "-Xmx256m", "-cp", self._classes, "Client", self.servers, *arguments]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Kafka]:
+    broker.jars("connector")
+    with tempfile.TemporaryDirectory(prefix="crown-kafka-") as folder, broker.broker(Path(folder)) as servers:
+        yield Kafka(servers, Path(folder))
+
+
+class Source:
+    """Changes of `g` as JSON and of `h` as Debezium's records, and the answer over them."""
+
+    def __init__(self, rng: random.Random, run: str) -> None:
+        self._rng, self._run = rng, run
+        self.g: Counter[tuple[int, int]] = Counter()
+        self.h: dict[int, int] = {}
+
+    def records(self, count: int) -> Iterator[tuple[str, str, str | None]]:
+        for _ in range(count):
+            yield from self._edge() if self._rng.random() < 0.6 else self._weight()
+
+    def _edge(self) -> Iterator[tuple[str, str, str | None]]:
+        present = sorted(self.g.elements())
+        if present and self._rng.random() < 0.3:
+            row, word = self._rng.choice(present), "delete"
+            self.g[row] -= 1
+        else:
+            row, word = (self._rng.randrange(20), self._rng.randrange(20)), "insert"
+            self.g[row] += 1
+        # A key keeps a row's changes in one partition, and so in order.
+        yield f"g{self._run}", f"{row[0]}-{row[1]}", json.dumps({"src": row[0], "dst": row[1], "_change_type": word})
+
+    def _weight(self) -> Iterator[tuple[str, str, str | None]]:
+        identity, cents = self._rng.randrange(20), self._rng.randrange(1000)
+        topic, key = f"h{self._run}", json.dumps({"id": identity})
+        if identity in self.h and self._rng.random() < 0.3:
+            del self.h[identity]
+            yield topic, key, json.dumps({"op": "d", "before": {"id": identity, "weight": None}, "after": None})
+            yield topic, key, None
+        else:
+            word = "u" if identity in self.h else "c"
+            self.h[identity] = cents
+            after = {"id": identity, "weight": f"{cents / 100:.2f}"}
+            yield topic, key, json.dumps({"op": word, "before": None, "after": after})
+
+    def answer(self) -> Counter[tuple[Any, ...]]:
+        rows: dict[int, list[int]] = {}
+        for src, dst in self.g.elements():
+            if dst in self.h:
+                found = rows.setdefault(src, [0, 0])
+                found[0] += 1
+                found[1] += self.h[dst]
+        return Counter({(src, count, cents): 1 for src, (count, cents) in rows.items()})
+
+
+def consume(records: list[tuple[int, dict[str, Any], dict[str, Any]]]) -> tuple[Counter[tuple[Any, ...]], int]:
+    """What a consumer has that drops repeats by batch and position, and how many it dropped."""
+    seen: dict[tuple[int, int], Any] = {}
+    rows: Counter[tuple[Any, ...]] = Counter()
+    dropped = 0
+    for _, key, value in records:
+        assert key == {"src": value["src"]}
+        mark = value.pop("_batch"), value.pop("_position")
+        if mark in seen:
+            assert seen[mark] == value, "a repeated batch has other deltas under its numbers"
+            dropped += 1
+            continue
+        seen[mark] = value
+        row = (value["src"], value["n"], round(value["total"] * 100))
+        rows[row] += 1 if value["_change_type"] == "insert" else -1
+    assert all(count in (0, 1) for count in rows.values())
+    return +rows, dropped
+
+
+def write(directory: Path, kafka: Kafka, run: str, *, step: int = 1000) -> Path:
+    file = directory / "pipeline.toml"
+    jars = ",".join(broker.jars("connector"))
+    file.write_text(PIPELINE.format(servers=kafka.servers, jars=jars, run=run, step=step))
+    return file
+
+
+def start(file: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", "from crown.cli import main; main()", "run", "--plain", str(file)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, env=environment, text=True, start_new_session=True, **pipes)  # type: ignore[call-overload,no-any-return]
+
+
+def kill(running: subprocess.Popen[str]) -> None:
+    """Kill the driver, Java and workers, as a machine that fails does."""
+    for pid in [running.pid, *descendants(running.pid)]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    running.wait()
+
+
+def caught_up(directory: Path, running: subprocess.Popen[str], last: int) -> bool:
+    """Whether a batch after `last` is committed, or the command has ended."""
+    commits = directory / "checkpoint" / "commits"
+    return running.poll() is not None or any(commits.glob(str(last)))
+
+
+def test_a_killed_pipeline_and_a_consumer_that_removes_repeats(
+    kafka: Kafka, tmp_path: Path, rng: random.Random
+) -> None:
+    run = str(rng.randrange(10**9))
+    kafka.create(f"g{run}", f"h{run}", f"out{run}")
+    source = Source(rng, run)
+    kafka.send(source.records(3000))
+    bad = [(f"g{run}", "", "not json"), (f"g{run}", "", '{"src": "x"}'), (f"h{run}", "", '{"op": "c"}')]
+    kafka.send(bad)
+    file = write(tmp_path, kafka, run, step=200)
+    for batch in (1, 3, 5):
+        running = start(file)
+        try:
+            assert wait_until(lambda: caught_up(tmp_path, running, batch), seconds=600)  # noqa: B023
+            assert running.poll() is None, running.communicate()
+            time.sleep(rng.random())
+        finally:
+            kill(running)
+    file.write_text('trigger = "available"\n' + file.read_text())
+    finished = start(file)
+    output, errors = finished.communicate()
+    assert finished.returncode == 0, errors[-3000:]
+    rows, dropped = consume(kafka.read(f"out{run}"))
+    assert rows == source.answer(), f"{dropped} repeats"
+    rejected = [json.loads(line) for name in (tmp_path / "rejects").iterdir() for line in name.read_text().splitlines()]
+    assert sorted(row["row"] for row in rejected) == sorted(value for _, _, value in bad)
+    assert "rejected" in output
+
+
+def test_a_key_is_the_groups_and_a_delta_has_all_columns(kafka: Kafka, tmp_path: Path, rng: random.Random) -> None:
+    run = str(rng.randrange(10**9))
+    kafka.create(f"g{run}", f"h{run}", f"out{run}")
+    kafka.send(
+        [
+            (f"g{run}", "", '{"src": 1, "dst": 2}'),
+            (f"h{run}", '{"id": 2}', '{"op": "c", "before": null, "after": {"id": 2, "weight": "1.50"}}'),
+        ]
+    )
+    file = write(tmp_path, kafka, run)
+    file.write_text('trigger = "available"\n' + file.read_text())
+    finished = start(file)
+    _, errors = finished.communicate()
+    assert finished.returncode == 0, errors[-3000:]
+    ((_, key, value),) = kafka.read(f"out{run}")
+    assert key == {"src": 1}
+    batch, position = value.pop("_batch"), value.pop("_position")
+    assert isinstance(batch, int)
+    assert isinstance(position, int)
+    assert value == {"src": 1, "n": 1, "total": 1.5, "_change_type": "insert"}
+
+
+def test_the_file_is_checked_with_the_connector(kafka: Kafka, tmp_path: Path) -> None:
+    checked = Pipeline.read(write(tmp_path, kafka, "0")).check()
+    assert "at least once" in checked.delivery
