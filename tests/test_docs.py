@@ -78,8 +78,8 @@ def test_the_pipeline_of_the_spark_page_can_run(tmp_path: Path) -> None:
     (tmp_path / "changes" / "knows").mkdir(parents=True)
     (tmp_path / "pipeline.toml").write_text(text, encoding="utf-8")
     checked = Pipeline.read(tmp_path / "pipeline.toml").check()
-    assert checked.budget is not None
-    assert checked.budget.bytes is not None
+    assert checked.explanation is not None
+    assert checked.unread == ()
 
 
 @pytest.mark.spark

@@ -153,7 +153,12 @@ class Composer:
     def predicate(self, columns: Sequence[Term]) -> str:
         text, domain = self.pick(columns)
         literal = self.pick(LITERALS[domain])
-        forms = [f"{text} IS NULL", f"{text} IS NOT NULL", f"{text} <> {literal}", f"({text} = {literal} OR {text} IS NULL)"]
+        forms = [
+            f"{text} IS NULL",
+            f"{text} IS NOT NULL",
+            f"{text} <> {literal}",
+            f"({text} = {literal} OR {text} IS NULL)",
+        ]
         if domain != "boolean":
             forms += [f"{text} >= {literal}", f"NOT ({text} > {literal})"]
         others = [other for other, found in columns if found == domain and other != text]

@@ -91,14 +91,16 @@ class Followed:
         judge.check_result(self.view.to_arrow(), where=f"{self.name}: to_arrow")
         assert len(self.view) == judge.result.total(), f"{self.name}: len"
         counted = self.view.to_arrow(multiplicity=True)
-        assert len(set(_rows(counted.drop_columns("_multiplicity")))) == counted.num_rows, f"{self.name}: a row is listed twice"
+        assert len(set(_rows(counted.drop_columns("_multiplicity")))) == counted.num_rows, (
+            f"{self.name}: a row is listed twice"
+        )
         repeated = [row[:-1] for row in _rows(counted) for _ in range(row[-1])]
         judge.check_result(repeated, where=f"{self.name}: to_arrow with multiplicity")
         if ordered:
             for got in (rows, list(_rows(self.view.to_arrow()))):
-                assert all(not any(differences(multiset([a]), multiset([b]))) for a, b in zip(got, expected, strict=True)), (
-                    f"{self.name}: the order is {got}, not {expected}"
-                )
+                assert all(
+                    not any(differences(multiset([a]), multiset([b]))) for a, b in zip(got, expected, strict=True)
+                ), f"{self.name}: the order is {got}, not {expected}"
         self.check_rows(Counter(rows))
         if not rows and "threads" in self.name:
             return
@@ -197,4 +199,6 @@ def test_nothing_is_refused_for_its_nesting() -> None:
             refused[error.code] += 1
 
     draw()
-    assert set(refused) - {"none"} <= {"CROWN-SQL-TYPE-CLASH"} or refused["none"] > 4 * sum(refused.values()) / 5, refused
+    assert set(refused) - {"none"} <= {"CROWN-SQL-TYPE-CLASH"} or refused["none"] > 4 * sum(refused.values()) / 5, (
+        refused
+    )

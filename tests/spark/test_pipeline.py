@@ -112,7 +112,7 @@ def test_a_typo_leaves_the_checkpoint_free(spark: SparkSession, tmp_path: Path) 
     assert read_materialized(spark, str(tmp_path / "table")).collect() == [(1, 3)]
 
 
-def test_malformed_lines_are_counted_as_rejected(tmp_path: Path) -> None:
+def test_malformed_lines_are_counted_as_rejected(tmp_path: Path, quick_python: str) -> None:
     (tmp_path / "in" / "g").mkdir(parents=True)
     lines = [
         '{"src": 1, "dst": 2}',
@@ -129,7 +129,7 @@ def test_malformed_lines_are_counted_as_rejected(tmp_path: Path) -> None:
     assert "rejected 3" in output, output
 
 
-def test_an_error_of_spark_is_one_of_crown_and_names_the_log(tmp_path: Path) -> None:
+def test_an_error_of_spark_is_one_of_crown_and_names_the_log(tmp_path: Path, quick_python: str) -> None:
     (tmp_path / "in" / "g").mkdir(parents=True)
     (tmp_path / "in" / "g" / "a.parquet").write_bytes(b"this is not Parquet")
     output, errors = (running := command(write(tmp_path, "available"))).communicate(timeout=400)
@@ -157,7 +157,7 @@ MOMENTS = ["at once", "Spark's log", "java", "checkpoint/offsets/0", "checkpoint
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_ctrl_c_in_a_terminal_ends_in_one_line(tmp_path: Path, moment: str) -> None:
+def test_ctrl_c_in_a_terminal_ends_in_one_line(tmp_path: Path, quick_python: str, moment: str) -> None:
     feed = Feed(tmp_path / "in", Judge(GRAPH_QUERIES[0], GRAPH))
     for _ in range(3):
         feed.write([Change("g", (1, 2)), Change("g", (2, 3))])
@@ -173,7 +173,7 @@ def test_ctrl_c_in_a_terminal_ends_in_one_line(tmp_path: Path, moment: str) -> N
         assert sign not in screen, screen
 
 
-def test_two_ctrl_c_end_it_too(tmp_path: Path) -> None:
+def test_two_ctrl_c_end_it_too(tmp_path: Path, quick_python: str) -> None:
     feed = Feed(tmp_path / "in", Judge(GRAPH_QUERIES[0], GRAPH))
     feed.write([Change("g", (1, 2)), Change("g", (2, 3))])
     with Terminal([sys.executable, "-c", PROGRAM, "run", str(write(tmp_path, "1 second"))], environment()) as terminal:

@@ -67,16 +67,17 @@ def _need_pyspark() -> None:
 
 def report(described: Pipeline, checked: Check) -> str:
     """What `--check` prints."""
+    from crown.cli.budget import measure
+
     blocks = []
     if checked.explanation is not None:
-        blocks.append(str(checked.explanation))
+        budget = measure(checked.explanation, described)
+        none = "STATE\n  not measured: made-up rows do not fit this query"
+        blocks += [str(checked.explanation), str(budget) if budget is not None else none]
     else:
         blocks.append(
             f"The query is planned when the pipeline starts: only Spark knows the columns of {checked.unknown}."
         )
-    if checked.explanation is not None:
-        none = "STATE\n  not measured: made-up rows do not fit this query"
-        blocks.append(str(checked.budget) if checked.budget is not None else none)
     blocks.append(f"DELIVERY\n  {described.sink.format:<17}  {checked.delivery}")
     blocks += [f"table {name} is not read by the query" for name in checked.unread]
     blocks.append(f"{described.file} can run")

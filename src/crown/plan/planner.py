@@ -52,9 +52,7 @@ def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
     return plan, report
 
 
-def plan_body(
-    body: Body, duplicates: OneOf["keep", "ignore"], context: Context, *, looked_up: bool = False
-) -> Rows:
+def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context, *, looked_up: bool = False) -> Rows:
     """The rows of a body. `ignore`: a set operation above looks only at whether a row is there.
 
     `looked_up`: a set operation above looks rows up in them.

@@ -1,5 +1,5 @@
-"""What can be known of a pipeline before Spark starts: the plan, the state it will need, and whether its surroundings
-are there. Nothing is written, no connection is made.
+"""What can be known of a pipeline before Spark starts: the plan, and whether its surroundings are there. Nothing is
+written, no connection is made.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 from crown.errors import CrownError
 from crown.ir.plan import Plan
 from crown.plan import Explanation, explain, plan_with_report
-from crown.spark.pipeline.budget import Budget, measure
 from crown.spark.pipeline.connectors import has_connector, local_jars
 from crown.spark.pipeline.description import Pipeline, TableSource
 from crown.spark.pipeline.formats import CONNECTORS, FILES, KNOWN_SINKS, KNOWN_SOURCES
@@ -32,13 +31,12 @@ _DELIVERY = {
 
 @dataclass(frozen=True)
 class Check:
-    """`explanation` and `budget` are None where the schema of a table (`unknown`) is known only to Spark."""
+    """`explanation` is None where the schema of a table (`unknown`) is known only to Spark."""
 
     delivery: str
     unknown: str | None
     unread: tuple[str, ...]  # tables that the query doesn't read
     explanation: Explanation | None = None
-    budget: Budget | None = None
 
 
 def check(pipeline: Pipeline) -> Check:
@@ -62,7 +60,7 @@ def check(pipeline: Pipeline) -> Check:
     read = {table.name.lower() for table in explanation.plan.tables}
     unread = tuple(table.name for table in pipeline.tables if table.name.lower() not in read)
     _check_key(pipeline, explanation.plan, place.at("sink.key"))
-    return Check(delivery, None, unread, explanation, measure(explanation, pipeline))
+    return Check(delivery, None, unread, explanation)
 
 
 def described(table: TableSource, place: Place) -> dict[str, Any] | None:

@@ -232,7 +232,9 @@ def coerced(body: Body, columns: list[OutputColumn]) -> Body:
     if isinstance(body, Top):
         return replace(body, input=coerced(body.input, columns))
     shown, hidden = body.outputs[: len(columns)], body.outputs[len(columns) :]
-    outputs = tuple(replace(o, expression=cast_value(o.expression, c.type)) for o, c in zip(shown, columns, strict=True))
+    outputs = tuple(
+        replace(o, expression=cast_value(o.expression, c.type)) for o, c in zip(shown, columns, strict=True)
+    )
     return replace(body, outputs=(*outputs, *hidden))
 
 
