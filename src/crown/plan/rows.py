@@ -74,7 +74,12 @@ def union_all(branches: Sequence[Rows], context: Context, *, looked_up: bool = F
             for one, two in zip(united.columns, other.columns, strict=True)
         )
         united = Rows(stage.id, columns, united.names)
-    return with_lookup(united, context) if looked_up else united
+    if not looked_up:
+        return united
+    if rest and context.can_look_up(united):
+        cost = "one look-up in each other branch for each row that is read, so that none is shown twice"
+        context.note("united branches", united.stage, cost)
+    return with_lookup(united, context)
 
 
 def with_lookup(rows: Rows, context: Context) -> Rows:

@@ -249,7 +249,7 @@ class ManyEngines:
         parts = [read_all(e.sample(chosen.count(i), rng.getrandbits(63))) for i, e in enumerate(self._ends)]
         order = list(range(len(chosen)))
         rng.shuffle(order)
-        return pa.concat_tables(parts).take(order)
+        return pa.concat_tables(parts).take(pa.array(order, pa.int64()))
 
     def rejected(self) -> pa.Table:
         return pa.concat_tables([read_all(engine.rejected()) for engine in self._engines.values()])

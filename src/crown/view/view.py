@@ -18,6 +18,7 @@ from crown.plan.explain.report import report_from_json, report_to_json
 from crown.view import storage
 from crown.view.engines import Engines, ManyEngines, OneEngine, OnInvalid
 from crown.view.inputs import Changes, TableInput, Word
+from crown.view.located import located
 from crown.view.ordering import ordered
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class View:
             self._engines = ManyEngines(plan, threads, deltas=deltas, on_invalid=on_invalid, state=state)
         else:
             self._engines = OneEngine(plan, deltas=deltas, state=state)
+        self._engines = located(self._engines, plan.sql)
 
     @property
     def schema(self) -> pa.Schema:

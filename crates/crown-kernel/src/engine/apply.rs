@@ -250,7 +250,7 @@ impl Engine {
         self.run_on(position, &inputs)
     }
 
-    fn run_on(&mut self, position: usize, inputs: &[&Chunk]) -> Result<Chunk> {
+    pub(super) fn run_on(&mut self, position: usize, inputs: &[&Chunk]) -> Result<Chunk> {
         let (earlier, later) = self.stages.split_at_mut(position);
         let stage = &mut later[0];
         let width = stage.columns.len();
@@ -268,36 +268,27 @@ impl Engine {
         net_chunks(&[rows], width)
     }
 
-    /// As `run_stage`, for a stage for which rows wait.
-    fn run_around_aside(&mut self, position: usize, outputs: &[Chunk]) -> Result<Chunk> {
-        let (rows, taken) = if self.stages[position].has_atoms() {
-            self.bind_feeds(position, outputs)?;
-            let mut rows = self.run_on(position, &[])?;
-            self.take_in(position, &mut rows, &mut Chunk::default())?;
-            return Ok(rows);
-        } else {
-            let input = self.stages[position].inputs[0];
-            let mut taken = self.around_aside(position, 0, &outputs[input]);
-            let mut rows = self.run_on(position, &[&taken])?;
-            self.take_in(position, &mut rows, &mut taken)?;
-            (rows, taken)
-        };
-        self.around.push((position, taken));
-        Ok(rows)
-    }
-
     /// Nets what the atoms over earlier stages get.
     pub(super) fn bind_feeds(&mut self, position: usize, outputs: &[Chunk]) -> Result<()> {
-        let (mut words, mut row) = (Vec::new(), Vec::new());
         for number in 0..self.stages[position].feeds.len() {
-            let input = &outputs[self.stages[position].feeds[number].input];
-            let left = self.has_aside(position).then(|| self.around_aside(position, number, input));
-            let (feed, input) = (&self.stages[position].feeds[number], left.as_ref().unwrap_or(input));
-            for index in 0..input.len() {
-                let nulls = input.read(index, &mut words);
-                if let Some(nulls) = feed.binder.bind(&words, nulls, &mut row, &mut self.interner)? {
-                    self.nets[position][feed.atom].add(&row, nulls, input.weights[index]);
-                }
+            let input = self.stages[position].feeds[number].input;
+            if self.has_aside(position) {
+                let left = self.around_aside(position, number, &outputs[input]);
+                self.bind_feed(position, number, &left)?;
+            } else {
+                self.bind_feed(position, number, &outputs[input])?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn bind_feed(&mut self, position: usize, number: usize, input: &Chunk) -> Result<()> {
+        let feed = &self.stages[position].feeds[number];
+        let (mut words, mut row) = (Vec::new(), Vec::new());
+        for index in 0..input.len() {
+            let nulls = input.read(index, &mut words);
+            if let Some(nulls) = feed.binder.bind(&words, nulls, &mut row, &mut self.interner)? {
+                self.nets[position][feed.atom].add(&row, nulls, input.weights[index]);
             }
         }
         Ok(())
@@ -313,7 +304,9 @@ impl Engine {
             if stage.has_atoms() {
                 self.nets[position].iter_mut().for_each(Net::negate);
                 let done = stage.apply_atoms(&self.nets[position], &mut self.interner, &mut discard);
-                done.or_else(|_| stage.apply_exactly(&self.nets[position], &mut self.interner, &mut Chunk::new(width)))?;
+                done.or_else(|_| {
+                    stage.apply_exactly(&self.nets[position], &mut self.interner, &mut Chunk::new(width))
+                })?;
             } else if !outputs.is_empty() {
                 // (After a direct run there are none: what follows its tree has no state.)
                 let given = |input: &usize| {

@@ -51,9 +51,8 @@ impl Engine {
         let mut words = Vec::new();
         for index in 0..change.len() {
             let nulls = change.read(index, &mut words);
-            let same = |row: &&mut Waiting| {
-                (row.stage, row.input, row.nulls) == (stage, input, nulls) && row.words == words
-            };
+            let same =
+                |row: &&mut Waiting| (row.stage, row.input, row.nulls) == (stage, input, nulls) && row.words == words;
             match self.aside.iter_mut().find(same) {
                 Some(row) => row.weight += change.weights[index],
                 None => left.push(&words, nulls, change.weights[index]),
@@ -61,6 +60,61 @@ impl Engine {
         }
         self.aside.retain(|row| row.weight != 0);
         left
+    }
+
+    /// As `run_stage`, for a stage for which rows wait. The view has no value, so rows on which the stage fails may join
+    /// them.
+    pub(super) fn run_around_aside(&mut self, stage: usize, outputs: &[Chunk]) -> Result<Chunk> {
+        let before = self.aside.clone();
+        let has_atoms = self.stages[stage].has_atoms();
+        let inputs = self.stages[stage].read_stages();
+        let around = |engine: &mut Engine| -> Vec<Chunk> {
+            let changes = inputs.iter().enumerate();
+            changes.map(|(number, input)| engine.around_aside(stage, number, &outputs[*input])).collect()
+        };
+        let mut changes = around(self);
+        let mut done = self.run_changes(stage, &changes);
+        if done.as_ref().is_err_and(|error| error.kind == Kind::InvalidChange) {
+            self.aside = before;
+            changes = around(self);
+            for (input, change) in changes.iter_mut().enumerate() {
+                self.set_coming_aside(stage, input, change);
+            }
+            done = self.run_changes(stage, &changes);
+        }
+        let mut rows = done?;
+        let mut taken = if has_atoms { Chunk::default() } else { changes.swap_remove(0) };
+        self.take_in(stage, &mut rows, &mut taken)?;
+        if !has_atoms {
+            self.around.push((stage, taken));
+        }
+        Ok(rows)
+    }
+
+    fn run_changes(&mut self, stage: usize, changes: &[Chunk]) -> Result<Chunk> {
+        for feed in &self.stages[stage].feeds {
+            self.nets[stage][feed.atom].clear();
+        }
+        for (number, change) in changes.iter().enumerate().take(self.stages[stage].feeds.len()) {
+            self.bind_feed(stage, number, change)?;
+        }
+        self.run_on(stage, &changes.iter().collect::<Vec<_>>())
+    }
+
+    /// Sets the rows of a change that come aside, and leaves those that go.
+    fn set_coming_aside(&mut self, stage: usize, input: usize, change: &mut Chunk) {
+        let mut going = Chunk::new(change.columns.len());
+        let mut words = Vec::new();
+        for index in 0..change.len() {
+            let (nulls, weight) = (change.read(index, &mut words), change.weights[index]);
+            if weight < 0 {
+                going.push(&words, nulls, weight);
+            } else {
+                self.aside.push(Waiting { stage, input, words: words.clone(), nulls, weight, error: None });
+            }
+        }
+        *change = going;
+        self.hold_aside();
     }
 
     /// Holds the values of rows that wait for as long as the engine lives: they are few, and few leave.

@@ -33,6 +33,7 @@ impl Engine {
         let interner = Interner::default();
         let mut route = 0u32;
         let last = plan.stages.len().wrapping_sub(1);
+        let direct = direct(&plan);
         for (position, data) in plan.stages.iter().enumerate() {
             let mut feeds = Vec::new();
             let mut atom_nets = Vec::new();
@@ -57,7 +58,8 @@ impl Engine {
             }
             nets.push(atom_nets);
             // A view that is only pulled needs no deltas of its last stage, but the stages below feed it by theirs.
-            let stage = Stage::new(data, feeds, &stages, deltas || position != last)?;
+            let feeds_others = position != last && direct.is_none();
+            let stage = Stage::new(data, feeds, &stages, deltas || feeds_others)?;
             if stage.columns.len() > MAX_COLUMNS {
                 let message = format!("stage '{}' has more than 64 columns", stage.id);
                 return Err(KernelError::plan("CROWN-PLAN-COLUMNS", message));
@@ -72,7 +74,7 @@ impl Engine {
             stages,
             interner,
             deltas,
-            direct: direct(&plan),
+            direct,
             plan,
             nets,
             initial: None,

@@ -4,7 +4,7 @@ use super::lookup;
 use super::stage::{Stage, State};
 use super::Engine;
 use crate::chunk::{Chunk, Nulls, Word};
-use crate::error::Result;
+use crate::error::{KernelError, Result};
 use crate::store::interner::Interner;
 use crate::store::net::{net_chunks, too_many_copies};
 use crate::tree::Cursor;
@@ -52,6 +52,7 @@ impl Engine {
         let mut cursor = self.cursor()?;
         let mut more = true;
         let mut chunk = Chunk::new(width);
+        let mut written = 0;
         while more {
             more = self.fill(&mut cursor, &mut chunk, chunk_rows)?;
             let room = if more { chunk.len() } else { 0 };
@@ -59,6 +60,10 @@ impl Engine {
                 gathered.push(std::mem::replace(&mut chunk, Chunk::new(width)));
             } else if !chunk.is_empty() {
                 if !multiplicity {
+                    written += chunk.weights.iter().map(|weight| i128::from(*weight)).sum::<i128>();
+                    if written > MOST_ROWS {
+                        return Err(too_many_rows());
+                    }
                     chunk = repeated(chunk);
                 }
                 batches.push(output.batch(&mut chunk, Vec::new(), &self.interner)?);
@@ -264,6 +269,14 @@ fn count(stages: &[Stage], position: usize, interner: &mut Interner) -> Result<i
         total += chunk.weights.iter().map(|weight| i128::from(*weight)).sum::<i128>();
     }
     Ok(total)
+}
+
+/// More rows than any memory holds: asked for by mistake, of a table with large multiplicities.
+const MOST_ROWS: i128 = 1 << 36;
+
+fn too_many_rows() -> KernelError {
+    let message = "the result has too many copies of rows to write all of them out; ask with multiplicity=True";
+    KernelError::invalid("CROWN-TOO-MANY-ROWS", message)
 }
 
 /// Each row as often as its weight says.

@@ -280,8 +280,9 @@ impl Engine {
         self.rebuild(before)?;
         if header.started {
             self.initial = None;
-        } else if self.initial.is_some() {
-            self.unshown = true;
+        } else {
+            let width = self.plan.columns.len();
+            (self.initial, self.unshown) = (Some(Chunk::new(width)), true);
         }
         self.interner.sweep();
         Ok(())
@@ -325,15 +326,11 @@ impl Engine {
                 outputs.push(rows);
                 continue;
             }
-            self.bind_feeds(position, &outputs)?;
-            let changes = self.nets[position].iter().enumerate().flat_map(|(atom, net)| {
-                net.rows().map(move |(words, nulls, weight)| AtomChange { atom, words, nulls, weight })
-            });
-            self.stages[position].load_atoms(changes, &mut self.interner)?;
-            self.stages[position].loaded(&mut self.interner)?;
             if self.has_aside(position) {
-                let width = self.stages[position].columns.len();
-                self.take_in(position, &mut Chunk::new(width), &mut Chunk::default())?;
+                self.stages[position].loaded(&mut self.interner)?;
+                self.run_around_aside(position, &outputs)?;
+            } else {
+                self.load_feeds(position, &outputs)?;
             }
             let after = self.read_tree(position)?;
             let width = after.columns.len();
@@ -341,6 +338,16 @@ impl Engine {
         }
         self.clear_nets();
         Ok(())
+    }
+
+    /// Gives a stage the rows of its atoms over earlier stages.
+    fn load_feeds(&mut self, position: usize, outputs: &[Chunk]) -> Result<()> {
+        self.bind_feeds(position, outputs)?;
+        let changes = self.nets[position].iter().enumerate().flat_map(|(atom, net)| {
+            net.rows().map(move |(words, nulls, weight)| AtomChange { atom, words, nulls, weight })
+        });
+        self.stages[position].load_atoms(changes, &mut self.interner)?;
+        self.stages[position].loaded(&mut self.interner)
     }
 }
 

@@ -174,9 +174,9 @@ fn exact_result(kind: Kind, count: i64, sum: ExactSum, interner: &mut Interner) 
     };
     let DataType::Decimal { precision, scale: result_scale } = kind.result else {
         return match (kind.function, kind.result) {
-            (AggregateFunction::Sum, DataType::Int64) => i64::try_from(sum)
-                .map(|sum| sum as Word)
-                .map_err(|_| overflow()),
+            (AggregateFunction::Sum, DataType::Int64) => {
+                i64::try_from(sum).map(|sum| sum as Word).map_err(|_| overflow())
+            }
             _ => Ok(float_word(decimal::to_float(sum, scale) / count as f64)),
         };
     };

@@ -103,7 +103,8 @@ impl Tree {
         let own: f64 = factors.filter(|((of, _), _)| *of == component).map(|(_, factor)| *factor as f64).product();
         let slot = self.shape.slots[component];
         let below = shape.below.iter().filter(|below| below.annotated);
-        let sums = below.map(|below| self.edges[below.child].values(self.rows[node].link(row, below.link))[slot] as f64);
+        let sums =
+            below.map(|below| self.edges[below.child].values(self.rows[node].link(row, below.link))[slot] as f64);
         self.rows[node].multiplicity(row) as f64 * own * sums.product::<f64>()
     }
 }

@@ -1,0 +1,52 @@
+"""Errors of expressions, with their place in the query and a way out.
+
+The kernel knows which expression failed, but not the SQL. So what it raises is completed here, on its way to the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from crown.errors import CrownError
+from crown.view.engines import Engines
+
+_CODES = frozenset({"CROWN-DIVIDE-BY-ZERO", "CROWN-CAST", "CROWN-OVERFLOW"})
+
+
+def located(engines: Engines, sql: str) -> Engines:
+    """`engines` with errors that show the place in `sql`."""
+    return cast(Engines, _Located(engines, sql))
+
+
+class _Located:
+    def __init__(self, engines: Engines, sql: str) -> None:
+        self._engines = engines
+        self._sql = sql
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._engines, name)
+        return self._guarded(found) if callable(found) else found
+
+    def _guarded(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            try:
+                return method(*args, **options)
+            except CrownError as error:
+                raise self._complete(error) from None
+
+        return call
+
+    def _complete(self, error: CrownError) -> CrownError:
+        if error.code not in _CODES or error.position is not None:
+            return error
+        from crown.sql.failures import failing_place, hint
+
+        return type(error)(
+            error.message,
+            code=error.code,
+            sql=self._sql,
+            position=failing_place(self._sql, error.code),
+            reason=error.reason,
+            hint=error.hint or hint(error.code),
+        )

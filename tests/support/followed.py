@@ -1,0 +1,96 @@
+"""A view followed through its batches: its deltas add up, and all ways to read it agree with the judge."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import crown
+from tests.support.judge import Judge, Row, differences, multiset, normal, split_delta
+
+
+@dataclass
+class Followed:
+    """`single`: changes are applied one by one; `pulled`: the view has no deltas."""
+
+    name: str
+    view: crown.View
+    single: bool = False
+    pulled: bool = False
+    shown: Counter[Row] = field(default_factory=Counter)
+    gone: set[Row] = field(default_factory=set)
+
+    def apply(self, changes: dict[str, pa.Table]) -> pa.Table:
+        delta = self.view.apply(changes, per_update=self.single)
+        if not self.single:
+            self._add(delta)
+            return delta
+        for update in sorted(set(delta["_update"].to_pylist())):
+            self._add(delta.filter(pc.equal(delta["_update"], update)).drop_columns("_update"))
+        return delta
+
+    def _add(self, delta: pa.Table) -> None:
+        came, went = split_delta(delta)
+        assert not came & went, f"{self.name}: a row comes and goes in one delta"
+        self.shown.update(came)
+        self.shown.subtract(went)
+        assert all(count >= 0 for count in self.shown.values()), f"{self.name}: a delta takes back what was not shown"
+        self.shown = +self.shown
+
+    def reload(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "view"
+            self.view.save(path)
+            self.view = crown.View.load(path)
+
+    def check_delta(self, judge: Judge, delta: pa.Table) -> None:
+        """The last delta, and what all of them add up to."""
+        if self.pulled:
+            assert not delta.num_rows, f"{self.name}: a delta of a view without deltas"
+            return
+        if not self.single:
+            judge.check_delta(delta, where=f"{self.name}: delta")
+        missing, extra = differences(judge.result, self.shown)
+        assert not missing and not extra, f"{self.name}: deltas do not add up: {missing} missing, {extra} extra"
+
+    def check(self, judge: Judge, *, ordered: bool = False) -> None:
+        """All ways to read the view; `ordered`: the judge's order is the only right one, but for equal rows."""
+        rows = list(self.view)
+        whole = list(_rows(self.view.to_arrow()))
+        judge.check_result(rows, where=f"{self.name}: rows")
+        judge.check_result(whole, where=f"{self.name}: to_arrow")
+        assert len(self.view) == judge.result.total(), f"{self.name}: len"
+        if ordered:
+            self._check_order(judge.rows(), rows)
+            self._check_order(judge.rows(), whole)
+        counted = self.view.to_arrow(multiplicity=True)
+        listed = [row[:-1] for row in _rows(counted)]
+        assert len(set(listed)) == len(listed), f"{self.name}: a row is listed twice"
+        repeated = [row[:-1] for row in _rows(counted) for _ in range(row[-1])]
+        judge.check_result(repeated, where=f"{self.name}: to_arrow with multiplicity")
+        self._check_members(Counter(rows))
+        sample = {tuple(map(normal, row)) for row in _rows(self.view.sample(5, seed=1))}
+        assert sample <= {tuple(map(normal, row)) for row in rows}, f"{self.name}: sample"
+        assert bool(sample) == bool(rows), f"{self.name}: sample"
+
+    def _check_order(self, expected: list[Row], got: list[Row]) -> None:
+        for one, other in zip(expected, got, strict=True):
+            assert not any(differences(multiset([one]), multiset([other]))), f"{self.name}: {got} is not {expected}"
+
+    def _check_members(self, rows: Counter[Row]) -> None:
+        """Rows that are there and rows that were."""
+        for row, count in list(rows.items())[:20]:
+            assert row in self.view and self.view.multiplicity(row) == count, f"{self.name}: multiplicity of {row}"
+        for row in list(self.gone - set(rows))[:5]:
+            assert row not in self.view, f"{self.name}: {row} is still there"
+        self.gone = set(rows) | (self.gone if len(self.gone) < 50 else set())
+
+
+def _rows(table: pa.Table) -> Iterator[Row]:
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)

@@ -1,0 +1,150 @@
+"""Views whose value over empty tables fails: they exist, take changes, and tell the error to whoever reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import crown
+from crown.errors import CrownError, InvalidChange
+
+SCHEMA = "CREATE TABLE a (x INT); CREATE TABLE b (y INT)"
+QUOTIENT = "COUNT(x) / COUNT(*)"
+# With a row in `b` and one in `a` each of them has a value.
+UNDEFINED = {
+    "output": f"SELECT {QUOTIENT} AS r FROM a",
+    "two outputs": "SELECT COUNT(x) % COUNT(*) AS m, COUNT(*) AS n FROM a",
+    "folded": "SELECT COUNT(x) / COUNT(DISTINCT x) AS r, MAX(x) AS m FROM a",
+    "having": "SELECT COUNT(*) AS n FROM a HAVING 1 / COUNT(*) > 0",
+    "derived table": f"SELECT r + 1 AS s FROM (SELECT {QUOTIENT} AS r FROM a) AS q",
+    "counted": f"SELECT COUNT(*) AS n FROM (SELECT {QUOTIENT} AS r FROM a) AS q",
+    "aggregated": f"SELECT MAX(r) AS m, SUM(r) AS s FROM (SELECT {QUOTIENT} AS r FROM a) AS q",
+    "scalar subquery": f"SELECT y FROM b WHERE y > (SELECT {QUOTIENT} - 1 FROM a)",
+    "beside a scalar subquery": "SELECT y FROM b WHERE y >= 1 / (SELECT COUNT(*) FROM a)",
+    "joined": f"SELECT b.y, q.r FROM b JOIN (SELECT CAST({QUOTIENT} AS INT) AS r FROM a) AS q ON b.y = q.r",
+    "outer joined": f"SELECT b.y, q.r FROM b LEFT JOIN (SELECT CAST({QUOTIENT} AS INT) AS r FROM a) AS q ON b.y = q.r",
+    "not exists": f"SELECT y FROM b WHERE NOT EXISTS (SELECT 1 FROM (SELECT {QUOTIENT} AS r FROM a) AS q WHERE q.r > b.y)",
+    "united": f"SELECT y / 1 AS r FROM b UNION SELECT {QUOTIENT} FROM a",
+    "subtracted": f"SELECT y / 1 AS r FROM b EXCEPT ALL SELECT 2 * {QUOTIENT} FROM a",
+    "top": f"SELECT n FROM (SELECT COUNT(*) AS n FROM a) AS q ORDER BY 1 / n LIMIT 1",
+    "distinct": f"SELECT DISTINCT {QUOTIENT} AS r FROM a",
+    "two that fail": f"SELECT p.r, q.s FROM (SELECT {QUOTIENT} AS r FROM a) AS p CROSS JOIN (SELECT 1 / COUNT(*) AS s FROM a) AS q",
+    "compared": "SELECT p.m FROM (SELECT COUNT(*) AS m FROM a) AS p JOIN (SELECT COUNT(*) AS n FROM b) AS q ON 1 / p.m <= q.n",
+}
+
+
+def reads(view: crown.View) -> list[Callable[[], Any]]:
+    row = tuple(None for _ in view.schema)
+    return [
+        lambda: list(view),
+        lambda: len(view),
+        lambda: view.to_arrow(),
+        lambda: view.to_arrow(multiplicity=True),
+        lambda: view.sample(2, seed=1),
+        lambda: view.multiplicity(row),
+    ]
+
+
+def check_undefined(view: crown.View) -> None:
+    for read in reads(view):
+        with pytest.raises(InvalidChange) as raised:
+            read()
+        assert raised.value.code == "CROWN-DIVIDE-BY-ZERO"
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("case", UNDEFINED)
+def test_it_exists_and_its_first_delta_shows_everything(case: str, threads: int, tmp_path: Path) -> None:
+    view = crown.View(UNDEFINED[case], schema=SCHEMA, threads=threads)
+    check_undefined(view)
+    assert not view.insert("b", [(1,), (7,)]).num_rows
+    assert not view.apply({}).num_rows
+    check_undefined(view)
+    view.save(tmp_path / "view")
+    loaded = crown.View.load(tmp_path / "view")
+    check_undefined(loaded)
+    for one in (view, loaded):
+        delta = one.insert("a", [(1,)])
+        shown = [tuple(row[name] for name in view.schema.names) for row in delta.to_pylist()]
+        assert sorted(shown, key=repr) == sorted(one, key=repr) and len(one) == len(shown) > 0
+        assert set(delta["_change_type"].to_pylist()) == {"insert"}
+        one.insert("a", [(2,), (1,)])
+        one.delete("b", [(7,)])
+        one.save(tmp_path / "again")
+        assert sorted(crown.View.load(tmp_path / "again"), key=repr) == sorted(one, key=repr)
+
+
+@pytest.mark.parametrize("case", ["output", "derived table", "scalar subquery", "having", "compared"])
+def test_a_batch_that_leads_there_is_refused(case: str) -> None:
+    view = crown.View(UNDEFINED[case], schema=SCHEMA)
+    view.insert("b", [(1,), (7,)])
+    view.insert("a", [(1,)])
+    before = sorted(view)
+    with pytest.raises(InvalidChange) as raised:
+        view.apply([("b", [(9,)]), *_delete(1)])
+    assert raised.value.code == "CROWN-DIVIDE-BY-ZERO"
+    assert sorted(view) == before
+    view.apply([*_delete(1), ("a", [(1,)])])
+    assert sorted(view) == before
+
+
+def _delete(value: int) -> list[tuple[str, Any]]:
+    return [("a", pa.table({"x": pa.array([value], pa.int32()), "_change_type": ["delete"]}))]
+
+
+def test_single_updates_pass_through_it() -> None:
+    view = crown.View(UNDEFINED["output"], schema=SCHEMA)
+    delta = view.apply([("b", [(1,)]), ("a", [(None,), (1,)])], per_update=True)
+    assert [(row["r"], row["_change_type"]) for row in delta.to_pylist()] == [
+        (0.0, "insert"),
+        (0.0, "delete"),
+        (0.5, "insert"),
+    ]
+
+
+def test_a_refused_batch_leaves_it_undefined() -> None:
+    view = crown.View(UNDEFINED["scalar subquery"], schema=SCHEMA)
+    with pytest.raises(CrownError, match="not in the table"):
+        view.apply([("a", [(1,)]), *_delete(3)])
+    check_undefined(view)
+    view.insert("b", [(7,)])
+    view.insert("a", [(1,)])
+    assert list(view) == [(7,)]
+
+
+def test_a_view_without_deltas() -> None:
+    view = crown.View(UNDEFINED["output"], schema=SCHEMA, deltas=False)
+    check_undefined(view)
+    view.insert("a", [(1,), (None,)])
+    assert list(view) == [(0.5,)]
+
+
+def test_the_error_shows_the_place_and_the_way_out() -> None:
+    with pytest.raises(CrownError) as raised:
+        list(crown.View(UNDEFINED["scalar subquery"], schema=SCHEMA))
+    sql = UNDEFINED["scalar subquery"]
+    assert raised.value.position is not None
+    start, end = raised.value.position
+    assert sql[start:end] == QUOTIENT
+    assert "NULLIF" in str(raised.value) and "^^^" in str(raised.value)
+    assert list(crown.View("SELECT COUNT(x) / NULLIF(COUNT(*), 0) AS r FROM a", schema=SCHEMA)) == [(None,)]
+
+
+def test_the_place_of_a_batch_that_fails() -> None:
+    view = crown.View("SELECT 10 / x AS q, x % 3 AS m FROM a", schema=SCHEMA)
+    with pytest.raises(CrownError) as raised:
+        view.insert("a", [(0,)])
+    assert raised.value.position == (7, 13)
+    view.insert("a", [(5,)])
+    assert list(view) == [(2.0, 2)]
+
+
+def test_a_literal_of_the_first_row_outlives_a_read() -> None:
+    view = crown.View("SELECT COUNT(*) AS n, CONCAT('ab', 'c') AS s FROM a", schema=SCHEMA)
+    assert list(view) == [(0, "abc")]
+    view.to_arrow()
+    assert view.insert("a", [(1,)]).select(["n", "s"]).to_pylist() == [{"n": 1, "s": "abc"}]
