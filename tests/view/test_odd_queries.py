@@ -135,6 +135,15 @@ def test_depth(left: str, middle: str, right: str, depth: int) -> None:
             continue
 
 
+def test_depth_is_refused_at_the_innermost_place() -> None:
+    sql = f"SELECT {'upper(' * 300}c{')' * 300} AS x FROM r"
+    with pytest.raises(SqlError) as caught:
+        crown.View(sql, schema=SCHEMA)
+    assert caught.value.code == "CROWN-SQL-TOO-DEEP"
+    assert caught.value.position == (sql.index("(c"), sql.index("(c") + 1)
+    assert caught.value.reason and caught.value.hint
+
+
 @pytest.mark.parametrize("depth", [10, 100, 1000])
 def test_deep_queries(depth: int) -> None:
     for sql in (

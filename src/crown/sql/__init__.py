@@ -12,7 +12,7 @@ from crown.sql.clauses.aggregates import name_aggregates
 from crown.sql.clauses.queries import bind
 from crown.sql.clauses.table_options import attach_options
 from crown.sql.context import Context
-from crown.sql.diagnose import fail, parse_statements
+from crown.sql.diagnose import fail, parse_statements, refuse_depth
 from crown.sql.refuse import check_parts
 from crown.sql.schema.options import take_options
 from crown.sql.schema.schema import SchemaLike, load_schema
@@ -52,4 +52,4 @@ def parse(
         check_parts(context, statements[0])
         return bind(context, statements[0])
     except RecursionError:
-        fail(sql, (0, 1), "TOO-DEEP", "the query is nested too deeply", hint="split it with WITH or views")
+        refuse_depth(sql)

@@ -84,6 +84,23 @@ def nearest(name: str, candidates: Iterable[str], likeness: float = 0.6) -> str 
     return f"did you mean {by_lower[close[0]]}?" if close else None
 
 
+def refuse_depth(sql: str) -> NoReturn:
+    """The text is nested more deeply than it can be read; points at its innermost parenthesis."""
+    depth, deepest, place = 0, 0, 0
+    for position, character in enumerate(sql):
+        depth += (character == "(") - (character == ")")
+        if depth > deepest:
+            deepest, place = depth, position
+    fail(
+        sql,
+        (place, place + 1),
+        "TOO-DEEP",
+        "the query is nested too deeply",
+        reason="parentheses, functions and subqueries may nest a few dozen levels deep, chains of + a few hundred",
+        hint="split it with WITH or views; chains of AND, OR and || may have any length",
+    )
+
+
 def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
     """sqlglot's parse, with its errors (and its accidents on malformed text) as `SqlError`."""
     if odd := _NO_TEXT.search(sql):
@@ -104,7 +121,7 @@ def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
         message = "a quote, a comment or a character can't be read"
         fail(sql, end, "SYNTAX", f"syntax error: {message}", hint="close every quote and comment")
     except RecursionError:
-        fail(sql, (0, 1), "TOO-DEEP", "the SQL text is nested too deeply", hint="split it with WITH or views")
+        refuse_depth(sql)
     except ValueError as error:
         if "dialect" in str(error).lower():
             fail(sql, None, "DIALECT", f"unknown SQL dialect {dialect!r}", hint="use one that sqlglot knows")
