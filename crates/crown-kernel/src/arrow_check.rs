@@ -99,6 +99,9 @@ fn check_views<T: ByteViewType>(array: &GenericByteViewArray<T>, text: bool) -> 
         let view = ByteView::from(*view);
         let length = view.length as usize;
         let bytes = if length <= INLINE {
+            if inline[4 + length..].iter().any(|byte| *byte != 0) {
+                return Err(format!("row {row}: its view has more bytes than its length"));
+            }
             &inline[4..4 + length]
         } else {
             let buffer = buffers.get(view.buffer_index as usize).map(|buffer| buffer.as_slice());

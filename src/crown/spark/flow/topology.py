@@ -69,9 +69,7 @@ def lay_out(sql: str, schema: Mapping[str, Mapping[str, Any]], cells: int) -> To
     whole = plan(parse(sql, schema))
     if cells == 1:
         return Topology(sql, 1, {}, whole, None)
-    front = {
-        table.name: _resolve(table, schema, cells) for table in whole.tables if table.primary_key or table.window
-    }
+    front = {table.name: _resolve(table, schema, cells) for table in whole.tables if table.primary_key or table.window}
     tables = tuple(resolved(table) if table.name in front else table for table in whole.tables)
     spread = distribute(replace(whole, tables=tables), cells)
     merge = None if spread.merge is None else _spread_merge(spread.merge, cells)
