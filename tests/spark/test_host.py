@@ -86,11 +86,16 @@ def test_socket_and_directory_are_private(host_directory: Path) -> None:
     assert stat.S_IMODE((directory / "host.sock").stat().st_mode) == 0o600
 
 
+def _open_to_all(place: Path) -> None:
+    place.mkdir()
+    place.chmod(0o777)
+
+
 OBSTACLES: dict[str, Callable[[Path], Any]] = {
     "a file": lambda place: place.write_text("precious"),
     "a link": lambda place: place.symlink_to(place.parent),
     "a dangling link": lambda place: place.symlink_to(place.parent / "nowhere"),
-    "a directory that others can write": lambda place: os.mkdir(place) or os.chmod(place, 0o777),
+    "a directory that others can write": _open_to_all,
     "a pipe": os.mkfifo,
 }
 
