@@ -52,7 +52,7 @@ def read_table(data: Any, name: str) -> pa.Table:
     except Exception as error:
         raise _broken(error, name) from error
     check_table(table, name)
-    if table.num_rows > max(_MOST_EMPTY_ROWS, 8 * table.nbytes):
+    if table.num_rows > max(_MOST_EMPTY_ROWS, 8 * table.get_total_buffer_size()):
         raise InvalidChange(
             f"table {name!r}: {table.num_rows} changes are too many at once",
             code="CROWN-CHANGE-SIZE",
@@ -76,8 +76,8 @@ def check_table(table: pa.Table, name: str, *, full: bool = False) -> None:
     except pa.ArrowException as error:
         raise _broken(error, name, _broken_column(table, full=full)) from error
     for column, values in zip(table.column_names, table.columns, strict=True):
-        if any(_hides_nulls(chunk) for chunk in values.iterchunks()):
-            raise _broken(ValueError("the validity bitmap has NULLs, but the count of NULLs is 0"), name, column)
+        if any(_miscounts_nulls(chunk) for chunk in values.iterchunks()):
+            raise _broken(ValueError("the count of NULLs is not that of the validity bitmap"), name, column)
 
 
 def _broken_column(table: pa.Table, *, full: bool) -> str | None:
@@ -89,13 +89,14 @@ def _broken_column(table: pa.Table, *, full: bool) -> str | None:
     return None
 
 
-def _hides_nulls(array: pa.Array) -> bool:
-    """Whether the bitmap has NULLs that the count denies: pyarrow would not export such a bitmap at all."""
-    if array.null_count or not len(array) or (bitmap := array.buffers()[0]) is None:
+def _miscounts_nulls(array: pa.Array) -> bool:
+    """Whether the bitmap has other NULLs than are counted: pyarrow does not export a bitmap when the count is 0."""
+    if not len(array) or (bitmap := array.buffers()[0]) is None:
         return False
     first, last = array.offset, array.offset + len(array)
     bits: int = int.from_bytes(memoryview(bitmap)[first // 8 : (last + 7) // 8], "little") >> first % 8
-    return (bits & (1 << len(array)) - 1).bit_count() < len(array)
+    present = (bits & (1 << len(array)) - 1).bit_count()
+    return present != len(array) - int(array.null_count)
 
 
 def _broken(error: Exception, name: str, column: str | None = None) -> InvalidChange:

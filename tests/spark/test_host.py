@@ -10,8 +10,9 @@ import subprocess
 import sys
 import textwrap
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -85,11 +86,47 @@ def test_socket_and_directory_are_private(host_directory: Path) -> None:
     assert stat.S_IMODE((directory / "host.sock").stat().st_mode) == 0o600
 
 
-def test_a_directory_that_others_can_write_is_refused(host_directory: Path) -> None:
-    host_directory.mkdir(mode=0o777)
-    host_directory.chmod(0o777)
-    with pytest.raises(StateError, match="CROWN-HOST-DIRECTORY"):
+def _open_to_all(place: Path) -> None:
+    place.mkdir()
+    place.chmod(0o777)
+
+
+OBSTACLES: dict[str, Callable[[Path], Any]] = {
+    "a file": lambda place: place.write_text("precious"),
+    "a link": lambda place: place.symlink_to(place.parent),
+    "a dangling link": lambda place: place.symlink_to(place.parent / "nowhere"),
+    "a directory that others can write": _open_to_all,
+    "a pipe": os.mkfifo,
+}
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES)
+def test_what_is_in_the_way_is_left_alone(
+    host_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, obstacle: str
+) -> None:
+    """Anyone may take a name in /tmp first: that must neither lead the host there nor keep it from starting."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    OBSTACLES[obstacle](host_directory)
+    before = host_directory.lstat()
+    assert deltas(engine().apply((0, ""), "t1", [("g", changes((1, 2)))], list)) == [(1, 2)]
+    assert host_directory.lstat().st_ino == before.st_ino and not (tmp_path / "nowhere").exists()
+    (directory,) = (home / ".crown").iterdir()
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700 and (directory / "host.sock").exists()
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES)
+def test_without_any_private_place_the_reason_is_told(
+    host_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, obstacle: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "missing"))
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    OBSTACLES[obstacle](host_directory)
+    with pytest.raises(StateError, match="CROWN-HOST-DIRECTORY") as refusal:
         list(engine().apply((0, ""), "t1", [("g", changes((1, 2)))], list))
+    assert str(host_directory) in str(refusal.value)
 
 
 def test_a_killed_host_is_replaced(host_directory: Path) -> None:
