@@ -6,7 +6,6 @@ updates). Both are saved and loaded now and then. After every batch all ways to 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -81,7 +81,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A host of this process, and state that is rewritten early."""
     context = SimpleNamespace(getLocalProperty=lambda name: "query" if "Id" in name and "query" in name else "0")
     monkeypatch.setattr(processor, "TaskContext", SimpleNamespace(get=lambda: context))
-    monkeypatch.setattr(processor, "_FEW_ROWS", 40)
+    monkeypatch.setattr(processor, "_FEW_ROWS", 100)
     monkeypatch.setattr(processor, "_FEW_CHUNKS", 5)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     client._drop()

@@ -30,7 +30,7 @@ UNDEFINED = {
     "not exists": f"SELECT y FROM b WHERE NOT EXISTS (SELECT 1 FROM (SELECT {QUOTIENT} AS r FROM a) AS q WHERE q.r > b.y)",
     "united": f"SELECT y / 1 AS r FROM b UNION SELECT {QUOTIENT} FROM a",
     "subtracted": f"SELECT y / 1 AS r FROM b EXCEPT ALL SELECT 2 * {QUOTIENT} FROM a",
-    "top": f"SELECT n FROM (SELECT COUNT(*) AS n FROM a) AS q ORDER BY 1 / n LIMIT 1",
+    "top": "SELECT n FROM (SELECT COUNT(*) AS n FROM a) AS q ORDER BY 1 / n LIMIT 1",
     "distinct": f"SELECT DISTINCT {QUOTIENT} AS r FROM a",
     "two that fail": f"SELECT p.r, q.s FROM (SELECT {QUOTIENT} AS r FROM a) AS p CROSS JOIN (SELECT 1 / COUNT(*) AS s FROM a) AS q",
     "compared": "SELECT p.m FROM (SELECT COUNT(*) AS m FROM a) AS p JOIN (SELECT COUNT(*) AS n FROM b) AS q ON 1 / p.m <= q.n",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pyarrow.fs
@@ -24,6 +26,37 @@ def write_at_once(path: str, name: str, data: bytes) -> None:
     with files.open_output_stream(early) as output:
         output.write(data)
     files.move(early, f"{root}/{name}")
+
+
+def write_new(path: str, name: str, data: bytes) -> bool:
+    """Write a file that is not there yet; False when it is. Of several writers on a local disk only one succeeds."""
+    files, root = open_filesystem(path)
+    if not isinstance(files, pyarrow.fs.LocalFileSystem):
+        if read_file(path, name) is not None:
+            return False
+        write_at_once(path, name, data)
+        return True
+    files.create_dir(root, recursive=True)
+    early = f"{root}/_{name}.{os.getpid()}.part"
+    Path(early).write_bytes(data)
+    try:
+        os.link(early, f"{root}/{name}")
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(early)
+    return True
+
+
+def remove(path: str, name: str) -> None:
+    """Remove a file, or a directory with all that is in it; what is not there is fine."""
+    files, root = open_filesystem(path)
+    place = f"{root}/{name}"
+    match files.get_file_info(place).type:
+        case pyarrow.fs.FileType.Directory:
+            files.delete_dir(place)
+        case pyarrow.fs.FileType.File:
+            files.delete_file(place)
 
 
 def read_file(path: str, name: str) -> bytes | None:

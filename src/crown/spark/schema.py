@@ -34,6 +34,9 @@ CHANGE_TYPE = "_change_type"
 COMES = ("insert", "update_postimage")
 GOES = ("delete", "update_preimage")
 MULTIPLICITY = "_multiplicity"
+# Where asked for: the batch that a delta comes from, and its place among that batch's.
+BATCH = "_batch"
+POSITION = "_position"
 # On the way to the cells, in the place of `_change_type`: whether the row goes; null where it is no known word.
 DELETED = "_deleted"
 # Delta's change feed names the commit beside the change; neither is data.
@@ -110,7 +113,7 @@ def table_schema(
                 [
                     field
                     for field in frame.schema.fields
-                    if field.name not in FEED_COLUMNS and crown_type(field.dataType) is not None
+                    if field.name not in _feed_columns(frame) and crown_type(field.dataType) is not None
                 ]
             ),
             "primary_key": tuple(keys.get(name, ())),
@@ -121,11 +124,36 @@ def table_schema(
     }
 
 
-def output_schema(plan: Plan, *, deltas: bool = True) -> StructType:
-    """The columns of the view; as deltas with `_change_type` and, for a bag, `_multiplicity`."""
-    fields = [StructField(column.name, spark_type(column.type), column.nullable) for column in plan.columns]
+def _feed_columns(frame: DataFrame) -> frozenset[str]:
+    """The columns of a table's changes that are not the table's."""
+    numbered = frozenset({CHANGE_TYPE, BATCH, POSITION})
+    return FEED_COLUMNS | numbered if numbered <= set(frame.columns) else FEED_COLUMNS
+
+
+def output_schema(plan: Plan, *, names: Sequence[str] | None = None, deltas: bool = True) -> StructType:
+    """The columns of the view, by the plan's names or others; as deltas with `_change_type` and, for a bag,
+    `_multiplicity`.
+    """
+    shown = [column.name for column in plan.columns] if names is None else names
+    fields = [
+        StructField(name, spark_type(column.type), column.nullable)
+        for name, column in zip(shown, plan.columns, strict=True)
+    ]
     if deltas:
+        _check_names(shown)
         fields.append(StructField(CHANGE_TYPE, StringType(), False))
         if plan.bag:
             fields.append(StructField(MULTIPLICITY, LongType(), False))
     return StructType(fields)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Refuse columns whose names deltas need for themselves."""
+    for name in names:
+        if name.lower() in (CHANGE_TYPE, MULTIPLICITY, BATCH, POSITION):
+            raise SchemaError(
+                f"the query has an output column {name!r}",
+                code="CROWN-SPARK-COLUMN",
+                reason="deltas have a column of that name to say what they are",
+                hint="give the column another name with AS",
+            )

@@ -5,15 +5,26 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from crown.errors import PlanError
+from crown.ir.plan import Plan
+from crown.ir.serial import encode
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _PARTITIONS = "spark.sql.shuffle.partitions"
+_ANSI = "spark.sql.ansi.enabled"
+_ZONE = "spark.sql.session.timeZone"
+_UTC = frozenset({"utc", "etc/utc", "gmt", "etc/gmt", "z", "zulu", "uct", "+00:00", "utc+00:00", "gmt+00:00"})
+# Functions that give the same for timestamps in every time zone.
+_ZONELESS = frozenset(
+    {"eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct", "and", "or", "not", "is_null", "in", "case", "coalesce"}
+    | {"greatest", "least"}
+)
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
 
@@ -60,8 +71,8 @@ def session(name: str = "crown", *, master: str | None = None, cells: int = 2) -
     return (builder if master is None else builder.master(master)).getOrCreate()
 
 
-def check(spark: SparkSession, cells: int) -> None:
-    """Raise for settings under which a stateful query can't run or isn't safe; warn for those that only cost speed."""
+def require(spark: SparkSession, plan: Plan) -> None:
+    """Raise for settings under which a stateful query can't run, isn't safe, or would answer something else."""
     if not str(spark.conf.get(_PROVIDER, "")).endswith("RocksDBStateStoreProvider"):
         raise PlanError(
             "the session's state store can't hold Crown's state",
@@ -76,6 +87,25 @@ def check(spark: SparkSession, cells: int) -> None:
             reason="two attempts of one task would write the same file, and a later version could build on either",
             hint=f'spark.conf.set("{_FORMAT}", "2"), or turn spark.speculation off',
         )
+    if any(table.computed for table in plan.tables) and (spark.conf.get(_ANSI, "true") or "true").lower() != "true":
+        raise PlanError(
+            "the session is not in ANSI mode",
+            code="CROWN-SPARK-SETTING",
+            reason="Spark computes some of the query's expressions, and without it gives NULL where they fail",
+            hint=f'spark.conf.set("{_ANSI}", "true")',
+        )
+    zone = spark.conf.get(_ZONE, "UTC") or "UTC"
+    if zone.lower() not in _UTC and _depends_on_zone(plan):
+        raise PlanError(
+            f"the session's time zone is {zone}",
+            code="CROWN-SPARK-SETTING",
+            reason="the query takes timestamps apart or compares them with texts, which Crown does in UTC",
+            hint=f'spark.conf.set("{_ZONE}", "UTC"), or convert in the query with TIMESTAMP_NTZ columns',
+        )
+
+
+def advise(spark: SparkSession, cells: int) -> None:
+    """Warn of settings that only cost speed."""
     partitions = int(spark.conf.get(_PARTITIONS, "200") or 200)
     how = f'spark.conf.set("{_PARTITIONS}", "{cells}")'
     if partitions % cells:
@@ -84,6 +114,26 @@ def check(spark: SparkSession, cells: int) -> None:
         _warn(f"{_PARTITIONS} is {partitions} for {cells} cells: most tasks are empty. {how}")
     if spark.conf.get(_CHANGELOG, "false") != "true":
         _warn(f'each batch uploads whole RocksDB files. spark.conf.set("{_CHANGELOG}", "true")')
+
+
+def _depends_on_zone(plan: Plan) -> bool:
+    """Whether a value of the plan would be another one in another time zone."""
+    if any(table.computed and any(c.type == "timestamp" for c in table.columns) for table in plan.tables):
+        return True
+    waiting: list[Any] = [encode(plan)["stages"]]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            kind, arguments = value.get("kind"), value.get("arguments", ())
+            if kind == "literal" and value["type"] == "timestamp" and value["value"] is not None:
+                return True
+            types = {value.get("type"), *(argument.get("type") for argument in arguments)}
+            if kind == "call" and value["function"] not in _ZONELESS and "timestamp" in types:
+                return True
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return False
 
 
 def _core(spark: SparkSession, name: str, default: str) -> str:

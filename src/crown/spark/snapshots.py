@@ -20,24 +20,25 @@ from crown.ir.columns import stage_columns
 from crown.ir.expression import Call, Column, Expression
 from crown.ir.plan import Plan
 from crown.plan import from_json
-from crown.spark.filesystem import names_in
 from crown.spark.flow.chunks import Chunk
 from crown.spark.flow.selection import to_spark_sql
+from crown.spark.flow.state import StoredStage, last_batch, stored_stages
 from crown.spark.flow.unpack import conform
 from crown.spark.host.engines import rebuild
 from crown.spark.schema import output_schema
 
 
-def snapshot(spark: SparkSession, checkpoint: str, *, batch: int | None = None) -> DataFrame:
+def snapshot(spark: SparkSession, checkpoint: str, *, batch: int | None = None, sql: str | None = None) -> DataFrame:
     """The view as of the last committed batch (or `batch`, while the state store still has it), as a batch DataFrame.
 
-    A query's ORDER BY without LIMIT is the order of this DataFrame.
+    A query's ORDER BY without LIMIT is the order of this DataFrame. Of a stream with several views, it is the one that
+    reads the others; `sql` names another.
     """
-    state = _State.of(spark, checkpoint, batch)
-    plan = from_json(state.plan)
-    schema = output_schema(plan, deltas=False)
-    reader = CellReader(state.plan, schema, state.ranges())
-    rows = state.read("chunks").select(
+    stage = _result_stage(spark, checkpoint, batch, sql)
+    plan = from_json(stage.plan)
+    schema = output_schema(plan, names=stage.names, deltas=False)
+    reader = CellReader(stage.plan, schema, dict(stage.ranges))
+    rows = stage.read("chunks").select(
         F.col("key.cell").alias("cell"),
         F.col("user_map_key.index").alias("index"),
         "user_map_value.version",
@@ -45,7 +46,7 @@ def snapshot(spark: SparkSession, checkpoint: str, *, batch: int | None = None) 
         "user_map_value.checksum",
         "user_map_value.data",
     )
-    return _ordered(rows.mapInArrow(reader, schema), plan)
+    return _ordered(rows.mapInArrow(reader, schema), plan, stage.names)
 
 
 @dataclass(frozen=True)
@@ -74,51 +75,48 @@ class CellReader:
                 yield conform(rows, schema)
 
 
-@dataclass(frozen=True)
-class _State:
-    """The state of the stage whose rows are the result, at one batch."""
-
-    spark: SparkSession
-    checkpoint: str
-    operator: int
-    batch: int
-    plan: str
-
-    @staticmethod
-    def of(spark: SparkSession, checkpoint: str, batch: int | None) -> _State:
-        metadata = spark.read.format("state-metadata").load(checkpoint)
-        found: dict[str, _State] = {}
-        if batch is None:
-            batch = max((int(name) for name in names_in(f"{checkpoint}/commits")), default=-1)
-        for row in metadata.select("operatorId").distinct().collect() if batch >= 0 else ():
-            state = _State(spark, checkpoint, row.operatorId, batch, "")
-            stored = state.read("meta").select("value.stage", "value.plan").first()
-            if stored is not None:
-                found[stored.stage] = _State(spark, checkpoint, state.operator, state.batch, stored.plan)
-        result = found.get("merge") or found.get("cells")
-        if result is None:
-            raise StateError(
-                f"there is no view in the checkpoint {checkpoint}",
-                code="CROWN-STATE-NONE",
-                reason="no batch with changes was committed yet, or the checkpoint is another query's",
-            )
-        return result
-
-    def read(self, variable: str) -> DataFrame:
-        reader = self.spark.read.format("statestore").option("operatorId", self.operator).option("batchId", self.batch)
-        return reader.option("stateVarName", variable).load(self.checkpoint)
-
-    def ranges(self) -> dict[int, tuple[int, int]]:
-        """Which chunks each cell has."""
-        meta = self.read("meta").select("key.cell", "value.first_chunk", "value.next_chunk")
-        return {row.cell: (row.first_chunk, row.next_chunk) for row in meta.collect()}
+def _result_stage(spark: SparkSession, checkpoint: str, batch: int | None, sql: str | None) -> StoredStage:
+    """The stage whose rows are the result."""
+    found = last_batch(checkpoint) if batch is None else batch
+    stages = [] if found is None else stored_stages(spark, checkpoint, found)
+    views: dict[str, list[StoredStage]] = {}
+    for stage in stages:
+        views.setdefault(stage.view, []).append(stage)
+    if sql is None:
+        read = {view for stage in stages for view in stage.inputs}
+        chosen = [own for view, own in views.items() if view not in read]
+    else:
+        chosen = [own for own in views.values() if _same(from_json(own[0].plan).sql, sql)]
+    if not chosen:
+        raise StateError(
+            f"there is no {'view' if sql is None else 'such view'} in the checkpoint {checkpoint}",
+            code="CROWN-STATE-NONE",
+            reason="no batch with changes was committed yet, or the checkpoint is another query's",
+        )
+    results = [stage for own in chosen for stage in _results(own)]
+    if len(results) > 1:
+        raise StateError(
+            f"there are {len(views)} views in the checkpoint {checkpoint}",
+            code="CROWN-STATE-VIEWS",
+            hint="name one with sql=...; they are:\n" + "\n".join(from_json(own[0].plan).sql for own in chosen),
+        )
+    return results[0]
 
 
-def _ordered(rows: DataFrame, plan: Plan) -> DataFrame:
+def _results(stages: list[StoredStage]) -> list[StoredStage]:
+    """A view's last stages: one, unless the stream holds the same view twice."""
+    return [stage for stage in stages if stage.stage == "merge"] or [s for s in stages if s.stage == "cells"]
+
+
+def _same(one: str, other: str) -> bool:
+    return " ".join(one.split()).lower() == " ".join(other.split()).lower()
+
+
+def _ordered(rows: DataFrame, plan: Plan, shown: tuple[str, ...]) -> DataFrame:
     """By the query's ORDER BY, where all of it can be said in Spark SQL."""
     # The plan orders by the last stage's own columns; the user's names for them are in the same order.
     last = stage_columns(plan)[plan.stages[-1].id]
-    names = {own.name: shown.name for own, shown in zip(last, plan.columns, strict=True)}
+    names = {own.name: name for own, name in zip(last, shown, strict=True)}
     terms = [
         getattr(
             F.expr(text), f"{'desc' if order.descending else 'asc'}_nulls_{'first' if order.nulls_first else 'last'}"

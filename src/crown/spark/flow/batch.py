@@ -52,13 +52,14 @@ def run_batch(
     packed_tables = [dispatched(frame, topology.cell, name, cells) for name, frame in frames.items()]
     packed = _by_cell(reduce(lambda left, right: left.unionByName(right), packed_tables), cells)
     stage = topology.stage("cells", topology.cell, cells, "raise", None)
-    own = output_schema(topology.cell)
     if topology.merge is None:
+        own = output_schema(topology.cell, names=topology.names)
         return packed.mapInArrow(CellRunner(stage, own, topology.cell.bag, None), own)
     dispatcher, merge_cells = merge_dispatcher(topology)
+    own = output_schema(topology.cell)
     partial = packed.mapInArrow(CellRunner(stage, own, topology.cell.bag, dispatcher), PACKED)
     merge = topology.stage("merge", topology.merge, merge_cells, "raise", None)
-    result = output_schema(topology.merge)
+    result = output_schema(topology.merge, names=topology.names)
     return _by_cell(partial, merge_cells).mapInArrow(CellRunner(merge, result, topology.merge.bag, None), result)
 
 

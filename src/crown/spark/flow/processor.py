@@ -8,6 +8,7 @@ will ever ask for, is rebuilt from the chunks.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields, replace
@@ -29,6 +30,7 @@ from pyspark.sql.types import (
 
 from crown.errors import StateError
 from crown.spark.flow.chunks import Chunk, log_chunks, snapshot_chunks
+from crown.spark.flow.identity import Identity
 from crown.spark.flow.rejects import Rejects
 from crown.spark.host.client import CellEngine
 
@@ -70,9 +72,14 @@ META = StructType(
         StructField("first_log_chunk", LongType()),
         StructField("rows", LongType()),
         StructField("fingerprint", StringType()),
+        StructField("lenient", BooleanType()),
         # What a snapshot is made with, the query being unknown to it.
+        StructField("batch", LongType()),
         StructField("stage", StringType()),
+        StructField("identity", StringType()),
+        StructField("inputs", StringType()),
         StructField("plan", StringType()),
+        StructField("names", StringType()),
     ]
 )
 CHUNK_KEY = StructType([StructField("index", LongType())])
@@ -97,18 +104,22 @@ class Stage:
     name: str
     plan: str  # JSON
     fingerprint: str
+    identity: Identity  # of the whole view: one query may hold several
     sql: str
+    names: tuple[str, ...]  # the author's, of the output columns
     table_order: tuple[str, ...]
     keys: tuple[int, ...]  # the grouping key of each cell
     on_invalid: str = "raise"
     rejects: Rejects | None = None
+    inputs: tuple[str, ...] = ()  # the views whose deltas the view reads
 
 
 @dataclass(frozen=True)
 class Meta:
     """What is committed. Chunks [first_chunk, first_log_chunk) are the snapshot, up to next_chunk the log after it.
 
-    `rows` counts the changes and snapshot rows in all of them, to compare with the rows that are alive.
+    `rows` counts the changes and snapshot rows in all of them, to compare with the rows that are alive. `lenient` says
+    that the log may hold changes that were set aside, and so must be replayed as it was applied.
     """
 
     version: int = 0
@@ -118,6 +129,7 @@ class Meta:
     first_log_chunk: int = 0
     rows: int = 0
     fingerprint: str = ""
+    lenient: bool = False
 
     @property
     def mark(self) -> tuple[int, str]:
@@ -157,7 +169,8 @@ class CellProcessor(StatefulProcessor):
         assert context is not None
         query = context.getLocalProperty("sql.streaming.queryId") or ""
         batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
-        engine = CellEngine(query, stage.name, cell, stage.plan, stage.on_invalid)
+        replayed = "quarantine" if meta.lenient else "raise"
+        engine = CellEngine(query, stage.name, cell, stage.plan, stage.on_invalid, stage.identity.view, replayed)
         following = secrets.token_hex(8)
         sequence = 0
         for delta in engine.apply(meta.mark, following, blobs, lambda: self._read_chunks(cell, meta)):
@@ -166,6 +179,7 @@ class CellProcessor(StatefulProcessor):
         result = engine.result
         log = list(log_chunks(meta.version + 1, blobs))
         committed = meta.after(following, result["updates"], len(log))
+        committed = replace(committed, lenient=meta.lenient or stage.on_invalid == "quarantine")
         if result["rejected"] and stage.rejects is not None:
             stage.rejects.write(batch, f"{stage.name}-{cell}", engine.rejected(committed.mark))
         live = live_rows(result["stats"])
@@ -173,7 +187,9 @@ class CellProcessor(StatefulProcessor):
             committed = self._rewrite(meta, committed, engine.save(committed.mark), live)
         else:
             self._append(meta.next_chunk, log)
-        self._meta.update((*astuple(committed), stage.name, stage.plan))
+        about = (stage.identity.to_json(), stage.inputs, stage.names)
+        identity, inputs, names = map(json.dumps, about)
+        self._meta.update((*astuple(committed), batch, stage.name, identity, inputs, stage.plan, names))
         yield _delta_row(
             cell,
             sequence,
@@ -201,7 +217,8 @@ class CellProcessor(StatefulProcessor):
                 code="CROWN-STATE-OTHER-PLAN",
                 reason="its state was written for the plan with fingerprint "
                 f"{meta.fingerprint}, this query's is {stage.fingerprint}:\n{stage.sql}",
-                hint="use a new checkpoint for a changed query, schema, window or number of cells",
+                hint="use a new checkpoint for a changed query, schema, window or number of cells, and a new target "
+                "(materialize(..., overwrite=True) replaces the old one)",
             )
         return meta
 
@@ -223,7 +240,9 @@ class CellProcessor(StatefulProcessor):
         chunks = list(snapshot_chunks(committed.version, parts))
         self._append(meta.next_chunk, chunks)
         after = meta.next_chunk + len(chunks)
-        return replace(committed, first_chunk=meta.next_chunk, next_chunk=after, first_log_chunk=after, rows=live)
+        return replace(
+            committed, first_chunk=meta.next_chunk, next_chunk=after, first_log_chunk=after, rows=live, lenient=False
+        )
 
     def _append(self, index: int, chunks: list[Chunk]) -> None:
         for place, chunk in enumerate(chunks, index):

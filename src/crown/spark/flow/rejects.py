@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
@@ -32,9 +33,14 @@ class Rejects:
     """Where rejected changes go: a directory that every executor can write to (any file system that Arrow knows)."""
 
     path: str
+    view: str = ""  # a stream may hold several, which may share the directory
 
     def write(self, batch: int, origin: str, rejected: pa.Table) -> None:
-        """Write one batch's rejects of one origin. The name depends on both alone, so a retry replaces the file."""
+        """Write one batch's rejects of one origin. The name is that of the stream, the view, the batch and the origin,
+        so a retry replaces the file and nothing else does.
+        """
+        context = TaskContext.get()
+        query = (context.getLocalProperty("sql.streaming.queryId") or "") if context is not None else ""
         lines = [
             json.dumps(
                 {
@@ -49,7 +55,8 @@ class Rejects:
             )
             for row in rejected.to_pylist()
         ]
-        write_at_once(self.path, f"{batch:012d}-{origin}.json", "\n".join(lines).encode() + b"\n")
+        name = f"{batch:012d}-{query[:8]}-{self.view[:8]}-{origin}.json"
+        write_at_once(self.path, name, "\n".join(lines).encode() + b"\n")
 
 
 def rejected(spark: SparkSession, path: str) -> DataFrame:

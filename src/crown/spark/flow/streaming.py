@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from crown.arrow import arrow_type
 from crown.errors import PlanError, SchemaError
@@ -19,13 +21,15 @@ from crown.plan import to_json
 from crown.spark import settings
 from crown.spark.flow.cells import cell_keys
 from crown.spark.flow.dispatch import Dispatcher
+from crown.spark.flow.maintained import MaintainedView, maintained, views_of
 from crown.spark.flow.netting import Netting
 from crown.spark.flow.processor import DELTAS, PACKED, CellProcessor, Stage
 from crown.spark.flow.rejects import Rejects
 from crown.spark.flow.selection import compares, quoted, selection
 from crown.spark.flow.topology import Topology, lay_out
-from crown.spark.flow.unpack import Repacker, Unpacker
+from crown.spark.flow.unpack import NumberingUnpacker, Repacker, Unpacker
 from crown.spark.schema import (
+    BATCH,
     CHANGE_TYPE,
     COMES,
     CORRUPT,
@@ -33,6 +37,7 @@ from crown.spark.schema import (
     DELETED,
     GOES,
     MULTIPLICITY,
+    POSITION,
     output_schema,
     table_schema,
 )
@@ -44,6 +49,7 @@ from crown.spark.sources.parquet import FileDispatcher, file_names
 _MOST_DEFAULT_CELLS = 64
 _CELL_COLUMN = "_cell"
 METRICS = "crown"
+_numbers = itertools.count(1)
 
 
 def maintain(
@@ -57,6 +63,7 @@ def maintain(
     windows: Mapping[str, Any] | None = None,
     on_invalid: Literal["raise", "quarantine"] = "raise",
     rejects: str | None = None,
+    batch: bool = False,
 ) -> DataFrame:
     """The deltas of `sql` as a streaming DataFrame: the view's columns, `_change_type`, for bags `_multiplicity`.
 
@@ -68,8 +75,12 @@ def maintain(
     `on_invalid` is what happens to changes that don't fit: `raise` fails the batch, `quarantine` sets them aside in the
     directory `rejects` (see `crown.spark.rejected`).
 
-    The result composes with any sink and trigger in append mode. A checkpoint belongs to one query, schema and
-    number of cells; another is refused.
+    With `batch`, deltas also have `_batch`, the number of the batch, and `_position`, a number that no other delta of
+    the batch has. A batch that Spark runs again gives the same deltas under the same numbers, so a consumer of a sink
+    that may repeat a batch (Kafka) drops what it has seen by the two.
+
+    The result composes with any sink and trigger in append mode, and may be a table of another view. A checkpoint
+    belongs to one query, schema and number of cells; `writeStream...start()` refuses another.
     """
     cells = chosen_cells(spark, cells)
     if on_invalid == "quarantine" and rejects is None:
@@ -78,9 +89,11 @@ def maintain(
             code="CROWN-SPARK-REJECTS",
             hint='give rejects="path of a directory that all executors can write to"',
         )
-    settings.check(spark, cells)
+    settings.advise(spark, cells)
     schema = table_schema(tables, keys=keys or {}, profiles=profiles or {}, windows=windows or {})
-    return assemble(spark, lay_out(sql, schema, cells), tables, on_invalid=on_invalid, rejects=rejects)
+    topology = lay_out(sql, schema, cells)
+    settings.require(spark, topology.cell)
+    return assemble(spark, topology, tables, on_invalid=on_invalid, rejects=rejects, batch=batch)
 
 
 def assemble(
@@ -90,9 +103,11 @@ def assemble(
     *,
     on_invalid: str = "raise",
     rejects: str | None = None,
+    batch: bool = False,
 ) -> DataFrame:
     """The operators of a laid-out query."""
-    side = Rejects(rejects) if on_invalid == "quarantine" and rejects is not None else None
+    side = Rejects(rejects, topology.fingerprint) if on_invalid == "quarantine" and rejects is not None else None
+    shown = output_schema(topology.result, names=topology.names)
     packed = [
         dispatched(
             _changes(spark, topology, name, frame, on_invalid, side),
@@ -103,11 +118,24 @@ def assemble(
         )
         for name, frame in used_tables(topology, tables).items()
     ]
-    stage = topology.stage("cells", topology.cell, topology.cells, on_invalid, side)
-    deltas = run_stage(reduce(lambda left, right: left.unionByName(right), packed), stage).observe(METRICS, *_metrics())
-    if topology.merge is not None:
-        deltas = _merged(deltas, topology)
-    return deltas.mapInArrow(Unpacker(output_schema(topology.result)), output_schema(topology.result))
+    read = tuple(dict.fromkeys(view for frame in tables.values() for view in views_of(frame)))
+    inputs = tuple(view.topology.fingerprint for view in read)
+    stage = replace(topology.stage("cells", topology.cell, topology.cells, on_invalid, side), inputs=inputs)
+    cells = run_stage(reduce(lambda left, right: left.unionByName(right), packed), stage)
+    unpacker: Unpacker | NumberingUnpacker = Unpacker(shown)
+    if batch:
+        shown = StructType([*shown.fields, *(StructField(name, LongType(), False) for name in (BATCH, POSITION))])
+        unpacker = NumberingUnpacker(shown)
+
+    def deltas(metrics: str) -> DataFrame:
+        observed = cells.observe(metrics, *_metrics())
+        if topology.merge is not None:
+            observed = _merged(observed, topology, inputs)
+        return observed.mapInArrow(unpacker, shown)
+
+    # Spark wants every metric of a query to have a name of its own, and these deltas may meet those of other views.
+    view = MaintainedView(spark, topology, read)
+    return maintained(deltas(f"{METRICS}-{next(_numbers)}"), view, alone=deltas(METRICS))
 
 
 def run_stage(packed: DataFrame, stage: Stage) -> DataFrame:
@@ -203,11 +231,11 @@ def _changes(
     return deltas.mapInArrow(Unpacker(output_schema(plan)), output_schema(plan))
 
 
-def _merged(deltas: DataFrame, topology: Topology) -> DataFrame:
+def _merged(deltas: DataFrame, topology: Topology, inputs: tuple[str, ...]) -> DataFrame:
     assert topology.merge is not None
     dispatcher, cells = merge_dispatcher(topology)
     packed = deltas.mapInArrow(Repacker(dispatcher), PACKED)
-    return run_stage(packed, topology.stage("merge", topology.merge, cells, "raise", None))
+    return run_stage(packed, replace(topology.stage("merge", topology.merge, cells, "raise", None), inputs=inputs))
 
 
 def _metrics() -> list[Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from crown.ir.expression import Call, Column, Expression, Literal
@@ -20,7 +21,9 @@ from crown.ir.plan import AggregateStage, DistinctStage, MapStage, Plan, Route, 
 from crown.ir.tables import Table, TableColumn, resolved
 from crown.plan import plan, to_json
 from crown.plan.cells.distribute import distribute
+from crown.spark.flow.canonical import canonical, output_names
 from crown.spark.flow.cells import cell_keys
+from crown.spark.flow.identity import Identity, describe
 from crown.spark.flow.processor import Stage
 from crown.spark.flow.rejects import Rejects
 from crown.spark.flow.selection import quoted
@@ -31,10 +34,14 @@ _EXACT = frozenset({"boolean", "int8", "int16", "int32", "int64", "string", "dat
 
 @dataclass(frozen=True)
 class Topology:
-    """`resolved` holds the plan of each table that needs a stage of its own, with the number of its cells."""
+    """`resolved` holds the plan of each table that needs a stage of its own, with the number of its cells.
+
+    Plans name their outputs by position; `names` are the author's.
+    """
 
     sql: str
     cells: int
+    names: tuple[str, ...]
     resolved: Mapping[str, tuple[Plan, int]]
     cell: Plan
     merge: Plan | None
@@ -42,6 +49,19 @@ class Topology:
     @property
     def result(self) -> Plan:
         return self.merge or self.cell
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells this view from another in a checkpoint."""
+        plans = [self.cell, *(plan_ for plan_, _ in self.resolved.values()), *([self.merge] if self.merge else [])]
+        return _digest(f"{self.cells}:{','.join(map(fingerprint, plans))}")
+
+    @cached_property
+    def identity(self) -> Identity:
+        """What a checkpoint of this view must have been made with."""
+        keyed = {name: plan_.tables[0] for name, (plan_, _) in self.resolved.items()}
+        tables = {table.name: describe(keyed.get(table.name, table)) for table in self.cell.tables}
+        return Identity(self.fingerprint, self.cells, tables)
 
     def table(self, name: str) -> Table:
         return next(table for table in self.cell.tables if table.name == name)
@@ -51,7 +71,9 @@ class Topology:
             name=name,
             plan=to_json(plan_),
             fingerprint=fingerprint(plan_),
+            identity=self.identity,
             sql=self.sql,
+            names=self.names if plan_ is self.result else tuple(column.name for column in plan_.columns),
             table_order=tuple(table.name for table in plan_.tables),
             keys=cell_keys(cells),
             on_invalid=on_invalid,
@@ -61,19 +83,25 @@ class Topology:
 
 def fingerprint(plan_: Plan) -> str:
     """What tells one plan from another in a checkpoint: all of it but the wording of the query."""
-    return hashlib.sha256(to_json(replace(plan_, sql="")).encode()).hexdigest()[:16]
+    return _digest(to_json(replace(plan_, sql="")))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def lay_out(sql: str, schema: Mapping[str, Mapping[str, Any]], cells: int) -> Topology:
     """Plan the query for `cells` cells."""
-    whole = plan(parse(sql, schema))
+    query = parse(sql, schema)
+    names = output_names(query.body)
+    whole = plan(canonical(query))
     if cells == 1:
-        return Topology(sql, 1, {}, whole, None)
+        return Topology(sql, 1, names, {}, whole, None)
     front = {table.name: _resolve(table, schema, cells) for table in whole.tables if table.primary_key or table.window}
     tables = tuple(resolved(table) if table.name in front else table for table in whole.tables)
     spread = distribute(replace(whole, tables=tables), cells)
     merge = None if spread.merge is None else _spread_merge(spread.merge, cells)
-    return Topology(sql, cells, front, spread.cell, merge)
+    return Topology(sql, cells, names, front, spread.cell, merge)
 
 
 def _spread_merge(merge: Plan, cells: int) -> Plan:

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from crown.spark.flow.chunks import read_blob
 from crown.spark.flow.dispatch import Dispatcher
-from crown.spark.schema import CHANGE_TYPE, DELETED
+from crown.spark.schema import BATCH, CHANGE_TYPE, DELETED, MULTIPLICITY, POSITION
 
 
 @dataclass(frozen=True)
 class Unpacker:
-    """For `mapInArrow`: rows with a `blob` column in, the deltas that are in the blobs out."""
+    """For `mapInArrow`: rows with a `blob` column in, the deltas that are in the blobs out.
+
+    The first columns of a delta are the view's, in the order of the schema, which has the author's names for them.
+    """
 
     schema: StructType
 
@@ -25,6 +30,45 @@ class Unpacker:
         schema = to_arrow_schema(self.schema, timezone="UTC")
         for delta in delta_batches(batches):
             yield conform(delta, schema)
+
+
+# A position is the number of the cell and that of the row among the cell's, in one number.
+_CELL_SHIFT = 40
+_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class NumberingUnpacker:
+    """As `Unpacker`, with the number of the batch and the position of each delta in it.
+
+    A batch that Spark runs again gives the same deltas, but an engine that was rebuilt may list them in another order.
+    So each cell's are sorted by value.
+    """
+
+    schema: StructType
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        schema = to_arrow_schema(self.schema, timezone="UTC")
+        context = TaskContext.get()
+        number = int(context.getLocalProperty("streaming.sql.batchId") or 0) if context is not None else 0
+        own = pa.schema([field for field in schema if field.name not in (BATCH, POSITION)])
+        cells: dict[int, list[pa.RecordBatch]] = {}
+        for batch in batches:
+            for cell, blob in zip(batch.column("cell").to_pylist(), batch.column("blob"), strict=True):
+                if blob.is_valid:
+                    deltas = (conform(delta, own) for delta in read_blob(memoryview(blob.as_buffer())))
+                    cells.setdefault(cell, []).extend(deltas)
+        for cell in sorted(cells):
+            rows = pa.Table.from_batches(cells.pop(cell), own)
+            positions = pa.array(np.arange(rows.num_rows, dtype=np.int64) + (cell << _CELL_SHIFT))
+            rows = rows.take(_order(rows)).append_column(BATCH, pa.repeat(pa.scalar(number), rows.num_rows))
+            yield from rows.append_column(POSITION, positions).cast(schema).to_batches(_ROWS)
+
+
+def _order(rows: pa.Table) -> pa.Array:
+    # Columns go by number, so that no name of the user's meets another.
+    names = [str(number) for number in range(rows.num_columns)]
+    return pc.sort_indices(rows.rename_columns(names), [(name, "ascending") for name in names])
 
 
 @dataclass(frozen=True)
@@ -45,8 +89,9 @@ def delta_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch in exactly the schema that Spark was told: by name, dictionaries decoded."""
-    columns = [batch.column(field.name).cast(field.type) for field in schema]
+    """The batch in exactly the schema that Spark was told: the view's columns by position, dictionaries decoded."""
+    own = (name if name in (CHANGE_TYPE, MULTIPLICITY) else position for position, name in enumerate(schema.names))
+    columns = [batch.column(place).cast(field.type) for place, field in zip(own, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

@@ -23,13 +23,18 @@ _connection: Connection | None = None
 
 @dataclass
 class CellEngine:
-    """One cell's engine in the host. `stage` tells apart the stages of one query."""
+    """One cell's engine in the host. `view` and `stage` tell apart the stages of one query.
+
+    `replay` is how the log of its state treats changes that don't fit, which `on_invalid` may have become since.
+    """
 
     query: str
     stage: str
     cell: int
     plan: str
     on_invalid: str
+    view: str = ""
+    replay: str = "raise"
     result: dict[str, Any] = field(default_factory=dict)  # of the last `apply`, when its deltas are read
 
     def apply(
@@ -97,7 +102,7 @@ class CellEngine:
         have = connection.receive()
         have.finish()
         if not have.header["have"]:
-            loading = {"do": "load", "plan": self.plan, "on_invalid": self.on_invalid, **header}
+            loading = {"do": "load", "plan": self.plan, "on_invalid": self.replay, **header}
             connection.send(loading, (chunk.to_bytes() for chunk in chunks()))
             connection.receive().finish()
         tables = [table for table, _ in blobs]
@@ -136,7 +141,8 @@ class CellEngine:
 
     def _header(self, mark: tuple[int, str]) -> dict[str, Any]:
         version, token = mark
-        return {"query": self.query, "stage": self.stage, "cell": self.cell, "version": version, "token": token}
+        stage = f"{self.view}/{self.stage}"
+        return {"query": self.query, "stage": stage, "cell": self.cell, "version": version, "token": token}
 
     def _died(self, error: HostGone) -> StateError:
         tail = log_tail()

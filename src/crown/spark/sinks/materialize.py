@@ -17,21 +17,27 @@ def materialize(
     parquet: str | None = None,
     postgres: str | None = None,
     table: str | None = None,
+    overwrite: bool = False,
 ) -> DataStreamWriter:
     """A stream writer (choose a trigger, then `.start()`) that keeps a target equal to the view of `deltas`.
 
     `parquet="path"` is a versioned table of parquet files: see `read_materialized`. `postgres="connection string"` with
     `table="name"` is a PostgreSQL table, created if it is not there; each batch is one transaction and is noted by
     its number, so a repeated batch changes nothing.
+
+    A target belongs to the stream, and so to the checkpoint, that wrote it first. Another one is refused, unless it
+    starts with a new checkpoint and `overwrite`: its first batch then replaces the target. With the target's own
+    checkpoint `overwrite` does nothing, so a program may leave it on.
     """
     if (parquet is None) == (postgres is None):
         raise PlanError("name one target", code="CROWN-SINK-TARGET", hint="give either parquet=... or postgres=...")
     target: ParquetTarget | PostgresTarget
     if parquet is not None:
-        target = ParquetTarget(parquet)
+        target = ParquetTarget(parquet, deltas.schema, checkpoint, overwrite=overwrite)
     elif table is None:
         raise PlanError("PostgreSQL needs a table", code="CROWN-SINK-TARGET", hint='give table="name"')
     else:
         assert postgres is not None
-        target = PostgresTarget(postgres, table, deltas.schema)
+        target = PostgresTarget(postgres, table, deltas.schema, checkpoint, overwrite=overwrite)
+    target.check(deltas.sparkSession)
     return deltas.writeStream.foreachBatch(target.apply).option("checkpointLocation", checkpoint).outputMode("append")

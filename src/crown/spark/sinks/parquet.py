@@ -1,26 +1,35 @@
 """A table of parquet files by version: each batch adds its deltas, a version is a list of parts, readers see whole
 versions.
 
-Version v is named by one small file, `_versions/v.json`, which appears in one step after its parts are complete. A
-repeated batch rewrites its own part and version and nothing else. When the parts hold more than twice the rows of the
-table, the next version starts from a part with the whole table.
+Version v of a stream is named by one small file, `_versions/STREAM/v.json`, which appears in one step after its parts
+are complete, and `_versions/current.json` names the stream. A repeated batch rewrites its own part and version and
+nothing else; a stream that replaces another writes beside it and then takes over in one step. When the parts hold more
+than twice the rows of the table, the next version starts from a part with the whole table.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from crown.errors import StateError
-from crown.spark.filesystem import names_in, read_file, write_at_once
+from crown.spark.filesystem import names_in, read_file, remove, write_at_once, write_new
+from crown.spark.flow.selection import quoted
 from crown.spark.schema import CHANGE_TYPE, COMES, MULTIPLICITY
+from crown.spark.sinks.ownership import Owner, Step, data_columns, next_batch, step, stream_id
 
-_WEIGHT = "_weight"
 _FEW_ROWS = 1 << 20
 _MOST_PARTS = 64
+_CURRENT = "current.json"
+# Without a version that names them, parts are what a batch that did not end has left.
+_PART = re.compile(r"(part|whole)-([0-9a-f]{8})-\d{12}")
 
 
 @dataclass(frozen=True)
@@ -32,65 +41,133 @@ class Version:
 
 
 class ParquetTarget:
-    """The sink: `apply` is for `foreachBatch`."""
+    """The sink: `apply` is for `foreachBatch`, `check` for before the stream starts."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, schema: StructType, checkpoint: str, *, overwrite: bool = False) -> None:
         self._path = path
+        self._names = data_columns(schema)
+        self._columns = [[name, schema[name].dataType.simpleString()] for name in self._names]
+        self._checkpoint = checkpoint
+        self._overwrite = overwrite
+
+    def check(self, spark: SparkSession) -> None:
+        self._step(stream_id(spark, self._checkpoint), next_batch(self._checkpoint))
 
     def apply(self, deltas: DataFrame, batch: int) -> None:
-        store = _Store(self._path)
+        spark = deltas.sparkSession
+        stream = stream_id(spark, self._checkpoint) or ""
+        todo = self._step(stream, batch)
+        store = _Store(self._path, stream)
+        note = json.dumps({"stream": stream, "columns": self._columns}).encode()
+        version = self._write(deltas, batch, store)
+        if todo is Step.FIRST and not write_new(store.root, _CURRENT, note):
+            todo = self._step(stream, batch)  # another stream was faster
+        store.write(batch, version)
+        if todo is Step.REPLACE:
+            write_at_once(store.root, _CURRENT, note)
+        if batch == 0:
+            store.remove_others()
+
+    def _step(self, stream: str | None, batch: int) -> Step:
+        current = _current(self._path)
+        owner = None
+        if current is not None:
+            owner = Owner(current["stream"], max(_Store(self._path, current["stream"]).versions(), default=-1))
+        elif any(_PART.fullmatch(name) is None for name in names_in(self._path)):
+            owner = Owner(None, 0)
+        todo = step(self._path, owner, stream, batch, overwrite=self._overwrite)
+        if current is not None and todo in (Step.NEXT, Step.REPEAT) and current["columns"] != self._columns:
+            raise StateError(
+                f"the target {self._path} has other columns",
+                code="CROWN-SINK-COLUMNS",
+                reason=f"they are {_shown(current['columns'])}; the view's are {_shown(self._columns)}",
+                hint="give the columns their old names with AS, or use a new checkpoint and "
+                "materialize(..., overwrite=True)",
+            )
+        return todo
+
+    def _write(self, deltas: DataFrame, batch: int, store: _Store) -> Version:
+        """The version that the batch leads to, with all its parts in place."""
+        spark = deltas.sparkSession
         before = store.version_before(batch)
-        part = f"part-{batch:012d}"
+        part = f"part-{store.prefix}-{batch:012d}"
         weight = F.col(MULTIPLICITY) if MULTIPLICITY in deltas.columns else F.lit(1).cast("long")
         signed = F.when(F.col(CHANGE_TYPE).isin(*COMES), weight).otherwise(-weight)
-        changes = deltas.withColumn(_WEIGHT, signed).drop(CHANGE_TYPE, MULTIPLICITY)
-        spark = deltas.sparkSession
+        columns = [F.col(quoted(name)) for name in self._names]
+        changes = deltas.select(*columns, signed.alias(_weight(self._names)))
         changes.write.mode("overwrite").parquet(f"{self._path}/{part}")
         added = spark.read.parquet(f"{self._path}/{part}").count()
         parts, rows = (*before.parts, part), before.rows + added
         if (rows > _FEW_ROWS and len(parts) > 1) or len(parts) > _MOST_PARTS:
-            whole = f"whole-{batch:012d}"
-            _net(spark, self._path, parts).write.mode("overwrite").parquet(f"{self._path}/{whole}")
+            whole = f"whole-{store.prefix}-{batch:012d}"
+            _net(spark, self._path, parts, self._names).write.mode("overwrite").parquet(f"{self._path}/{whole}")
             kept = spark.read.parquet(f"{self._path}/{whole}").count()
             if 2 * kept < rows or len(parts) > _MOST_PARTS:
                 parts, rows = (whole,), kept
-        store.write(batch, Version(parts, rows))
+        return Version(parts, rows)
 
 
 def read_materialized(spark: SparkSession, path: str, *, version: int | None = None) -> DataFrame:
     """The table as of the last complete version, or of `version` (the number of a batch). Duplicates are repeated."""
-    store = _Store(path)
-    found = store.read(store.latest() if version is None else version)
-    weighted = _net(spark, path, found.parts)
-    return weighted.withColumn(_WEIGHT, F.explode(F.sequence(F.lit(1), F.col(_WEIGHT)))).drop(_WEIGHT)
+    current = _current(path)
+    store = _Store(path, "" if current is None else current["stream"])
+    versions = [] if current is None else store.versions()
+    if current is None or not versions:
+        raise StateError(f"{path} has no version yet", code="CROWN-SINK-EMPTY")
+    names = [name for name, _ in current["columns"]]
+    weighted = _net(spark, path, store.read(versions[-1] if version is None else version).parts, names)
+    weight = F.col(_weight(names))
+    wrong = F.raise_error(F.lit(f"[CROWN-SINK-CORRUPT] {path} takes away more rows than it has")).cast("long")
+    copies = F.explode(F.sequence(F.lit(1).cast("long"), F.when(weight > 0, weight).otherwise(wrong)))
+    return weighted.withColumn(_weight(names), copies).drop(_weight(names))
 
 
-def _net(spark: SparkSession, path: str, parts: tuple[str, ...]) -> DataFrame:
+def _net(spark: SparkSession, path: str, parts: tuple[str, ...], names: Sequence[str]) -> DataFrame:
     signed = spark.read.parquet(*(f"{path}/{part}" for part in parts))
-    columns = [F.col(f"`{name}`") for name in signed.columns if name != _WEIGHT]
-    return signed.groupBy(*columns).agg(F.sum(_WEIGHT).alias(_WEIGHT)).where(F.col(_WEIGHT) != 0)
+    columns = [F.col(quoted(name)) for name in names]
+    weight = _weight(names)
+    return signed.groupBy(*columns).agg(F.sum(weight).alias(weight)).where(F.col(weight) != 0)
+
+
+def _weight(names: Sequence[str]) -> str:
+    """The name of the column of weights: one that no column of the view has."""
+    weight = "_weight"
+    while weight in [name.lower() for name in names]:
+        weight += "_"
+    return weight
+
+
+def _current(path: str) -> dict[str, Any] | None:
+    """The stream that the table belongs to, and its columns."""
+    text = read_file(f"{path}/_versions", _CURRENT)
+    return None if text is None else json.loads(text)
+
+
+def _shown(columns: Sequence[Sequence[str]]) -> str:
+    return ", ".join(f"{name} {type_}" for name, type_ in columns)
 
 
 class _Store:
-    """The version files."""
+    """The version files of one stream."""
 
-    def __init__(self, path: str) -> None:
-        self._path = f"{path}/_versions"
+    def __init__(self, path: str, stream: str) -> None:
+        self.root = f"{path}/_versions"
+        self.prefix = stream[:8]
+        self._table = path
+        self._stream = stream
+        self._path = f"{self.root}/{stream}"
 
-    def latest(self) -> int:
-        versions = self._versions()
-        if not versions:
-            raise StateError(f"{self._path} has no version yet", code="CROWN-SINK-EMPTY")
-        return versions[-1]
+    def versions(self) -> list[int]:
+        return [int(name.removesuffix(".json")) for name in names_in(self._path)]
 
     def version_before(self, batch: int) -> Version:
-        earlier = [version for version in self._versions() if version < batch]
+        earlier = [version for version in self.versions() if version < batch]
         return self.read(earlier[-1]) if earlier else Version((), 0)
 
     def read(self, version: int) -> Version:
         text = read_file(self._path, _name(version))
         if text is None:
-            known = self._versions()
+            known = self.versions()
             raise StateError(
                 f"there is no version {version}",
                 code="CROWN-SINK-VERSION",
@@ -103,8 +180,15 @@ class _Store:
         data = json.dumps({"parts": version.parts, "rows": version.rows}).encode()
         write_at_once(self._path, _name(batch), data)
 
-    def _versions(self) -> list[int]:
-        return [int(name.removesuffix(".json")) for name in names_in(self._path)]
+    def remove_others(self) -> None:
+        """Remove what streams before this one have left."""
+        for name in names_in(self.root):
+            if name not in (_CURRENT, self._stream):
+                remove(self.root, name)
+        for name in names_in(self._table):
+            part = _PART.fullmatch(name)
+            if part is not None and part[2] != self.prefix:
+                remove(self._table, name)
 
 
 def _name(version: int) -> str:

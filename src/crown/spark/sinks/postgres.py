@@ -1,130 +1,350 @@
-"""A PostgreSQL table kept equal to the view: one transaction per batch, noted by the batch's number."""
+"""A PostgreSQL table kept equal to the view: one transaction per batch, which also notes the batch.
+
+The driver first takes all deltas of a batch, so that Spark's stateful stages have run whatever becomes of the
+transaction: Spark does not commit a batch whose stages nobody ran. Then it applies them, again if the connection is
+lost. The note tells whether a transaction whose end nobody saw was committed.
+
+Deletes find their rows by an index over a hash of the whole row, which PostgreSQL computes such that equal rows have
+equal hashes (NULLs, NaN and both zeros included).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import IO, Any, TypeVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from crown.spark.schema import CHANGE_TYPE, COMES, MULTIPLICITY
+from crown.errors import CrownError, PlanError, SchemaError, StateError
+from crown.spark.sinks.copying import encoder, postgres_type, readable, weight_of
+from crown.spark.sinks.ownership import Owner, Step, data_columns, next_batch, step, stream_id
 
-_NOTES = "crown_batches"
-_TYPES: dict[type[DataType], str] = {
-    BooleanType: "boolean",
-    ByteType: "smallint",
-    ShortType: "smallint",
-    IntegerType: "integer",
-    LongType: "bigint",
-    FloatType: "real",
-    DoubleType: "double precision",
-    StringType: "text",
-    BinaryType: "bytea",
-    DateType: "date",
-    TimestampType: "timestamptz",
-    TimestampNTZType: "timestamp",
-}
+T = TypeVar("T")
+
+# Written beside the table, in its schema.
+_NOTES = "crown_targets"
+_LONGEST_NAME = 63
+_OLDEST_SERVER = 140000
+_ATTEMPTS = 6
+_HELD_BYTES = 64 << 20
+_PIECE = 1 << 18
+_NAME = re.compile(r'(?:"((?:[^"]|"")+)"|([^."]+))(?:\.|$)')
 
 
 class PostgresTarget:
-    """The sink: `apply` is for `foreachBatch`. The driver writes, so that a batch is one transaction."""
+    """The sink: `apply` is for `foreachBatch`, `check` for before the stream starts."""
 
-    def __init__(self, connection: str, table: str, schema: StructType) -> None:
+    def __init__(
+        self, connection: str, table: str, schema: StructType, checkpoint: str, *, overwrite: bool = False
+    ) -> None:
         self._connection = connection
-        self._table = table
-        self._fields = [field for field in schema.fields if field.name not in (CHANGE_TYPE, MULTIPLICITY)]
+        self._table = _parts(table)
+        self._shown = table
+        self._schema = schema
+        self._fields = [schema[name] for name in data_columns(schema)]
+        self._types = [postgres_type(field) for field in self._fields]
+        self._checkpoint = checkpoint
+        self._overwrite = overwrite
+        for name in [*self._table, *(field.name for field in self._fields)]:
+            _check_name(name)
+
+    def check(self, spark: SparkSession) -> None:
+        stream, batch = stream_id(spark, self._checkpoint), next_batch(self._checkpoint)
+        self._connected(lambda cursor: _Table(self, cursor).step(stream, batch), attempts=1)
 
     def apply(self, deltas: DataFrame, batch: int) -> None:
+        stream = stream_id(deltas.sparkSession, self._checkpoint) or ""
+        with tempfile.SpooledTemporaryFile(_HELD_BYTES) as rows:
+            self._take(deltas, rows)
+
+            def write(cursor: Any) -> None:
+                rows.seek(0)
+                _Table(self, cursor).apply(stream, batch, rows)
+
+            self._connected(write, attempts=_ATTEMPTS)
+
+    def _take(self, deltas: DataFrame, file: IO[bytes]) -> None:
+        """All deltas in the form that COPY reads, each with its weight."""
+        encode = encoder(self._fields)
+        weight = weight_of(deltas.schema)
+        for row in deltas.select(*readable(self._fields), weight).toLocalIterator(prefetchPartitions=True):
+            file.write(encode(row))
+
+    def _connected(self, work: Callable[[Any], T], *, attempts: int) -> T:
+        """What `work` gives, done in one transaction; once more where the connection is lost."""
+        psycopg = _psycopg()
+        for attempt in range(attempts):
+            try:
+                with psycopg.connect(self._connection) as connection, connection.cursor() as cursor:
+                    return work(cursor)
+            except psycopg.OperationalError as error:
+                if attempt + 1 == attempts:
+                    raise StateError(
+                        f"PostgreSQL can't be reached for the table {self._shown}",
+                        code="CROWN-SINK-CONNECTION",
+                        reason=str(error).strip(),
+                        hint="see that the server runs and takes connections; then start the stream again, "
+                        "which goes on where it was",
+                    ) from error
+                time.sleep(min(2**attempt, 10) / 4)
+            except psycopg.Error as error:
+                raise StateError(
+                    f"PostgreSQL refuses to write to the table {self._shown}",
+                    code="CROWN-SINK-POSTGRES",
+                    reason=str(error).strip(),
+                    hint="correct what it says and start the stream again, which goes on where it was",
+                ) from error
+        raise AssertionError("no attempt was made")
+
+
+class _Table:
+    """The table in one transaction."""
+
+    def __init__(self, target: PostgresTarget, cursor: Any) -> None:
+        from psycopg import sql
+
+        self._sql = sql
+        self._target = target
+        self._cursor = cursor
+        self._table: Any = None
+        self._notes: Any = None
+        self._schema, self._name = self._located(target._table)
+        self._table = sql.Identifier(self._schema, self._name)
+        self._notes = sql.Identifier(self._schema, _NOTES)
+        self._names = [field.name for field in target._fields]
+
+    def step(self, stream: str | None, batch: int) -> Step:
+        """What the batch does; nothing is changed."""
+        todo = step(self._target._shown, self._owner(), stream, batch, overwrite=self._target._overwrite)
+        if todo in (Step.NEXT, Step.REPEAT) or (todo is Step.FIRST and self._exists(self._name)):
+            self._check_columns()
+        return todo
+
+    def apply(self, stream: str, batch: int, rows: IO[bytes]) -> None:
+        self._lock()
+        todo = self.step(stream, batch)
+        if todo is Step.REPEAT:
+            return
+        if todo is not Step.NEXT:
+            self._prepare(todo)
+        self._stage(rows)
+        self._delete()
+        self._do(
+            "INSERT INTO {table} ({names}) SELECT {staged} FROM pg_temp.crown_changes, generate_series(1, weight)",
+            names=self._list(self._names),
+            staged=self._list(self._staged()),
+        )
+        self._do(
+            "INSERT INTO {notes} VALUES ({name}, {stream}, {batch}) ON CONFLICT (target) DO UPDATE "
+            "SET stream = EXCLUDED.stream, batch = EXCLUDED.batch",
+            name=self._name,
+            stream=stream,
+            batch=batch,
+        )
+
+    def _delete(self) -> None:
+        """Delete as many copies of each row as the batch says."""
+        same = self._sql.SQL(" AND ").join(
+            self._sql.SQL("stored.{} IS NOT DISTINCT FROM gone.{}").format(*map(self._sql.Identifier, pair))
+            for pair in zip(self._names, self._staged(), strict=True)
+        )
+        self._do(
+            "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT place FROM (SELECT stored.ctid AS place, gone.weight, "
+            "row_number() OVER (PARTITION BY gone.number) AS copy FROM pg_temp.crown_changes gone JOIN {table} stored "
+            "ON {hash} = gone.hash AND {same} WHERE gone.weight < 0) copies WHERE copy <= -weight))",
+            hash=self._hash(self._names, "stored"),
+            same=same,
+        )
+        deleted = self._cursor.rowcount
+        wanted = self._one("SELECT coalesce(sum(-weight), 0) FROM pg_temp.crown_changes WHERE weight < 0")
+        if wanted is not None and wanted[0] != deleted:
+            raise StateError(
+                f"the table {self._target._shown} is not what this stream has made it",
+                code="CROWN-SINK-CHANGED",
+                reason=f"of {wanted[0]} rows that leave the view, {wanted[0] - deleted} are not in the table",
+                hint="let nobody else write to it; to start over, use a new checkpoint and "
+                "materialize(..., overwrite=True)",
+            )
+
+    def _lock(self) -> None:
+        """One writer at a time: the other one waits, and then sees whose the table is."""
+        if self._cursor.connection.info.server_version < _OLDEST_SERVER:
+            raise PlanError(
+                "the PostgreSQL server is too old",
+                code="CROWN-SINK-POSTGRES",
+                reason="rows are found by the hash of a record, which servers before version 14 can't compute",
+                hint="use PostgreSQL 14 or newer",
+            )
+        self._do("SELECT pg_advisory_xact_lock(hashtextextended({schema}, 0))", schema=f"crown {self._schema}")
+
+    def _located(self, parts: Sequence[str]) -> tuple[str, str]:
+        """The table's schema (that where unqualified names are created, if it has none) and name."""
+        *above, name = parts
+        if above:
+            found = self._one("SELECT nspname FROM pg_namespace WHERE nspname = {name}", name=above[0])
+            missing = f"there is no schema {above[0]!r} in the database"
+        else:
+            found = self._one("SELECT current_schema()")
+            missing = "the connection has no schema to create tables in"
+        if found is None or found[0] is None:
+            raise StateError(
+                missing,
+                code="CROWN-SINK-SCHEMA",
+                reason=f"the table {self._target._shown} would be in it",
+                hint=f'create it (CREATE SCHEMA "{above[0]}"), or name another'
+                if above
+                else 'name one: "schema.table"',
+            )
+        return str(found[0]), name
+
+    def _owner(self) -> Owner | None:
+        if not self._exists(self._name):
+            return None
+        if self._exists(_NOTES):
+            noted = self._one("SELECT stream, batch FROM {notes} WHERE target = {name}", name=self._name)
+            if noted is not None:
+                return Owner(noted[0], noted[1])
+        return Owner(None, 0) if self._one("SELECT 1 FROM {table} LIMIT 1") else None
+
+    def _exists(self, name: str) -> bool:
+        found = self._one(
+            "SELECT 1 FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "
+            "WHERE nspname = {schema} AND relname = {name}",
+            schema=self._schema,
+            name=name,
+        )
+        return found is not None
+
+    def _check_columns(self) -> None:
+        found = self._columns()
+        wanted = dict(zip(self._names, self._target._types, strict=True))
+        if found != wanted:
+            raise StateError(
+                f"the table {self._target._shown} has other columns than the view",
+                code="CROWN-SINK-COLUMNS",
+                reason=f"its columns are {_shown(found)}; the view's are {_shown(wanted)}",
+                hint="rename or cast the view's columns, change the table, or replace it with a new checkpoint and "
+                "materialize(..., overwrite=True)",
+            )
+
+    def _columns(self) -> dict[str, str]:
+        self._do(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute JOIN pg_class c ON c.oid = attrelid "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE nspname = {schema} AND relname = {name} "
+            "AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+            schema=self._schema,
+            name=self._name,
+        )
+        return dict(self._cursor.fetchall())
+
+    def _prepare(self, todo: Step) -> None:
+        """An empty table of the view's columns, its index and the table of notes."""
+        if todo is Step.REPLACE and self._exists(self._name):
+            if self._columns() == dict(zip(self._names, self._target._types, strict=True)):
+                self._do("TRUNCATE {table}")
+            else:
+                self._do("DROP TABLE {table}")
+        columns = self._defined(self._names)
+        self._do("CREATE TABLE IF NOT EXISTS {table} ({columns})", columns=columns)
+        index = f"{self._name.encode()[: _LONGEST_NAME - 10].decode(errors='ignore')}_crown_row"
+        self._do(
+            "CREATE INDEX IF NOT EXISTS {index} ON {table} (({hash}))",
+            index=self._sql.Identifier(index),
+            hash=self._hash(self._names),
+        )
+        self._do(
+            "CREATE TABLE IF NOT EXISTS {notes} (target text PRIMARY KEY, stream text NOT NULL, batch bigint NOT NULL)"
+        )
+
+    def _stage(self, rows: IO[bytes]) -> None:
+        """The batch's changes in a table of this transaction: net, each row once, with its hash."""
+        staged = self._staged()
+        columns = self._list(staged)
+        self._do(
+            "CREATE TEMP TABLE crown_copied ({columns}, weight bigint) ON COMMIT DROP", columns=self._defined(staged)
+        )
+        copy = self._sql.SQL("COPY pg_temp.crown_copied ({}, weight) FROM STDIN").format(columns)
+        with self._cursor.copy(copy) as copying:
+            while piece := rows.read(_PIECE):
+                copying.write(piece)
+        self._do(
+            "CREATE TEMP TABLE crown_changes ON COMMIT DROP AS SELECT row_number() OVER () AS number, {hash} AS hash, "
+            "{columns}, sum(weight)::bigint AS weight FROM pg_temp.crown_copied GROUP BY {columns} "
+            "HAVING sum(weight) <> 0",
+            columns=columns,
+            hash=self._hash(staged),
+        )
+        self._do("ANALYZE pg_temp.crown_changes")
+
+    def _staged(self) -> list[str]:
+        return [f"c{position}" for position in range(len(self._names))]
+
+    def _hash(self, names: Sequence[str], alias: str | None = None) -> Any:
+        identifiers = [self._sql.Identifier(*([alias] if alias else []), name) for name in names]
+        return self._sql.SQL("hash_record_extended(ROW({}), 0)").format(self._sql.SQL(", ").join(identifiers))
+
+    def _defined(self, names: Sequence[str]) -> Any:
+        return self._sql.SQL(", ").join(
+            self._sql.SQL("{} {}").format(self._sql.Identifier(name), self._sql.SQL(type_))
+            for name, type_ in zip(names, self._target._types, strict=True)
+        )
+
+    def _list(self, names: Sequence[str]) -> Any:
+        return self._sql.SQL(", ").join(map(self._sql.Identifier, names))
+
+    def _do(self, text: str, **parts: Any) -> None:
+        """Run a statement. Values are parts of its text like names are: a name may hold what stands for a parameter."""
+        composed = {
+            name: part if isinstance(part, self._sql.Composable) else self._sql.Literal(part)
+            for name, part in {"table": self._table, "notes": self._notes, **parts}.items()
+        }
+        self._cursor.execute(self._sql.SQL(text).format(**composed))
+
+    def _one(self, text: str, **parts: Any) -> tuple[Any, ...] | None:
+        self._do(text, **parts)
+        found: tuple[Any, ...] | None = self._cursor.fetchone()
+        return found
+
+
+def _parts(table: str) -> tuple[str, ...]:
+    """
+    >>> _parts("reports.hops"), _parts('"a.b"')
+    (('reports', 'hops'), ('a.b',))
+    """
+    found = _NAME.findall(table)
+    parts = tuple(quoted.replace('""', '"') if quoted else plain for quoted, plain in found)
+    if not 1 <= len(parts) <= 2 or sum(match.end() - match.start() for match in _NAME.finditer(table)) != len(table):
+        raise SchemaError(
+            f"{table!r} is no name of a table",
+            code="CROWN-SINK-NAME",
+            hint='write "table" or "schema.table"; a part with a dot in it goes into double quotes',
+        )
+    return parts
+
+
+def _check_name(name: str) -> None:
+    if len(name.encode()) > _LONGEST_NAME or "\0" in name:
+        raise SchemaError(
+            f"PostgreSQL can't hold the name {name!r}",
+            code="CROWN-SINK-NAME",
+            reason=f"names have at most {_LONGEST_NAME} bytes, and none of them is zero",
+            hint="choose a shorter one, for a column with AS",
+        )
+
+
+def _shown(columns: dict[str, str]) -> str:
+    return ", ".join(f"{name} {type_}" for name, type_ in columns.items())
+
+
+def _psycopg() -> Any:
+    try:
         import psycopg
-        from psycopg import sql
-
-        names = sql.SQL(", ").join(sql.Identifier(field.name) for field in self._fields)
-        table = sql.Identifier(*self._table.split("."))
-        with psycopg.connect(self._connection) as connection, connection.cursor() as cursor:
-            self._prepare(cursor, table)
-            if not self._first_time(cursor, batch):
-                return
-            columns = sql.SQL(", ").join(
-                sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(_type(field.dataType)))
-                for field in self._fields
-            )
-            cursor.execute(
-                sql.SQL("CREATE TEMP TABLE crown_changes ({}, crown_weight bigint) ON COMMIT DROP").format(columns)
-            )
-            copy = sql.SQL("COPY crown_changes ({}, crown_weight) FROM STDIN").format(names)
-            with cursor.copy(copy) as rows:
-                for row in deltas.toLocalIterator(prefetchPartitions=True):
-                    rows.write_row(_weighted(row, [field.name for field in self._fields]))
-            self._delete(cursor, table)
-            cursor.execute(
-                sql.SQL(
-                    "INSERT INTO {table} ({names}) SELECT {names} FROM crown_changes, "
-                    "generate_series(1, crown_weight) WHERE crown_weight > 0"
-                ).format(table=table, names=names)
-            )
-
-    def _prepare(self, cursor: Any, table: Any) -> None:
-        from psycopg import sql
-
-        columns = sql.SQL(", ").join(
-            sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(_type(field.dataType)))
-            for field in self._fields
-        )
-        # Two sinks may start at once, and CREATE TABLE IF NOT EXISTS is no lock.
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('crown'))")
-        cursor.execute(sql.SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(table, columns))
-        cursor.execute(f"CREATE TABLE IF NOT EXISTS {_NOTES} (target text PRIMARY KEY, batch bigint NOT NULL)")
-
-    def _first_time(self, cursor: Any, batch: int) -> bool:
-        """Note the batch; False when it was applied before."""
-        cursor.execute(
-            f"INSERT INTO {_NOTES} AS note VALUES (%s, %s) ON CONFLICT (target) "
-            "DO UPDATE SET batch = EXCLUDED.batch WHERE note.batch < EXCLUDED.batch",
-            (self._table, batch),
-        )
-        return bool(cursor.rowcount == 1)
-
-    def _delete(self, cursor: Any, table: Any) -> None:
-        """Delete as many copies of each row as the batch says, NULLs being equal."""
-        from psycopg import sql
-
-        same = sql.SQL(" AND ").join(
-            sql.SQL("stored.{0} IS NOT DISTINCT FROM gone.{0}").format(sql.Identifier(field.name))
-            for field in self._fields
-        )
-        stored = sql.SQL(", ").join(sql.SQL("stored.{}").format(sql.Identifier(field.name)) for field in self._fields)
-        cursor.execute(
-            sql.SQL(
-                "DELETE FROM {table} WHERE ctid IN (SELECT place FROM (SELECT stored.ctid AS place, gone.crown_weight, "
-                "row_number() OVER (PARTITION BY {partition}) AS copy FROM {table} stored JOIN crown_changes gone "
-                "ON gone.crown_weight < 0 AND {same}) copies WHERE copy <= -crown_weight)"
-            ).format(table=table, partition=stored, same=same)
-        )
-
-
-def _weighted(row: Any, names: list[str]) -> tuple[Any, ...]:
-    weight = row[MULTIPLICITY] if MULTIPLICITY in row.__fields__ else 1
-    sign = 1 if row[CHANGE_TYPE] in COMES else -1
-    return (*(row[name] for name in names), sign * weight)
-
-
-def _type(type_: DataType) -> str:
-    if isinstance(type_, DecimalType):
-        return f"numeric({type_.precision},{type_.scale})"
-    return _TYPES[type(type_)]
+    except ImportError as error:
+        raise CrownError(
+            "psycopg is not installed", code="CROWN-SINK-POSTGRES", hint="pip install crown-ivm[postgres]"
+        ) from error
+    return psycopg

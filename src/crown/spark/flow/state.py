@@ -1,0 +1,155 @@
+"""A checkpoint as it lies there: what it was made with, and the state of each stage as of a committed batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from crown.errors import CrownError, StateError
+from crown.spark.filesystem import names_in
+from crown.spark.flow.identity import Identity, compare
+
+
+@dataclass(frozen=True)
+class StoredStage:
+    """One stateful operator of Crown's. `names` are those of its output columns, `inputs` the views that it reads."""
+
+    spark: SparkSession
+    checkpoint: str
+    operator: int
+    batch: int
+    stage: str
+    identity: Mapping[str, Any]
+    inputs: tuple[str, ...]
+    plan: str
+    names: tuple[str, ...]
+    ranges: Mapping[int, tuple[int, int]]  # which chunks each cell has, by its key
+
+    @property
+    def view(self) -> str:
+        return str(self.identity["view"])
+
+    def read(self, variable: str) -> DataFrame:
+        return _read(self.spark, self.checkpoint, self.operator, self.batch, variable)
+
+
+def last_batch(checkpoint: str) -> int | None:
+    """The last batch that Spark has committed."""
+    return max(_numbers(f"{checkpoint}/commits"), default=None)
+
+
+def stored_stages(spark: SparkSession, checkpoint: str, batch: int) -> list[StoredStage]:
+    """Crown's stateful operators. Those that no change has reached yet are not among them."""
+    operators = spark.read.format("state-metadata").load(checkpoint).select("operatorId", "operatorProperties")
+    own = [row.operatorId for row in operators.distinct().collect() if _is_crowns(row.operatorProperties)]
+    if not own:
+        raise _unknown(checkpoint)
+    stages = (_stored(spark, checkpoint, operator, batch) for operator in sorted(own))
+    return [stage for stage in stages if stage is not None]
+
+
+def _is_crowns(properties: str) -> bool:
+    found = json.loads(properties or "{}").get("stateVariables", [])
+    return {variable["stateName"] for variable in found} == {"meta", "chunks"}
+
+
+def _stored(spark: SparkSession, checkpoint: str, operator: int, batch: int) -> StoredStage | None:
+    meta = _read(spark, checkpoint, operator, batch, "meta").select("key.cell", "value.*")
+    if "identity" not in meta.columns:
+        raise _unknown(checkpoint)
+    cells = meta.collect()
+    if not cells:
+        return None
+    # A cell that no change has reached for long may still have the names of before.
+    last = max(cells, key=lambda row: row.batch)
+    identity, inputs, names = (json.loads(last[part]) for part in ("identity", "inputs", "names"))
+    ranges = {row.cell: (row.first_chunk, row.next_chunk) for row in cells}
+    place = (spark, checkpoint, operator, batch)
+    return StoredStage(*place, last.stage, identity, tuple(inputs), last.plan, tuple(names), ranges)
+
+
+def check_checkpoint(spark: SparkSession, checkpoint: str, views: Sequence[tuple[Identity, str]]) -> None:
+    """Refuse a checkpoint that other views have made than these, or whose state can't be read. A new one is fine.
+
+    All state is read once: what is damaged is found now and not by a task that Spark tries again and again.
+    """
+    try:
+        batch = last_batch(checkpoint)
+    except pa.ArrowException:
+        return  # a file system that only Spark knows: the first task that finds foreign state refuses it
+    if batch is None:
+        return
+    if not names_in(f"{checkpoint}/state"):
+        raise _unknown(checkpoint)
+    try:
+        stages = stored_stages(spark, checkpoint, batch)
+        problems = [problem for stage in stages for problem in _damage(stage)]
+    except CrownError:
+        raise
+    except Exception as error:  # Spark has no class of errors for files that it can't read
+        raise _corrupt(checkpoint, _first_line(error)) from error
+    _compare(stages, views)
+    if problems:
+        raise _corrupt(checkpoint, problems[0])
+
+
+def _compare(stages: Sequence[StoredStage], views: Sequence[tuple[Identity, str]]) -> None:
+    """A view that no change has reached yet has no state, but what has state must be one of the views."""
+    known = [identity.to_json() for identity, _ in views]
+    stored = {stage.view: stage.identity for stage in stages}
+    foreign = [identity for view, identity in stored.items() if view not in [own["view"] for own in known]]
+    if foreign:
+        missing = [(own, sql) for own, (_, sql) in zip(known, views, strict=True) if own["view"] not in stored]
+        now, sql = (missing or [(own, sql) for own, (_, sql) in zip(known, views, strict=True)])[0]
+        compare(foreign[0], now, sql=sql)
+
+
+def _damage(stage: StoredStage) -> Iterator[str]:
+    """Chunks that are missing, and chunks whose bytes are not those that were written."""
+    whole = F.crc32("user_map_value.data") == F.col("user_map_value.checksum")
+    chunks = stage.read("chunks").select("key.cell", "user_map_key.index", whole.alias("whole"))
+    found = {(row["cell"], row["index"]): row["whole"] for row in chunks.collect()}
+    for cell, (first, following) in stage.ranges.items():
+        for index in range(first, following):
+            if (cell, index) not in found:
+                yield f"chunk {index} of stage {stage.stage} is missing"
+            elif not found[cell, index]:
+                yield f"chunk {index} of stage {stage.stage} does not match its checksum"
+
+
+def _read(spark: SparkSession, checkpoint: str, operator: int, batch: int, variable: str) -> DataFrame:
+    reader = spark.read.format("statestore").option("operatorId", operator).option("batchId", batch)
+    return reader.option("stateVarName", variable).load(checkpoint)
+
+
+def _numbers(path: str) -> list[int]:
+    return [int(name) for name in names_in(path) if name.isdigit()]
+
+
+def _first_line(error: Exception) -> str:
+    text = str(getattr(error, "java_exception", None) or error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def _corrupt(checkpoint: str, reason: str) -> StateError:
+    return StateError(
+        f"the state in the checkpoint {checkpoint} is damaged",
+        code="CROWN-STATE-CORRUPT",
+        reason=reason,
+        hint="restore the checkpoint from a copy, or start again with a new checkpoint and a new target "
+        "(materialize(..., overwrite=True) replaces the old one)",
+    )
+
+
+def _unknown(checkpoint: str) -> StateError:
+    return StateError(
+        f"the checkpoint {checkpoint} belongs to another query, or to an earlier version of Crown",
+        code="CROWN-STATE-OTHER-PLAN",
+        hint="use a new checkpoint and a new target (materialize(..., overwrite=True) replaces the old one)",
+    )

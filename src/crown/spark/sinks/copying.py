@@ -1,0 +1,143 @@
+"""Rows of deltas in the text form of PostgreSQL's COPY.
+
+Spark gives Python a timestamp in the time zone of the driver's process, which loses an hour a year. So timestamps are
+read as microseconds and written as text in UTC.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from crown.errors import InvalidChange, SchemaError
+from crown.spark.flow.selection import quoted
+from crown.spark.schema import CHANGE_TYPE, COMES, MULTIPLICITY
+
+_TYPES: dict[type[DataType], str] = {
+    BooleanType: "boolean",
+    ByteType: "smallint",
+    ShortType: "smallint",
+    IntegerType: "integer",
+    LongType: "bigint",
+    FloatType: "real",
+    DoubleType: "double precision",
+    BinaryType: "bytea",
+    DateType: "date",
+    TimestampType: "timestamp with time zone",
+    TimestampNTZType: "timestamp without time zone",
+}
+_EPOCH = datetime.datetime(1970, 1, 1)
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+_WEIGHT = "_weight"
+
+
+def postgres_type(field: StructField) -> str:
+    """The type of a column, as PostgreSQL itself writes it."""
+    type_ = field.dataType
+    if isinstance(type_, DecimalType):
+        return f"numeric({type_.precision},{type_.scale})"
+    if isinstance(type_, StringType):
+        return "text"
+    if type(type_) not in _TYPES:
+        raise SchemaError(
+            f"column {field.name!r} is of type {type_.simpleString()}",
+            code="CROWN-SINK-TYPE",
+            reason="the PostgreSQL sink takes numbers, texts, booleans, binaries, dates and timestamps",
+            hint="cast the column, or leave it out",
+        )
+    return _TYPES[type(type_)]
+
+
+def readable(fields: Sequence[StructField]) -> list[Column]:
+    """The columns in a form that reaches Python as it is."""
+    columns = []
+    for position, field in enumerate(fields):
+        column = F.col(quoted(field.name))
+        if isinstance(field.dataType, TimestampType):
+            column = F.unix_micros(column)
+        elif isinstance(field.dataType, TimestampNTZType):
+            column = column.cast("string")
+        elif isinstance(field.dataType, DateType):
+            column = F.unix_date(column)
+        columns.append(column.alias(f"c{position}"))
+    return columns
+
+
+def weight_of(schema: StructType) -> Column:
+    """How many copies of a row come, or, negative, go."""
+    weight = F.col(MULTIPLICITY) if MULTIPLICITY in schema.names else F.lit(1).cast("long")
+    return F.when(F.col(CHANGE_TYPE).isin(*COMES), weight).otherwise(-weight).alias(_WEIGHT)
+
+
+def encoder(fields: Sequence[StructField]) -> Callable[[Sequence[Any]], bytes]:
+    """What writes a row, its weight last, as a line."""
+    writers = [(field.name, _writer(field.dataType)) for field in fields] + [(_WEIGHT, str)]
+
+    def encode(row: Sequence[Any]) -> bytes:
+        texts = [
+            "\\N" if value is None else _written(name, write, value)
+            for (name, write), value in zip(writers, row, strict=True)
+        ]
+        return ("\t".join(texts) + "\n").encode()
+
+    return encode
+
+
+def _written(name: str, write: Callable[[Any], str], value: Any) -> str:
+    try:
+        return write(value)
+    except (ValueError, OverflowError) as error:
+        raise InvalidChange(
+            f"PostgreSQL can't hold a value of column {name!r}",
+            code="CROWN-SINK-VALUE",
+            reason=f"{str(value)[:80]!r}: {error}",
+            hint="replace or leave out such values in the query",
+        ) from error
+
+
+def _writer(type_: DataType) -> Callable[[Any], str]:
+    match type_:
+        case StringType():
+            return _text
+        case BinaryType():
+            return lambda value: "\\\\x" + bytes(value).hex()
+        case TimestampType():
+            return lambda value: f"{_moment(value)}+00"
+        case DateType():
+            return lambda value: (_EPOCH + datetime.timedelta(days=value)).date().isoformat()
+        case FloatType() | DoubleType():
+            return repr
+        case _:
+            return str
+
+
+def _text(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("a text with a NUL character")
+    return value.translate(_ESCAPES)
+
+
+def _moment(microseconds: int) -> str:
+    return (_EPOCH + datetime.timedelta(microseconds=microseconds)).isoformat(sep=" ")

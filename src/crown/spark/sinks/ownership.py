@@ -1,0 +1,120 @@
+"""Whose a target is: one stream's, batch after batch. Anything else would mix the rows of two.
+
+A target notes the stream (the id that Spark keeps in the checkpoint) and its last batch together with the rows. Spark
+repeats a batch only when it is the last one, and never leaves one out.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from crown.errors import SchemaError, StateError
+from crown.spark.filesystem import read_file
+from crown.spark.flow.state import last_batch
+from crown.spark.schema import BATCH, CHANGE_TYPE, MULTIPLICITY, POSITION
+
+_NEW = "use a new checkpoint and materialize(..., overwrite=True), which replaces what is in the target"
+
+
+class Step(Enum):
+    """What a batch does to a target."""
+
+    FIRST = "the first batch of a new target"
+    REPLACE = "the first batch, in the place of what is there"
+    NEXT = "the batch after the last one"
+    REPEAT = "the last batch once more: nothing to do"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The stream that a target belongs to, None where nobody noted it, and its last batch (-1: none yet)."""
+
+    stream: str | None
+    batch: int
+
+
+def step(target: str, owner: Owner | None, stream: str | None, batch: int, *, overwrite: bool) -> Step:
+    """What `batch` of `stream` does to a target of `owner` (None: there is no target); or the reason why it must not.
+
+    `stream` is None for one that has not started yet.
+    """
+    if owner is None:
+        if batch > 0:
+            raise _behind(target, batch, -1)
+        return Step.FIRST
+    if owner.stream is None or owner.stream != stream:
+        if batch == 0 and overwrite:
+            return Step.REPLACE
+        raise StateError(
+            f"the target {target} belongs to another stream"
+            if owner.stream is not None
+            else f"the target {target} has rows that no stream of Crown's has noted",
+            code="CROWN-SINK-OTHER",
+            reason="a stream adds to what it has written itself, and would mix its rows with those that are there",
+            hint="materialize(..., overwrite=True) replaces them"
+            if batch == 0
+            else f"choose another target, or {_NEW}; stop the other stream first",
+        )
+    if batch > owner.batch + 1:
+        raise _behind(target, batch, owner.batch)
+    if batch < owner.batch:
+        raise StateError(
+            f"the target {target} is ahead of the checkpoint",
+            code="CROWN-SINK-AHEAD",
+            reason=f"it has batch {owner.batch}, and the checkpoint, perhaps an older copy, goes on with {batch}",
+            hint=_NEW,
+        )
+    return Step.REPEAT if batch == owner.batch else Step.NEXT
+
+
+def _behind(target: str, batch: int, last: int) -> StateError:
+    return StateError(
+        f"the target {target} lacks batches of this stream",
+        code="CROWN-SINK-BEHIND",
+        reason=f"the checkpoint goes on with batch {batch}, the target "
+        + (f"has none after {last}" if last >= 0 else "has none"),
+        hint=_NEW,
+    )
+
+
+def stream_id(spark: SparkSession, checkpoint: str) -> str | None:
+    """The id of a checkpoint's stream; None before its first start."""
+    try:
+        text = read_file(checkpoint, "metadata")
+    except pa.ArrowException:  # a file system that only Spark knows
+        return spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+    return None if text is None else str(json.loads(text)["id"])
+
+
+def next_batch(checkpoint: str) -> int:
+    """The batch that a stream goes on with."""
+    last = last_batch(checkpoint)
+    return 0 if last is None else last + 1
+
+
+def data_columns(schema: StructType) -> list[str]:
+    """The view's columns among those of its deltas."""
+    if CHANGE_TYPE not in schema.names:
+        raise SchemaError(
+            "this DataFrame is no stream of deltas",
+            code="CROWN-SINK-DELTAS",
+            reason=f"it has no column {CHANGE_TYPE}",
+            hint="give what crown.spark.maintain returns",
+        )
+    names = [name for name in schema.names if name not in (CHANGE_TYPE, MULTIPLICITY, BATCH, POSITION)]
+    lower = [name.lower() for name in names]
+    for name in names:
+        if lower.count(name.lower()) > 1:
+            raise SchemaError(
+                f"the view has two columns {name!r}",
+                code="CROWN-SINK-COLUMNS",
+                reason="a table tells its columns apart by name, whatever the case of its letters",
+                hint="rename one of them with AS",
+            )
+    return names

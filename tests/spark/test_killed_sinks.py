@@ -1,0 +1,117 @@
+"""Kill the driver between the steps of a sink, again and again: in the end every target is what DuckDB answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from crown.spark import read_materialized
+from tests.conftest import SEED
+from tests.spark.streams import GRAPH, GRAPH_QUERIES, Feed, descendants, kill, random_changes
+from tests.support.judge import Judge, multiset
+
+pytestmark = pytest.mark.spark
+
+BATCHES = 4
+LIMIT_SECONDS = 900
+POINTS = [
+    f"{sink}:{when}:{batch}"
+    for sink in ("postgres", "parquet")
+    for when in ("before", "written", "committed", "after")
+    for batch in range(BATCHES - 1)
+] + [f"append:written:{batch}" for batch in range(BATCHES)]
+
+
+def run(directory: Path, sql: str, connection: str, point: str) -> int:
+    """Run the application until it ends or dies; once more where a busy machine let Spark's workers start too late."""
+    for attempt in range(5):
+        log = directory / f"log-{point}-{attempt}"
+        code = run_once(directory, [sql, connection, point], log)
+        if code in (0, -signal.SIGKILL) or "failed to connect back" not in log.read_text():
+            break
+    assert code in (0, -signal.SIGKILL), (point, log.read_text()[-3000:])
+    return code
+
+
+def run_once(directory: Path, arguments: list[str], log: Path) -> int:
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.killed_sinks", str(directory), *arguments],
+            env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(directory)},
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(LIMIT_SECONDS)
+        finally:
+            for pid in [process.pid, *descendants(process.pid)]:
+                kill(pid)
+            process.wait()
+
+
+def appended(directory: Path) -> tuple[Counter[Any], int]:
+    """The sum of all rows that were appended, each delta once, and how many came again."""
+    seen: dict[tuple[int, int], dict[str, Any]] = {}
+    repeats = 0
+    for file in directory.iterdir():
+        for line in file.read_text().splitlines():
+            row = json.loads(line)
+            key = (row.pop("_batch"), row.pop("_position"))
+            repeats += key in seen
+            assert seen.setdefault(key, row) == row, f"two deltas under {key}"
+    result: Counter[Any] = Counter()
+    for row in seen.values():
+        sign = 1 if row.pop("_change_type") == "insert" else -1
+        result[tuple(row.values())] += sign * row.pop("_multiplicity", 1)
+    return +result, repeats
+
+
+def killed(spark: SparkSession, rng: random.Random, directory: Path, connection: str, points: list[str]) -> int:
+    """Kill at the points, one after the other, then let it end; all targets are checked. How many rows came again."""
+    import psycopg
+
+    with psycopg.connect(connection, autocommit=True) as opened:
+        opened.execute("DROP TABLE IF EXISTS killed")
+    judge = Judge(rng.choice(GRAPH_QUERIES[:3]), GRAPH)
+    feed = Feed(directory / "in", judge)
+    (directory / "appended").mkdir()
+    for _ in range(BATCHES):
+        changes = random_changes(rng, judge.tables, 30)
+        feed.write(changes)
+        judge.apply(changes)
+    for point in points:
+        run(directory, judge.sql, connection, point)  # a point that has passed already kills nobody
+    assert run(directory, judge.sql, connection, "") == 0
+    with psycopg.connect(connection) as opened:
+        rows = opened.execute("SELECT * FROM killed").fetchall()
+    assert multiset(rows) == judge.result, points
+    table = read_materialized(spark, str(directory / "table"))
+    assert multiset(map(tuple, table.collect())) == judge.result, points
+    found, repeats = appended(directory / "appended")
+    assert found == judge.result, points
+    return repeats
+
+
+def test_killed_between_the_commits(spark: SparkSession, tmp_path: Path, postgres: str) -> None:
+    rng = random.Random(f"{SEED}:sinks")
+    points = ["append:written:1", "postgres:committed:1", "parquet:committed:2"]
+    assert killed(spark, rng, tmp_path, postgres, points), "no row was repeated"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(12))
+def test_killed_at_random_points(spark: SparkSession, number: int, tmp_path: Path, postgres: str) -> None:
+    rng = random.Random(f"{SEED}:sinks:{number}")
+    killed(spark, rng, tmp_path, postgres, rng.sample(POINTS, 5))
