@@ -44,7 +44,7 @@ def from_json(text: str) -> model.Plan:
     """The plan that `to_json` wrote; anything else is a `PlanError`."""
     try:
         plan = decode(model.Plan, json.loads(text))
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise PlanError(
             f"this is not the JSON form of a plan: {problem}",
             code="CROWN-PLAN-JSON",

@@ -13,6 +13,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from crown.errors import SqlError
 from crown.sql.codes import CODES
+from crown.sql.dialect import reader
 
 Span = tuple[int, int]
 
@@ -66,7 +67,7 @@ def nearest(name: str, candidates: Iterable[str], likeness: float = 0.6) -> str 
 def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
     """sqlglot's parse, with its errors (and its accidents on malformed text) as `SqlError`."""
     try:
-        return [s for s in sqlglot.parse(sql, dialect=dialect) if s is not None]
+        return [s for s in sqlglot.parse(sql, dialect=reader(dialect)) if s is not None]
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         message = str(first.get("description") or error).split(" but got <Token")[0]

@@ -12,7 +12,6 @@ import pyarrow as pa
 from crown.arrow import arrow_type
 from crown.errors import InvalidChange
 from crown.ir.tables import Table
-from crown.view.computed import add_computed
 
 CHANGE_TYPE = "_change_type"
 CONTROL_COLUMNS = frozenset({CHANGE_TYPE, "_multiplicity", "_atoms"})
@@ -30,7 +29,7 @@ class TableInput:
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
-        """The columns that must come: those that the query and its computed columns read."""
+        """The columns that must come: those that the query reads."""
         return tuple(column.name for column in self.table.columns)
 
     @cached_property
@@ -44,7 +43,7 @@ class TableInput:
 
     def tuples(self, rows: Sequence[Any]) -> list[tuple[Any, ...]] | None:
         """Rows as tuples of the plan's columns, or None when they are not plain tuples."""
-        if self.table.computed or not all(type(row) is tuple for row in rows):
+        if not all(type(row) is tuple for row in rows):
             return None
         width = len(self.columns)
         if any(len(row) != width for row in rows):
@@ -67,7 +66,7 @@ class TableInput:
         return self._finish(self._from_rows(list(data)), word)
 
     def _foreign(self, data: Any, word: Word | None) -> Any:
-        plain = isinstance(data, pa.Table | pa.RecordBatchReader) and not self.table.computed and word is None
+        plain = isinstance(data, pa.Table | pa.RecordBatchReader) and word is None
         if plain and set(self.needed) <= set(data.schema.names):
             return data
         return self._finish(data if isinstance(data, pa.Table) else pa.table(data), word)
@@ -83,7 +82,7 @@ class TableInput:
             if word == "delete":
                 words = pa.DictionaryArray.from_arrays(pa.array([0] * table.num_rows, pa.int8()), pa.array(["delete"]))
                 table = table.append_column(CHANGE_TYPE, words)
-        return add_computed(self.table, table) if self.table.computed else table
+        return table
 
     def _named(self, table: pa.Table) -> pa.Table:
         """Column names as the schema spells them: SQL does not mind their case."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from crown.errors import StateError
 
-_FORMAT = 1
+_FORMAT = 2  # 1 had columns computed by SQL text
 
 
 def write(path: str | os.PathLike[str], about: Mapping[str, Any], state: Mapping[str, list[bytes]]) -> None:
@@ -48,5 +48,6 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, list[b
         raise StateError(
             f"{os.fspath(path)} has format {about.get('format')!r}; this version reads {_FORMAT}",
             code="CROWN-STATE-FORMAT",
+            hint="make the view again from its SQL, load the tables and save it",
         )
     return about, state
