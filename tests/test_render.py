@@ -28,6 +28,12 @@ LESS = Call("lt", (A, B), "boolean")
         (Literal(9204, "date"), "DATE '1995-03-15'"),
         (Literal(1_500_000, "timestamp"), "TIMESTAMP '1970-01-01 00:00:01.500000'"),
         (Literal(1.5, "float64"), "1.5"),
+        (Call("try_cast", (S,), "int32"), "TRY_CAST(s AS INT)"),
+        (
+            Call("add_microseconds", (Column("t", "timestamp"), Literal(-5_400_000_000, "int64")), "timestamp"),
+            "t + INTERVAL '-90' MINUTE",
+        ),
+        (Call("rlike", (S, Literal("a+", "string")), "boolean"), "s RLIKE 'a+'"),
     ],
 )
 def test_expressions_read_well(expression: Expression, text: str) -> None:
@@ -44,7 +50,8 @@ def test_expressions_read_well(expression: Expression, text: str) -> None:
         (Literal("NaN", "float64"), "DOUBLE('NaN')"),
         (Literal(0, "timestamp"), "TIMESTAMP '1970-01-01 00:00:00+00:00'"),
         (Literal(0, "timestamp_ntz"), "TIMESTAMP_NTZ '1970-01-01 00:00:00'"),
-        (Call("sql:power(\x000\x00, 2)", (Call("negate", (A,), "int64"),), "int64"), "power((-`a`), 2)"),
+        (Call("concat", (S, Literal("x'); DROP TABLE t; --", "string")), "string"), r"`s` || 'x\'); DROP TABLE t; --'"),
+        (Column("a` FROM t; DROP TABLE t; --", "int64"), "`a`` FROM t; DROP TABLE t; --`"),
     ],
 )
 def test_hosts_read_back_the_same(expression: Expression, text: str) -> None:

@@ -5,6 +5,9 @@ from typing import Any, Literal
 
 __version__: str
 
+def constant(expression: str) -> str:
+    """The value of an expression without columns; both are JSON, as in a plan."""
+
 class ArrowStream:
     """Arrow record batches under the PyCapsule protocol: `pyarrow.table(stream)`, `polars.from_arrow(...)`."""
 
@@ -25,7 +28,7 @@ class Engine:
     ) -> ArrowStream:
         """Apply tables of changes in order; each is (table name, anything with `__arrow_c_stream__`).
 
-        A change table has the table's columns by name (computed ones included; others are ignored), optionally
+        A change table has the table's columns by name (others are ignored), optionally
         `_change_type` (insert when absent or NULL-free absent), `_multiplicity` (int64, 1 when absent) and
         `_atoms` (uint64 mask of routes; all when absent).
         The result has the view's columns, `_change_type`, for bags `_multiplicity`, and with `per_update`

@@ -148,19 +148,29 @@ def widens(source: str, target: str) -> bool:
     return False
 
 
+def _read_as_number(type_: str, other: str) -> str:
+    """Beside an integer a string is read as a bigint, beside another number as a double; NULL is what the other is."""
+    if type_ not in (NULL, "string"):
+        return type_
+    if other in (NULL, "string"):
+        return "float64"
+    if type_ == NULL:
+        return other
+    return "int64" if other in INTEGERS else "float64"
+
+
 Arithmetic = OneOf["add", "subtract", "multiply", "divide", "modulo"]
 
 
 def arithmetic_types(operator: Arithmetic, left: str, right: str) -> tuple[str, str] | None:
     """(type of both operands, type of the result), or None where Spark has no such operation.
 
+    The operands' type is "decimal" where no decimal holds both: then each keeps its own.
+
     >>> arithmetic_types("multiply", "decimal(12,2)", "decimal(12,2)")
     ('decimal(12,2)', 'decimal(25,4)')
     """
-    if left in (NULL, "string"):
-        left = right if right not in (NULL, "string") else "float64"
-    if right in (NULL, "string"):
-        right = left
+    left, right = _read_as_number(left, right), _read_as_number(right, left)
     if not (is_numeric(left) and is_numeric(right)):
         return None
     if not (is_decimal(left) or is_decimal(right)) or left in FLOATS or right in FLOATS:
@@ -181,7 +191,9 @@ def arithmetic_types(operator: Arithmetic, left: str, right: str) -> tuple[str, 
         case "modulo":
             scale = max(s1, s2)
             result = decimal(min(p1 - s1, p2 - s2) + scale, scale)
-    return _widest_decimal(left, right), result
+    scale = max(s1, s2)
+    fits = max(p1 - s1, p2 - s2) + scale <= _MAX_PRECISION
+    return _widest_decimal(left, right) if fits else "decimal", result
 
 
 def sum_type(type_: str) -> str | None:

@@ -57,7 +57,7 @@ CONSTRUCTS = {
         "linear space and updates in O(λ): the bag has width 2",
     ),
     "SELECT a FROM r WHERE b > 3 OR c LIKE 'x%'": ("selection", "checked once for each change of r", ""),
-    "SELECT a FROM r WHERE soundex(c) = 'X'": ("computed column", "evaluated once for each change of r", ""),
+    "SELECT a FROM r WHERE soundex(c) = 'X'": ("selection", "checked once for each change of r", ""),
     "SELECT DISTINCT a FROM r": ("DISTINCT", "the tree shows each row once; nothing more is kept", ""),
     "SELECT a FROM r UNION SELECT a FROM s": ("UNION", *LOOK_UP),
     "SELECT a FROM r UNION ALL SELECT a FROM s": ("UNION ALL", "2 trees, whose rows are united as they come", ""),

@@ -32,7 +32,7 @@ from crown.ir.plan import (
     TreeStage,
     Variable,
 )
-from crown.ir.tables import ComputedColumn, Table, TableColumn, Window
+from crown.ir.tables import Table, TableColumn, Window
 from crown.plan import from_json, plan_with_report, to_json
 from crown.plan.explain.report import report_from_json, report_to_json
 from crown.sql import parse
@@ -42,8 +42,7 @@ ATOM = Atom("r", "r", (Binding("a", A),), Call("gt", (A, Literal(1 << 62, "int64
 PLAN = Plan(
     sql="SELECT 'ä'",
     tables=(
-        Table("r", (TableColumn("a", "int64", False),), (ComputedColumn("c", "string", "upper(x)"),), ("a",), "fifo",
-              Window(rows=10), 2.5),
+        Table("r", (TableColumn("a", "int64", False),), ("a",), "fifo", Window(rows=10), 2.5),
     ),
     stages=(
         BagStage("$b", (Variable("a", "int64", True),), (ATOM,), ("a",), ("a",)),

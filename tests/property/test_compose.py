@@ -1,7 +1,7 @@
 """Every construct nested in every other, under random streams: all that a view shows is what DuckDB says.
 
-Each case has two views of one query: the first runs in one cell, the second in some other way (threads, without deltas, by single
-updates). Both are saved and loaded now and then. After every batch all ways to read them are compared.
+Each case has two views of one query: the first runs in one cell, the second in some other way (threads, without deltas,
+by single updates). Both are saved and loaded now and then. After every batch all ways to read them are compared.
 """
 
 from __future__ import annotations

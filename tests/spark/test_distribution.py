@@ -32,7 +32,6 @@ from crown.spark.flow.unpack import Repacker
 from crown.spark.schema import DELETED
 from crown.sql import parse
 from crown.sql.schema.schema import load_schema
-from crown.view.computed import add_computed
 from tests.property.queries import Schema, queries
 from tests.property.streams import streams
 from tests.spark.streams import GRAPH_QUERIES
@@ -97,7 +96,7 @@ class Laid:
                     continue
                 rows = pa.Table.from_batches(resolved)
             # Selections are left to the kernel, which does them again.
-            packed += self.dispatched(name, add_computed(read[name], rows) if read[name].computed else rows)
+            packed += self.dispatched(name, rows)
         deltas = self.cells.apply(packed)
         if self.merge is not None:
             dispatcher, _ = merge_dispatcher(self.topology)

@@ -30,8 +30,8 @@ from crown.ir.plan import (
     TreeStage,
 )
 from crown.ir.tables import Table
+from tests.support.reference import reduced
 from tests.support.reference import value as evaluate
-from tests.support.reference import with_computed
 
 Row = tuple[Any, ...]
 
@@ -61,8 +61,8 @@ def run(plan: Plan, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> Counte
 
 
 def _table(table: Table, rows: Iterable[Mapping[str, Any]]) -> Relation:
-    columns = (*(column.name for column in table.columns), *(column.name for column in table.computed))
-    whole = with_computed(table, [dict(row) for row in rows])
+    columns = tuple(column.name for column in table.columns)
+    whole = reduced(table, [dict(row) for row in rows])
     return Relation(columns, Counter(tuple(row[name] for name in columns) for row in whole))
 
 

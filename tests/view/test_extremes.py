@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from decimal import Context, Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -72,8 +73,8 @@ def test_row_by_row_and_as_a_batch(shown: str) -> None:
     by_batch.insert("a", rows)
     assert list(by_row) == list(by_batch)
     for view in (by_row, by_batch):
-        refused(view, lambda view=view: view.insert("a", [(4, 1)]))
-        refused(view, lambda view=view: view.delete("a", [(2, -LARGEST)]))
+        refused(view, partial(view.insert, "a", [(4, 1)]))
+        refused(view, partial(view.delete, "a", [(2, -LARGEST)]))
         view.apply({"a": pa.table({"k": [4, 5], "x": [1, -1]})})
         view.delete("a", [(4, 1), (5, -1)])
     assert list(by_row) == list(by_batch)

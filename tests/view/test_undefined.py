@@ -27,13 +27,16 @@ UNDEFINED = {
     "beside a scalar subquery": "SELECT y FROM b WHERE y >= 1 / (SELECT COUNT(*) FROM a)",
     "joined": f"SELECT b.y, q.r FROM b JOIN (SELECT CAST({QUOTIENT} AS INT) AS r FROM a) AS q ON b.y = q.r",
     "outer joined": f"SELECT b.y, q.r FROM b LEFT JOIN (SELECT CAST({QUOTIENT} AS INT) AS r FROM a) AS q ON b.y = q.r",
-    "not exists": f"SELECT y FROM b WHERE NOT EXISTS (SELECT 1 FROM (SELECT {QUOTIENT} AS r FROM a) AS q WHERE q.r > b.y)",
+    "not exists": f"""SELECT y FROM b
+        WHERE NOT EXISTS (SELECT 1 FROM (SELECT {QUOTIENT} AS r FROM a) AS q WHERE q.r > b.y)""",
     "united": f"SELECT y / 1 AS r FROM b UNION SELECT {QUOTIENT} FROM a",
     "subtracted": f"SELECT y / 1 AS r FROM b EXCEPT ALL SELECT 2 * {QUOTIENT} FROM a",
     "top": "SELECT n FROM (SELECT COUNT(*) AS n FROM a) AS q ORDER BY 1 / n LIMIT 1",
     "distinct": f"SELECT DISTINCT {QUOTIENT} AS r FROM a",
-    "two that fail": f"SELECT p.r, q.s FROM (SELECT {QUOTIENT} AS r FROM a) AS p CROSS JOIN (SELECT 1 / COUNT(*) AS s FROM a) AS q",
-    "compared": "SELECT p.m FROM (SELECT COUNT(*) AS m FROM a) AS p JOIN (SELECT COUNT(*) AS n FROM b) AS q ON 1 / p.m <= q.n",
+    "two that fail": f"""SELECT p.r, q.s
+        FROM (SELECT {QUOTIENT} AS r FROM a) AS p CROSS JOIN (SELECT 1 / COUNT(*) AS s FROM a) AS q""",
+    "compared": """SELECT p.m
+        FROM (SELECT COUNT(*) AS m FROM a) AS p JOIN (SELECT COUNT(*) AS n FROM b) AS q ON 1 / p.m <= q.n""",
 }
 
 

@@ -247,7 +247,7 @@ def test_order_by_sorts_pulled_results() -> None:
     assert list(by_sum) == [(9, -9), (1, 2), (5, 5)]
 
 
-def test_computed_columns_come_from_duckdb() -> None:
+def test_functions_of_joined_rows() -> None:
     view = crown.View("SELECT reverse(s.c) AS x, r.a FROM r JOIN s ON r.b = s.b", SCHEMA)
     view.insert("s", [(1, "abc"), (2, None)])
     view.insert("r", [(7, 1), (8, 2)])

@@ -70,14 +70,6 @@ pub struct TableColumn {
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct ComputedColumn {
-    pub name: String,
-    #[serde(rename = "type")]
-    pub data_type: String,
-    pub sql: String,
-}
-
-#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Window {
     pub rows: Option<u64>,
     pub interval: Option<i64>,
@@ -88,7 +80,6 @@ pub struct Window {
 pub struct Table {
     pub name: String,
     pub columns: Vec<TableColumn>,
-    pub computed: Vec<ComputedColumn>,
     pub primary_key: Vec<String>,
     pub profile: String,
     pub window: Option<Window>,

@@ -81,10 +81,6 @@ impl Source {
             let (name, nullable) = (column.name.clone(), column.nullable);
             columns.push(InputColumn { name, data_type: DataType::parse(&column.data_type)?, nullable });
         }
-        for column in &table.computed {
-            let data_type = DataType::parse(&column.data_type)?;
-            columns.push(InputColumn { name: column.name.clone(), data_type, nullable: true });
-        }
         if columns.len() > crate::chunk::MAX_COLUMNS {
             return Err(fail(format!("{} columns; at most 64 can be read", columns.len())));
         }
@@ -425,7 +421,6 @@ mod tests {
         Source::new(&plan::Table {
             name: "r".into(),
             columns: vec![column("key"), column("value")],
-            computed: Vec::new(),
             primary_key: vec!["key".into()],
             profile: "arbitrary".into(),
             window,

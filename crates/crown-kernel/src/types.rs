@@ -51,6 +51,14 @@ impl DataType {
             .ok_or_else(|| KernelError::plan("CROWN-PLAN-TYPE", format!("unknown type '{name}'")))
     }
 
+    /// The digits after the point of a decimal; 0 for other types.
+    pub fn scale(self) -> i8 {
+        match self {
+            DataType::Decimal { scale, .. } => scale,
+            _ => 0,
+        }
+    }
+
     /// Whether words of this type are ids of the interner: strings, binary, and decimals of more than 18 digits
     /// (16 bytes, little-endian).
     pub fn interned(self) -> bool {

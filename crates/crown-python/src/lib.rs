@@ -2,6 +2,7 @@
 
 mod arrow_stream;
 mod baseline;
+mod constant;
 mod engine;
 mod errors;
 mod import;
@@ -24,6 +25,9 @@ mod _kernel {
     use super::engine::Engine;
     #[pymodule_export]
     use super::router::Router;
+
+    #[pymodule_export]
+    use super::constant::constant;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,4 +1,4 @@
-"""Scalar expressions: the one form that SQL layer, plan and kernel share.
+"""Scalar expressions: the one form that SQL layer, plan and kernel share. `crown.ir.functions` lists the functions.
 
 An expression is fully typed. The SQL layer inserts every cast, so the arguments of an arithmetic
 function or a comparison always have one type (decimals: one scale) and the kernel never coerces.
@@ -13,37 +13,24 @@ JSON lacks are ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from crown.ir.functions import FUNCTIONS
+
 LiteralValue: TypeAlias = None | bool | int | float | str
 
-# What the kernel evaluates itself. Everything else that is deterministic and reads one table becomes a
-# computed column of that table (see `crown.ir.plan.ComputedColumn`), evaluated by DuckDB or by Spark.
-KERNEL_FUNCTIONS: frozenset[str] = frozenset(
-    {
-        # arithmetic; `divide` takes float64 or decimals (result scale as typed), `modulo` follows the dividend's sign
-        *("add", "subtract", "multiply", "divide", "modulo", "negate", "abs"),
-        # three-valued comparisons, and `is_not_distinct` (NULL equals NULL)
-        *("eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct"),
-        # three-valued logic (`and`, `or` take any number of arguments); `is_null` is never NULL
-        *("and", "or", "not", "is_null"),
-        # `in`: first argument against the others; `case`: when, then, when, then, ..., else
-        *("in", "case", "coalesce", "cast", "greatest", "least"),
-        # `like` takes a literal pattern with % and _; `substring` is 1-based (string, start, length)
-        *("like", "upper", "lower", "length", "concat", "substring", "trim", "ltrim", "rtrim", "replace"),
-        *("starts_with", "ends_with", "contains"),
-        # `round` takes a literal number of digits; `floor` and `ceil` of a float are int64, of a decimal a decimal
-        *("round", "floor", "ceil"),
-        # of float64; `ln` is NULL where there is no logarithm
-        *("sqrt", "exp", "ln", "power", "sign"),
-        # parts of a date or timestamp, as int32; `dayofweek` is 1 for Sunday
-        *("year", "quarter", "month", "day", "dayofweek", "hour", "minute", "second"),
-        # (date, int32 days), (date, date) to int32 days, (literal unit, date or timestamp); weeks begin on Monday
-        *("date_add", "date_diff", "date_trunc"),
-    }
+_TYPES = frozenset(
+    {"boolean", "int8", "int16", "int32", "int64", "float32", "float64"}
+    | {"string", "binary", "date", "timestamp", "timestamp_ntz"}
 )
+_DECIMAL_TYPE = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)")
+_DECIMAL = re.compile(r"-?\d{1,38}(\.\d{1,38})?")
+_BINARY = re.compile(r"([0-9a-f]{2})*")
+_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "date": 32, "timestamp": 64, "timestamp_ntz": 64}
+_SPECIAL_FLOATS = ("NaN", "Infinity", "-Infinity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,25 +92,59 @@ def to_json(expression: Expression) -> dict[str, Any]:
             return {"kind": "call", "function": function, "arguments": [to_json(a) for a in arguments], "type": type_}
 
 
-def from_json(data: dict[str, Any]) -> Expression:
-    """Return the expression that `to_json` wrote; raises ValueError, KeyError or TypeError for anything else."""
+def from_json(data: Any) -> Expression:
+    """The expression that `to_json` wrote. Raises ValueError for anything else.
+
+    What is read may come from anyone: only known functions, types and values of these types get through.
+    """
+    if not isinstance(data, dict):
+        raise ValueError("an expression must be an object")
     match data["kind"]:
         case "column":
-            return Column(_text(data, "name"), _text(data, "type"))
+            if not isinstance(data["name"], str):
+                raise ValueError(f"{data['name']!r} is not the name of a column")
+            return Column(data["name"], _type(data["type"]))
         case "literal":
-            value = data["value"]
-            if not isinstance(value, LiteralValue):
-                raise ValueError(f"{value!r} is not a literal")
-            return Literal(value, _text(data, "type"))
+            return _checked_literal(data["value"], _type(data["type"]))
         case "call":
-            if not isinstance(data["arguments"], list):
-                raise ValueError("arguments must be a list")
-            return Call(_text(data, "function"), tuple([from_json(a) for a in data["arguments"]]), _text(data, "type"))
+            return _checked_call(data["function"], data["arguments"], _type(data["type"]))
         case kind:
             raise ValueError(f"unknown expression kind {kind!r}")
 
 
-def _text(data: dict[str, Any], key: str) -> str:
-    if not isinstance(data[key], str):
-        raise ValueError(f"{key} must be a string, not {data[key]!r}")
-    return str(data[key])
+def _type(name: Any) -> str:
+    if isinstance(name, str):
+        matched = _DECIMAL_TYPE.fullmatch(name)
+        if name in _TYPES or (matched and 1 <= int(matched[1]) <= 38 and int(matched[2]) <= int(matched[1])):
+            return name
+    raise ValueError(f"{name!r} is not a type")
+
+
+def _checked_call(function: Any, arguments: Any, type_: str) -> Call:
+    known = FUNCTIONS.get(function) if isinstance(function, str) else None
+    if known is None:
+        raise ValueError(f"{function!r} is not a function")
+    if not isinstance(arguments, list) or not known.takes(len(arguments)):
+        raise ValueError(f"{function} has the wrong number of arguments")
+    return Call(function, tuple(from_json(argument) for argument in arguments), type_)
+
+
+def _checked_literal(value: Any, type_: str) -> Literal:
+    if value is None or _fits(value, type_):
+        return Literal(value, type_)
+    raise ValueError(f"{value!r} is not a literal of type {type_}")
+
+
+def _fits(value: Any, type_: str) -> bool:
+    if type_ in _BITS:
+        limit = 1 << (_BITS[type_] - 1)
+        return isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
+    if type_ in ("float32", "float64"):
+        return (isinstance(value, int | float) and not isinstance(value, bool)) or value in _SPECIAL_FLOATS
+    if type_ == "boolean":
+        return isinstance(value, bool)
+    if not isinstance(value, str):
+        return False
+    if type_ == "binary":
+        return _BINARY.fullmatch(value) is not None
+    return type_ == "string" or _DECIMAL.fullmatch(value) is not None

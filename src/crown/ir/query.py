@@ -116,7 +116,7 @@ class Query:
     """A bound query. Atoms name their source: a table, or one of `nested` (by name, in dependency order)."""
 
     sql: str
-    tables: tuple[Table, ...]  # those the query reads, reduced to what it needs, with computed columns
+    tables: tuple[Table, ...]  # those the query reads, reduced to what it needs
     body: Body
     nested: tuple[tuple[str, Body], ...] = ()
     order: tuple[Order, ...] = ()  # ORDER BY without LIMIT: the order of pulled results only

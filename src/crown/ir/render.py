@@ -1,7 +1,8 @@
-"""Expressions as SQL text, the one place where they are written: for Spark and DuckDB, and for people.
+"""Expressions as SQL text, the one place where they are written: for Spark, and for people.
 
-The text is Spark's; DuckDB gets it through sqlglot. For a host every cast is written, every literal reads back with its
-own type and every name is quoted; for people casts and quotes are left out.
+For Spark every cast is written, every literal reads back with its own type and every name is quoted; for people casts
+and quotes are left out. Spark is only given comparisons and logic over columns and literals (see
+`crown.spark.flow.selection`); everything else is the kernel's.
 """
 
 from __future__ import annotations
@@ -25,15 +26,21 @@ _INFIX = {
     "ge": ">=",
     "is_not_distinct": "<=>",
     "like": "LIKE",
+    "rlike": "RLIKE",
     "concat": "||",
+    "div": "DIV",
+    "bit_and": "&",
+    "bit_or": "|",
+    "bit_xor": "^",
 }
-_OTHER_TYPE_IN_DUCKDB = frozenset({"floor", "ceil", "sign", "date_add", "date_trunc"})
-_COMPOUND = frozenset({*_INFIX, "and", "or", "not", "is_null", "negate", "in"})
+_SPARK_FUNCTION = {"starts_with": "startswith", "ends_with": "endswith", "is_nan": "isnan"}
+_UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000), ("SECOND", 1_000_000))
+_COMPOUND = frozenset({*_INFIX, "and", "or", "not", "is_null", "negate", "in", "add_microseconds", "bit_not"})
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def to_spark_sql(expression: Expression) -> str:
-    """The expression over its columns, for a host to evaluate.
+    """The expression over its columns, for Spark to evaluate.
 
     >>> to_spark_sql(Call("add", (Column("a", "int64"), Literal(1, "int64")), "int64"))
     '`a` + 1'
@@ -60,15 +67,6 @@ def quoted(name: str) -> str:
 
 
 def _write(expression: Expression, *, host: bool) -> str:
-    text = _plain(expression, host=host)
-    if host and isinstance(expression, Call):
-        by_decimals = expression.function == "divide" and expression.type.startswith("decimal")
-        if by_decimals or expression.function in _OTHER_TYPE_IN_DUCKDB:
-            return f"CAST({text} AS {spark_name(expression.type)})"
-    return text
-
-
-def _plain(expression: Expression, *, host: bool) -> str:
     def write(part: Expression) -> str:
         return _write(part, host=host)
 
@@ -92,8 +90,14 @@ def _plain(expression: Expression, *, host: bool) -> str:
             return f"{operand(argument)} LIKE {write(escaped)} ESCAPE '\\\\'"
         case Call("date_trunc", (unit, argument), "date"):
             return f"trunc({write(argument)}, {write(unit)})"
-        case Call("starts_with" | "ends_with" as function, arguments, _):
-            return f"{function.replace('_', '')}({', '.join(map(write, arguments))})"
+        case Call("try_cast", (argument,), type_):
+            return f"TRY_CAST({write(argument)} AS {spark_name(type_)})"
+        case Call("extract_second", (argument,), _):
+            return f"EXTRACT(SECOND FROM {write(argument)})"
+        case Call("add_microseconds", (argument, Literal(int(amount))), _):
+            return f"{operand(argument)} + INTERVAL {_interval(amount)}"
+        case Call("bit_not", (argument,), _):
+            return f"~{operand(argument)}"
         case Call("and" | "or" as function, arguments, _):
             return f" {function.upper()} ".join(map(term, arguments))
         case Call(function, arguments, _) if function in _INFIX:
@@ -112,13 +116,20 @@ def _plain(expression: Expression, *, host: bool) -> str:
         case Call("case", (*pairs, otherwise), _):
             whens = [f"WHEN {write(w)} THEN {write(t)}" for w, t in zip(pairs[::2], pairs[1::2], strict=True)]
             return f"CASE {' '.join(whens)} ELSE {write(otherwise)} END"
-        case Call(function, arguments, _) if function.startswith("sql:"):
-            text = function.removeprefix("sql:")
-            for index, argument in enumerate(arguments):
-                text = text.replace(f"\x00{index}\x00", operand(argument))
-            return text
         case Call(function, arguments, _):
-            return f"{function}({', '.join(map(write, arguments))})"
+            return f"{_SPARK_FUNCTION.get(function, function)}({', '.join(map(write, arguments))})"
+
+
+def _interval(microseconds: int) -> str:
+    """The largest unit of which it is a whole number.
+
+    >>> _interval(-7200000000)
+    "'-2' HOUR"
+    """
+    for unit, size in _UNITS:
+        if microseconds % size == 0:
+            return f"'{microseconds // size}' {unit}"
+    return f"'{microseconds}' MICROSECOND"
 
 
 def _literal(literal: Literal, *, host: bool) -> str:

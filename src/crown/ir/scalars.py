@@ -6,15 +6,8 @@ import re
 from collections.abc import Container, Iterable, Mapping
 
 from crown.ir.expression import Call, Column, Expression, Literal, columns_of
+from crown.ir.functions import is_total
 
-# NULL only when an argument is NULL; every other function may make one by itself (division by zero, a failed cast).
-_STRICT = frozenset(
-    {"add", "subtract", "multiply", "negate", "abs", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "in"}
-    | {"like", "upper", "lower", "length", "concat", "substring", "trim", "ltrim", "rtrim", "replace"}
-    | {"starts_with", "ends_with", "contains", "date_add", "date_diff", "date_trunc"}
-    | {"year", "quarter", "month", "day", "dayofweek", "hour", "minute", "second"}
-    | {"round", "floor", "ceil", "sqrt", "exp", "power", "sign"}
-)
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 INTEGERS = frozenset({"int8", "int16", "int32", "int64"})
 FLOATS = frozenset({"float32", "float64"})
@@ -41,7 +34,7 @@ def may_be_null(expression: Expression, nullable: Container[str]) -> bool:
             return name in nullable
         case Literal(value):
             return value is None
-        case Call("is_null" | "is_not_distinct", _):
+        case Call("is_null" | "is_not_distinct" | "hash" | "xxhash64", _):
             return False
         case Call("coalesce" | "greatest" | "least", arguments):
             return all(may_be_null(argument, nullable) for argument in arguments)
@@ -51,7 +44,8 @@ def may_be_null(expression: Expression, nullable: Container[str]) -> bool:
         case Call("cast", (argument,), type_):
             return not (is_numeric(argument.type) and is_numeric(type_)) or may_be_null(argument, nullable)
         case Call(function, arguments):
-            return function not in _STRICT or any(may_be_null(argument, nullable) for argument in arguments)
+            known = is_total(function) or function in ("and", "or", "in")
+            return not known or any(may_be_null(argument, nullable) for argument in arguments)
 
 
 def is_numeric(type_: str) -> bool:

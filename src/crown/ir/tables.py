@@ -17,18 +17,6 @@ class TableColumn:
 
 
 @dataclass(frozen=True)
-class ComputedColumn:
-    """A scalar expression over one table that the kernel can't evaluate: its host adds it to each change.
-
-    `sql` is Spark SQL over the table's columns; `crown.view` runs it with DuckDB, `crown.spark` with Spark.
-    """
-
-    name: str
-    type: str
-    sql: str
-
-
-@dataclass(frozen=True)
 class Window:
     """Rows leave by themselves: the oldest beyond `rows`, or those more than `interval` behind the newest `column`.
 
@@ -47,7 +35,6 @@ class Table:
 
     name: str
     columns: tuple[TableColumn, ...]
-    computed: tuple[ComputedColumn, ...] = ()
     primary_key: tuple[str, ...] = ()
     profile: Profile = "arbitrary"
     window: Window | None = None

@@ -4,7 +4,7 @@
     deltas.writeStream.format("parquet").option("checkpointLocation", checkpoint).start(path)
     snapshot(spark, checkpoint)                                                               # the whole view
 
-The way of a change: `sources` reads it and `streaming` prepares it in Spark (computed columns, selections), or
+The way of a change: `sources` reads it and `streaming` prepares it in Spark (columns, selections), or
 `parquet` reads it past Spark's rows; `dispatch` sends it to its cells in packed blobs, `processor` (the stateful
 operator) has the engine in the `host` apply it and writes it to the state store, `unpack` gives the deltas. `topology`
 says which stages a query needs; `snapshots`, `batch`, `sinks` and `pipeline` are what else one does with it.

@@ -17,7 +17,6 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _PARTITIONS = "spark.sql.shuffle.partitions"
-_ANSI = "spark.sql.ansi.enabled"
 _ZONE = "spark.sql.session.timeZone"
 _UTC = frozenset({"utc", "etc/utc", "gmt", "etc/gmt", "z", "zulu", "uct", "+00:00", "utc+00:00", "gmt+00:00"})
 # Functions that give the same for timestamps in every time zone.
@@ -87,13 +86,6 @@ def require(spark: SparkSession, plan: Plan) -> None:
             reason="two attempts of one task would write the same file, and a later version could build on either",
             hint=f'spark.conf.set("{_FORMAT}", "2"), or turn spark.speculation off',
         )
-    if any(table.computed for table in plan.tables) and (spark.conf.get(_ANSI, "true") or "true").lower() != "true":
-        raise PlanError(
-            "the session is not in ANSI mode",
-            code="CROWN-SPARK-SETTING",
-            reason="Spark computes some of the query's expressions, and without it gives NULL where they fail",
-            hint=f'spark.conf.set("{_ANSI}", "true")',
-        )
     zone = spark.conf.get(_ZONE, "UTC") or "UTC"
     if zone.lower() not in _UTC and _depends_on_zone(plan):
         raise PlanError(
@@ -118,8 +110,6 @@ def advise(spark: SparkSession, cells: int) -> None:
 
 def _depends_on_zone(plan: Plan) -> bool:
     """Whether a value of the plan would be another one in another time zone."""
-    if any(table.computed and any(c.type == "timestamp" for c in table.columns) for table in plan.tables):
-        return True
     waiting: list[Any] = [encode(plan)["stages"]]
     while waiting:
         value = waiting.pop()

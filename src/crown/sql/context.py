@@ -12,8 +12,9 @@ from sqlglot import exp
 
 from crown.ir.expression import Call, Column, Expression
 from crown.ir.query import Body
-from crown.ir.tables import ComputedColumn, Table, TableColumn, Window
+from crown.ir.tables import Table, TableColumn, Window
 from crown.sql.diagnose import Place, Span, fail, span
+from crown.sql.dialect import SPARK
 from crown.sql.relation import Branch, Source, atom_of
 from crown.sql.scalar.fold import fold, nullable
 from crown.sql.schema.schema import Schema
@@ -36,7 +37,6 @@ class Context:
         self._sources: dict[str, Source] = {}
         self._nullable: dict[str, bool] = {}
         self._read: dict[str, set[str]] = {}
-        self._computed: dict[str, dict[str, ComputedColumn]] = {}
         self._names: set[str] = {name.lower() for name in schema.tables}
         self._counter = 0
         self.definitions: list[Definition] = []  # the names of every WITH
@@ -60,7 +60,7 @@ class Context:
 
     @property
     def is_spark(self) -> bool:
-        return self.dialect in ("spark", "spark2", "databricks", "hive")
+        return self.dialect.lower() in SPARK
 
     def fail(
         self,
@@ -183,16 +183,6 @@ class Context:
     def is_table(self, source: str) -> bool:
         return source.lower() in self.schema.tables
 
-    def computed(self, source: str, sql: str, type_: str) -> ComputedColumn:
-        """The table's computed column for a piece of Spark SQL."""
-        known = self._computed.setdefault(source.lower(), {})
-        if sql not in known:
-            known[sql] = ComputedColumn(f"computed_{len(known) + 1}", type_, sql)
-        return known[sql]
-
-    def computed_columns(self, source: str) -> list[ComputedColumn]:
-        return list(self._computed.get(source.lower(), {}).values())
-
     def tables(self) -> tuple[Table, ...]:
         """The tables that the query reads, in the order of first use, reduced to what it reads and the key."""
         result = []
@@ -205,6 +195,5 @@ class Context:
             columns = tuple(c for c in table.columns if c.name in wanted)
             # A batch of rows needs a column to have a length, also when only COUNT(*) reads it.
             columns = columns or table.columns[:1]
-            computed = tuple(self._computed.get(name, {}).values())
-            result.append(Table(table.name, columns, computed, table.primary_key, table.profile, window))
+            result.append(Table(table.name, columns, table.primary_key, table.profile, window))
         return tuple(result)

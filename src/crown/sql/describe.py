@@ -37,7 +37,7 @@ def _table(table: Table) -> str:
     if table.window is not None:
         window = table.window
         text += f" window {window.rows} rows" if window.rows else f" window {window.interval} on {window.column}"
-    return "".join([text, *(f"\n  computed {c.name} {c.type} = {c.sql}" for c in table.computed)])
+    return text
 
 
 def _body(body: Body) -> list[str]:

@@ -14,6 +14,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from crown.errors import SqlError
 from crown.sql.codes import CODES
+from crown.sql.dialect import reader
 
 Span = tuple[int, int]
 _SPAN = "crown_span"
@@ -107,7 +108,7 @@ def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
         shown = f"U+{ord(odd[0]):04X}"
         fail(sql, odd.span(), "SYNTAX", f"syntax error: the character {shown} is not text", hint="remove it")
     try:
-        statements = [s for s in sqlglot.parse(sql, dialect=dialect) if s is not None]
+        statements = [s for s in sqlglot.parse(sql, dialect=reader(dialect)) if s is not None]
         for statement in statements:
             note_spans(statement)
         return statements

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import NoReturn
 
 from sqlglot import exp
 
-from crown.ir.expression import Call, Expression
+from crown.ir.expression import Expression
 from crown.sql.context import Context
 from crown.sql.parts import READ, unread
 from crown.sql.relation import Subcondition
@@ -126,19 +125,4 @@ def refuse_residual_condition(context: Context, predicate: Expression, condition
         f"{condition.construct} with a comparison between two of its own tables is not maintained here",
         reason="the tables of a semi-join or anti-join are joined by equality only",
         hint="move those tables into a subquery or CTE with SELECT DISTINCT",
-    )
-
-
-def refuse_host_function(context: Context, expression: Expression) -> NoReturn:
-    name = expression.function.removeprefix("sql:").split("(")[0] if isinstance(expression, Call) else "it"
-    name = re.sub("\0.*?\0", "", name)  # the holes of an operator
-    place = context.places.get(expression)
-    if place is None and isinstance(expression, Call):
-        place = next((p for a in expression.arguments if (p := context.places.get(a)) is not None), None)
-    context.fail(
-        place,
-        "FUNCTION-PLACE",
-        f"the function {name.strip().lower() or 'here'} is not maintained in this place",
-        reason="functions outside the kernel are computed per row of one table, before joins and aggregates",
-        hint="apply it to columns of one table, or to the view's result",
     )

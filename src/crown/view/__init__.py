@@ -1,7 +1,7 @@
 """The embedded engine: a view that lives in this process.
 
-Where to start: `view` (what users call), `inputs` (their data as Arrow), `computed` (columns the kernel can't
-compute), `engines` (one kernel engine, or several behind a router), `storage` (saved views).
+Where to start: `view` (what users call), `inputs` (their data as Arrow), `engines` (one kernel engine, or several
+behind a router), `storage` (saved views).
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from crown.ir.expression import Column
 from crown.ir.plan import Atom, Binding, Node, Plan, TreeStage, Variable
-from crown.ir.tables import Table, TableColumn
+from crown.ir.tables import Table
 
 
 def identity(table: Table) -> Plan:
-    """One node: the table with its computed columns, as a bag. Its key and window apply."""
-    columns = (*table.columns, *(TableColumn(c.name, c.type) for c in table.computed))
+    """One node: the table, as a bag. Its key and window apply."""
+    columns = table.columns
     names = tuple(c.name for c in columns)
     bindings = tuple(Binding(c.name, Column(c.name, c.type)) for c in columns)
     tree = TreeStage(

@@ -9,10 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from crown.arrow import arrow_type, check_table, read_table
+from crown.arrow import arrow_type, read_table
 from crown.errors import InvalidChange
 from crown.ir.tables import Table
-from crown.view.computed import add_computed
 
 CHANGE_TYPE = "_change_type"
 CONTROL_COLUMNS = frozenset({CHANGE_TYPE, "_multiplicity", "_atoms"})
@@ -30,7 +29,7 @@ class TableInput:
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
-        """The columns that must come: those that the query and its computed columns read."""
+        """The columns that must come: those that the query reads."""
         return tuple(column.name for column in self.table.columns)
 
     @cached_property
@@ -44,7 +43,7 @@ class TableInput:
 
     def tuples(self, rows: Sequence[Any]) -> list[tuple[Any, ...]] | None:
         """Rows as tuples of the plan's columns, or None when they are not plain tuples."""
-        if self.table.computed or not all(type(row) is tuple for row in rows):
+        if not all(type(row) is tuple for row in rows):
             return None
         width = len(self.columns)
         if any(len(row) != width for row in rows):
@@ -65,10 +64,8 @@ class TableInput:
         return self._finish(self._from_rows(list(data)), word)
 
     def _foreign(self, data: pa.Table, word: Word | None) -> pa.Table:
-        if not self.table.computed and word is None and set(self.needed) <= set(data.column_names):
+        if word is None and set(self.needed) <= set(data.column_names):
             return data
-        if self.table.computed:
-            check_table(data, self.table.name, full=True)
         return self._finish(data, word)
 
     def _finish(self, table: pa.Table, word: Word | None) -> pa.Table:
@@ -83,7 +80,7 @@ class TableInput:
                 indices = pa.repeat(pa.scalar(0, pa.int8()), table.num_rows)
                 words = pa.DictionaryArray.from_arrays(indices, pa.array(["delete"]))
                 table = table.append_column(CHANGE_TYPE, words)
-        return add_computed(self.table, table) if self.table.computed else table
+        return table
 
     def _named(self, table: pa.Table) -> pa.Table:
         """Column names as the schema spells them: SQL does not mind their case."""

@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote
 from crown.errors import CrownError, StateError
 from crown.ir.plan import Plan
 
-_FORMAT = 1
+_FORMAT = 2  # 1 had columns computed by SQL text
 _ABOUT = "view.json"
 _CHUNK = re.compile(r"state/([^/]+)/([0-9]{6,9})\.arrow")
 
@@ -106,6 +106,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, list[b
             raise StateError(
                 f"{os.fspath(path)} has format {str(found)[:100]!r}; this version reads {_FORMAT}",
                 code="CROWN-STATE-FORMAT",
+                hint="make the view again from its SQL, load the tables and save it",
             )
         state: dict[str, dict[int, bytes]] = {}
         for member in members:

@@ -1,6 +1,6 @@
 """From a table's log to the lifespans of an atom's rows: filter, bind, and let equal rows be one.
 
-DuckDB gives the log the table's types and computed columns; which rows are the atom's, and with which values, the
+DuckDB gives the log the table's types; which rows are the atom's, and with which values, the
 kernel itself says, as it does while it runs.
 """
 
@@ -18,15 +18,31 @@ from crown.arrow import arrow_type
 from crown.errors import InvalidChange
 from crown.ir.expression import Column
 from crown.ir.plan import Atom, Binding, Node, Plan, TreeStage, Variable
-from crown.ir.render import quoted
 from crown.ir.serial import to_json
 from crown.ir.tables import Table, TableColumn
-from crown.types import spark_name
-from crown.view.computed import in_duckdb
 from crown.workload.lifespan import BEFORE, Lifespans, Moments, lifespans, row_codes
 from crown.workload.log import TableLog
 
 _ROW = "$row"  # a row's position in the log
+# The log is all that DuckDB is to see.
+_CONFINED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "python_enable_replacements": "false",
+}
+_TYPES = {
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "timestamp": "TIMESTAMPTZ",
+    "timestamp_ntz": "TIMESTAMP",
+}
 
 
 def table_rows(log: TableLog, table: Table) -> TableLog:
@@ -40,11 +56,10 @@ def table_rows(log: TableLog, table: Table) -> TableLog:
                 code="CROWN-LOG",
                 reason=f"the query reads it; the log has {', '.join(log.rows.column_names) or 'no columns'}",
             )
-        source = quoted(available[column.name.lower()])
-        columns.append(f"CAST({source} AS {spark_name(column.type)}) AS {quoted(column.name)}")
-    computed = [f"CAST({c.sql} AS {spark_name(c.type)}) AS {quoted(c.name)}" for c in table.computed]
-    inner = f"SELECT {', '.join([quoted(_ROW), *columns])} FROM log"
-    rows = _run(f"SELECT {', '.join(['*', *computed])} FROM ({inner}) ORDER BY {quoted(_ROW)}", _numbered(log))
+        source = _quoted(available[column.name.lower()])
+        columns.append(f"CAST({source} AS {_TYPES.get(column.type, column.type)}) AS {_quoted(column.name)}")
+    text = f"SELECT {', '.join([_quoted(_ROW), *columns])} FROM log ORDER BY {_quoted(_ROW)}"
+    rows = _run(text, _numbered(log))
     result = dataclasses.replace(log, rows=rows.drop_columns([_ROW]))
     return _explicit_upserts(result, table.primary_key) if table.primary_key else result
 
@@ -59,7 +74,7 @@ def atom_lifespans(log: TableLog, table: Table, atom: Atom) -> Lifespans:
 def atom_rows(rows: pa.Table, table: Table, atom: Atom) -> pa.Table:
     """The atom's variables for those of the table's rows that are rows of the atom, and the rows' positions."""
     # NULL may stand in a column that is declared without it: such a row is an error to a view, but not to a profile.
-    types = {c.name: c.type for c in table.columns} | {c.name: c.type for c in table.computed}
+    types = {c.name: c.type for c in table.columns}
     columns = (*(TableColumn(name, type_) for name, type_ in types.items()), TableColumn(_ROW, "int64", False))
     numbered = dataclasses.replace(atom, bindings=(*atom.bindings, Binding(_ROW, Column(_ROW, "int64"))))
     bound = {binding.variable: binding.expression.type for binding in numbered.bindings}
@@ -86,12 +101,17 @@ def _numbered(log: TableLog) -> pa.Table:
     return log.rows.append_column(_ROW, pa.array(np.arange(len(log))))
 
 
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
 def _run(sql: str, log: pa.Table) -> pa.Table:
-    with duckdb.connect() as connection:
+    with duckdb.connect(config=_CONFINED) as connection:
         connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET lock_configuration = true")
         connection.register("log", log)
         try:
-            return connection.sql(in_duckdb(sql)).to_arrow_table()
+            return connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
             raise InvalidChange(
                 "the log's rows don't fit the query", code="CROWN-LOG", reason=str(error).splitlines()[0]

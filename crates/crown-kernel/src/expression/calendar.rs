@@ -1,5 +1,8 @@
 //! Dates as days and timestamps as microseconds since 1970, proleptic Gregorian, UTC.
 
+use super::overflow;
+use crate::error::Result;
+
 pub(super) const MICROS_PER_SECOND: i64 = 1_000_000;
 pub(super) const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 
@@ -14,10 +17,21 @@ pub(super) enum Part {
     Hour,
     Minute,
     Second,
+    DayOfYear,
+    /// From 0 for Monday to 6.
+    Weekday,
+    /// ISO weeks begin on Monday; the first has the year's first Thursday.
+    Week,
+    /// The year that the ISO week belongs to.
+    YearOfWeek,
 }
 
-pub(super) fn part(micros: i64, part: Part) -> i64 {
-    let (date, seconds) = (micros.div_euclid(MICROS_PER_DAY), micros.rem_euclid(MICROS_PER_DAY) / MICROS_PER_SECOND);
+/// The part of a timestamp, or of a date (which has no time).
+pub(super) fn part(value: i64, timestamp: bool, part: Part) -> i64 {
+    let (date, seconds) = match timestamp {
+        true => (value.div_euclid(MICROS_PER_DAY), value.rem_euclid(MICROS_PER_DAY) / MICROS_PER_SECOND),
+        false => (value, 0),
+    };
     let (year, month, day) = civil(date);
     match part {
         Part::Year => year,
@@ -29,7 +43,18 @@ pub(super) fn part(micros: i64, part: Part) -> i64 {
         Part::Hour => seconds / 3600,
         Part::Minute => seconds / 60 % 60,
         Part::Second => seconds % 60,
+        Part::DayOfYear => date - first_of(year) + 1,
+        Part::Weekday => (date + 3).rem_euclid(7),
+        Part::Week => {
+            let thursday = date - (date + 3).rem_euclid(7) + 3;
+            (thursday - first_of(civil(thursday).0)) / 7 + 1
+        }
+        Part::YearOfWeek => civil(date - (date + 3).rem_euclid(7) + 3).0,
     }
+}
+
+fn first_of(year: i64) -> i64 {
+    days(year, 1, 1).expect("every year has a first day")
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,24 +68,32 @@ pub(super) enum Unit {
     Hour,
     Minute,
     Second,
+    Millisecond,
+    Microsecond,
 }
 
-/// The beginning of the unit that `micros` lies in.
-pub(super) fn truncate(micros: i64, unit: Unit) -> i64 {
-    let date = micros.div_euclid(MICROS_PER_DAY);
+/// The beginning of the unit that a timestamp or a date lies in.
+pub(super) fn truncate(value: i64, unit: Unit, timestamp: bool) -> Result<i64> {
+    let within = |micros: i64| value.checked_sub(value.rem_euclid(micros)).ok_or_else(|| overflow("a timestamp"));
+    let date = if timestamp { value.div_euclid(MICROS_PER_DAY) } else { value };
     let (year, month, day) = civil(date);
     let start_of = |month| days(year, month, 1).expect("every month has a first day");
     let first = match unit {
-        Unit::Second => return micros - micros.rem_euclid(MICROS_PER_SECOND),
-        Unit::Minute => return micros - micros.rem_euclid(60 * MICROS_PER_SECOND),
-        Unit::Hour => return micros - micros.rem_euclid(3600 * MICROS_PER_SECOND),
+        Unit::Microsecond => return Ok(value),
+        Unit::Millisecond => return within(1000),
+        Unit::Second => return within(MICROS_PER_SECOND),
+        Unit::Minute => return within(60 * MICROS_PER_SECOND),
+        Unit::Hour => return within(3600 * MICROS_PER_SECOND),
         Unit::Day => date,
         Unit::Week => date - (date + 3).rem_euclid(7),
         Unit::Month => date - (day - 1),
         Unit::Quarter => start_of((month - 1) / 3 * 3 + 1),
         Unit::Year => start_of(1),
     };
-    first * MICROS_PER_DAY
+    if !timestamp {
+        return Ok(first);
+    }
+    first.checked_mul(MICROS_PER_DAY).ok_or_else(|| overflow("a timestamp"))
 }
 
 /// Year, month and day. Works in 400-year eras that begin on 1 March, so that leap days come last.
@@ -117,13 +150,26 @@ pub(super) fn parse_date(text: &str) -> Option<i64> {
     }
 }
 
+/// What a text says of a moment.
+pub(super) enum Moment {
+    /// Microseconds by the clock, and how far that clock is ahead of UTC.
+    At { local: i64, zone: i64 },
+    /// By the clock of a region, whose zones are not known here.
+    InRegion,
+    /// A time without a date.
+    Today,
+}
+
 /// A date as `parse_date`, then optionally `[h]h[:[m]m[:[s]s[.fraction]]]` and, after seconds, a zone: `Z`, `UTC`, `GMT`,
 /// `+hh[:mm]`.
-pub(super) fn parse_timestamp(text: &str) -> Option<i64> {
-    let (date, rest) = split_date(text)?;
+pub(super) fn parse_timestamp(text: &str) -> Option<Moment> {
+    let Some((date, rest)) = split_date(text) else {
+        let clock = text.strip_prefix('T').unwrap_or(text);
+        return (clock.contains(':') && clock.starts_with(|c: char| c.is_ascii_digit())).then_some(Moment::Today);
+    };
     let midnight = date.checked_mul(MICROS_PER_DAY)?;
     if rest.is_empty() {
-        return Some(midnight);
+        return Some(Moment::At { local: midnight, zone: 0 });
     }
     let time = rest.strip_prefix([' ', 'T'])?;
     let zone_at = time.find(|c: char| !(c.is_ascii_digit() || c == ':' || c == '.')).unwrap_or(time.len());
@@ -131,7 +177,11 @@ pub(super) fn parse_timestamp(text: &str) -> Option<i64> {
     if !zone.is_empty() && clock.matches(':').count() < 2 {
         return None;
     }
-    midnight.checked_add(parse_clock(clock)?)?.checked_sub(parse_zone(zone.trim_start())?)
+    let local = midnight.checked_add(parse_clock(clock)?)?;
+    match parse_zone(zone.trim_start()) {
+        Some(zone) => Some(Moment::At { local, zone }),
+        None => zone.trim_start().starts_with(|c: char| c.is_ascii_alphabetic()).then_some(Moment::InRegion),
+    }
 }
 
 /// The date at the start of `text`, and what follows it. A year or a month alone must be all of the text.

@@ -1,11 +1,14 @@
 //! CAST between all types that Spark's ANSI mode allows.
 
-use super::calendar::{self, MICROS_PER_DAY, MICROS_PER_SECOND};
+use super::calendar::{self, Moment, MICROS_PER_DAY, MICROS_PER_SECOND};
 use super::value::Value;
-use super::{decimal, overflow};
+use super::{decimal, overflow, utf8};
 use crate::error::{KernelError, Result};
 use crate::types::DataType;
 use std::borrow::Cow;
+
+/// The code of an error about a value that Spark reads and Crown does not: `try_cast` must not make it NULL.
+pub(super) const UNSUPPORTED: &str = "CROWN-CAST-UNSUPPORTED";
 
 /// What compilation needs: whether ANSI SQL has this cast at all.
 pub(super) fn allowed(from: DataType, to: DataType) -> bool {
@@ -32,7 +35,7 @@ pub(super) fn cast<'a>(value: Value<'a>, from: DataType, to: DataType) -> Result
         return Ok(Some(value));
     }
     if to == DataType::String {
-        return Ok(Some(to_string(value, from)));
+        return to_string(value, from).map(Some);
     }
     if from == DataType::String {
         return from_string(value.bytes(), to).map(Some);
@@ -146,22 +149,34 @@ fn to_decimal(value: Value<'_>, from: DataType, precision: u8, scale: i8) -> Res
     Ok(Some(Value::Decimal(decimal::rescale(unscaled, from_scale, scale, precision)?)))
 }
 
-fn to_string<'a>(value: Value<'a>, from: DataType) -> Value<'a> {
+fn to_string<'a>(value: Value<'a>, from: DataType) -> Result<Value<'a>> {
     let text = match (value, from) {
-        (Value::Bytes(bytes), _) => return Value::Bytes(bytes),
+        (Value::Bytes(bytes), _) => {
+            utf8(&bytes)?;
+            return Ok(Value::Bytes(bytes));
+        }
         (Value::Boolean(value), _) => value.to_string(),
         (Value::Integer(value), DataType::Date) => calendar::format_date(value),
         (Value::Integer(value), DataType::Timestamp | DataType::TimestampNtz) => calendar::format_timestamp(value),
         (Value::Integer(value), _) => value.to_string(),
         (Value::Decimal(value), DataType::Decimal { scale, .. }) => decimal::format(value, scale),
-        (Value::Float(value), DataType::Float32) => format_float(format!("{:e}", value as f32)),
-        (Value::Float(value), _) => format_float(format!("{value:e}")),
+        (Value::Float(value), DataType::Float32) => {
+            let two_digits = format!("{:.1e}", value as f32);
+            let same = two_digits.parse::<f32>().is_ok_and(|read| f64::from(read) == value);
+            format_float(if same { two_digits } else { format!("{:e}", value as f32) })
+        }
+        (Value::Float(value), _) => {
+            let two_digits = format!("{value:.1e}");
+            let same = two_digits.parse() == Ok(value);
+            format_float(if same { two_digits } else { format!("{value:e}") })
+        }
         (Value::Decimal(_), _) => unreachable!("decimals have a decimal type"),
     };
-    Value::Bytes(Cow::Owned(text.into_bytes()))
+    Ok(Value::Bytes(Cow::Owned(text.into_bytes())))
 }
 
-/// Java's notation from Rust's shortest `{:e}`: plain from 10^-3 to below 10^7, else `d.dddEn`.
+/// Java's notation from Rust's `{:e}` (the shortest, but of two digits at least): plain from 10^-3 to below 10^7, else
+/// `d.dddEn`.
 fn format_float(scientific: String) -> String {
     let Some((mantissa, exponent)) = scientific.split_once('e') else {
         return match scientific.as_str() {
@@ -176,6 +191,7 @@ fn format_float(scientific: String) -> String {
     if whole == "0" {
         return format!("{sign}0.0");
     }
+    let fraction = fraction.trim_end_matches('0');
     if !(-3..7).contains(&exponent) {
         return format!("{sign}{whole}.{}E{exponent}", if fraction.is_empty() { "0" } else { fraction });
     }
@@ -194,12 +210,16 @@ fn from_string(bytes: &[u8], to: DataType) -> Result<Value<'static>> {
         let shown = String::from_utf8_lossy(bytes);
         KernelError::invalid("CROWN-CAST", format!("the string '{shown}' can't be cast to {to:?}"))
     };
+    let unsupported = |what: &str| {
+        let shown = String::from_utf8_lossy(bytes);
+        KernelError::invalid(UNSUPPORTED, format!("the string '{shown}' has {what}, which is not supported"))
+    };
     if to == DataType::Binary {
         return Ok(Value::Bytes(Cow::Owned(bytes.to_vec())));
     }
-    // Spark trims white space and ASCII control characters before it reads a value.
+    // Spark trims blanks and control characters before it reads a value, of ASCII only.
     let text = std::str::from_utf8(bytes).map_err(|_| invalid())?;
-    let text = text.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+    let text = text.trim_matches(|c: char| c <= ' ' || c == '\x7F');
     let value = match to {
         DataType::Boolean => match text.to_ascii_lowercase().as_str() {
             "t" | "true" | "y" | "yes" | "1" => Some(Value::Boolean(true)),
@@ -212,13 +232,24 @@ fn from_string(bytes: &[u8], to: DataType) -> Result<Value<'static>> {
             let is_number = text.parse::<f64>().is_ok_and(f64::is_finite)
                 && text.ends_with(|c: char| c.is_ascii_digit() || c == '.');
             if !is_number {
-                return Err(invalid());
+                let other_digits = text.chars().any(|c| !c.is_ascii() && c.is_numeric());
+                return Err(if other_digits { unsupported("digits other than 0 to 9") } else { invalid() });
             }
             let value = decimal::parse(text, scale).ok_or_else(|| overflow("a decimal"))?;
             Some(Value::Decimal(decimal::rescale(value, scale, scale, precision)?))
         }
         DataType::Date => calendar::parse_date(text).map(Value::Integer),
-        DataType::Timestamp | DataType::TimestampNtz => calendar::parse_timestamp(text).map(Value::Integer),
+        DataType::Timestamp | DataType::TimestampNtz => match calendar::parse_timestamp(text) {
+            Some(Moment::At { local, zone }) => {
+                let zone = if to == DataType::Timestamp { zone } else { 0 };
+                local.checked_sub(zone).map(Value::Integer)
+            }
+            Some(Moment::InRegion) => return Err(unsupported("a time zone by the name of a region")),
+            Some(Moment::Today) if to == DataType::Timestamp => {
+                return Err(unsupported("a time without a date, which Spark takes to be today's"));
+            }
+            Some(Moment::Today) | None => None,
+        },
         _ => text.parse::<i64>().ok().and_then(|value| in_range(i128::from(value), to).ok()).map(Value::Integer),
     };
     value.ok_or_else(invalid)

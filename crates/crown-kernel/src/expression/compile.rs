@@ -3,9 +3,9 @@
 use super::calendar::{Part, Unit};
 use super::cast::{allowed, integer_range};
 use super::decimal::Rounding;
-use super::function::Function;
+use super::library;
 use super::node::{Arithmetic, Comparison, Node, Text};
-use super::text::Pattern;
+use super::pattern::Matcher;
 use super::value::{literal, Value};
 use crate::chunk::MAX_COLUMNS;
 use crate::error::{KernelError, Result};
@@ -82,14 +82,8 @@ fn call(function: &str, arguments: Vec<Typed>, data_type: DataType) -> Result<No
         }
         "greatest" => call.extreme(arguments, Ordering::Greater),
         "least" => call.extreme(arguments, Ordering::Less),
-        "cast" => {
-            let from = arguments.first().map_or(data_type, |(_, from)| *from);
-            if !allowed(from, data_type) {
-                return Err(call.wrong(&format!("from {from:?} to {data_type:?} does not exist")));
-            }
-            let [argument] = call.exactly(arguments)?;
-            Ok(Node::Cast { argument: Box::new(argument), from, to: data_type })
-        }
+        "cast" => call.cast(arguments, false),
+        "try_cast" => call.cast(arguments, true),
         "like" => call.like(arguments),
         "year" => call.part(Part::Year, arguments),
         "month" => call.part(Part::Month, arguments),
@@ -99,23 +93,27 @@ fn call(function: &str, arguments: Vec<Typed>, data_type: DataType) -> Result<No
         "hour" => call.part(Part::Hour, arguments),
         "minute" => call.part(Part::Minute, arguments),
         "second" => call.part(Part::Second, arguments),
+        "dayofyear" => call.part(Part::DayOfYear, arguments),
+        "weekday" => call.part(Part::Weekday, arguments),
+        "weekofyear" => call.part(Part::Week, arguments),
+        "yearofweek" => call.part(Part::YearOfWeek, arguments),
         "round" => call.round(Rounding::HalfUp, arguments),
+        "bround" => call.round(Rounding::HalfEven, arguments),
         "floor" => call.round(Rounding::Down, arguments),
         "ceil" => call.round(Rounding::Up, arguments),
-        "sqrt" => call.function(Function::SquareRoot, DataType::Float64, arguments),
-        "exp" => call.function(Function::Exponential, DataType::Float64, arguments),
-        "ln" => call.function(Function::Logarithm, DataType::Float64, arguments),
-        "power" => call.function(Function::Power, DataType::Float64, arguments),
-        "sign" => call.function(Function::Sign, DataType::Float64, arguments),
-        "replace" => call.function(Function::Replace, DataType::String, arguments),
-        "starts_with" => call.function(Function::StartsWith, DataType::String, arguments),
-        "ends_with" => call.function(Function::EndsWith, DataType::String, arguments),
-        "contains" => call.function(Function::Contains, DataType::String, arguments),
-        "date_add" => call.days(Function::AddDays, arguments),
-        "date_diff" => call.days(Function::DaysBetween, arguments),
         "date_trunc" => call.truncate(arguments),
+        "concat_ws" => {
+            call.result(DataType::String)?;
+            call.same_as_result(&arguments)?;
+            Ok(Node::ConcatWith(call.at_least(1, arguments)?))
+        }
+        "hash" => call.hash(arguments, DataType::Int32),
+        "xxhash64" => call.hash(arguments, DataType::Int64),
+        "rlike" | "regexp_extract" | "regexp_replace" | "date_format" | "to_timestamp" => call.matcher(arguments),
         "upper" => call.text(Text::Upper, arguments),
         "lower" => call.text(Text::Lower, arguments),
+        "initcap" => call.text(Text::InitialCapitals, arguments),
+        "trim" | "ltrim" | "rtrim" if arguments.len() == 2 => call.library(arguments),
         "trim" => call.text(Text::Trim { start: true, end: true }, arguments),
         "ltrim" => call.text(Text::Trim { start: true, end: false }, arguments),
         "rtrim" => call.text(Text::Trim { start: false, end: true }, arguments),
@@ -128,6 +126,7 @@ fn call(function: &str, arguments: Vec<Typed>, data_type: DataType) -> Result<No
             let binary = matches!(arguments.first(), Some((_, DataType::Binary)));
             call.text(Text::Substring { binary }, arguments)
         }
+        _ if library::knows(function) => call.library(arguments),
         _ => Err(call.wrong("is not a function of the kernel")),
     }
 }
@@ -244,19 +243,69 @@ impl Call<'_> {
         Ok(Node::Case { branches, otherwise: None })
     }
 
+    fn cast(&self, arguments: Vec<Typed>, null_if_invalid: bool) -> Result<Node> {
+        let to = self.data_type;
+        let from = arguments.first().map_or(to, |(_, from)| *from);
+        if !allowed(from, to) {
+            return Err(self.wrong(&format!("from {from:?} to {to:?} does not exist")));
+        }
+        let [argument] = self.exactly(arguments)?;
+        let argument = Box::new(argument);
+        Ok(if null_if_invalid { Node::TryCast { argument, from, to } } else { Node::Cast { argument, from, to } })
+    }
+
     fn like(&self, arguments: Vec<Typed>) -> Result<Node> {
         self.result(DataType::Boolean)?;
         if arguments.iter().any(|(_, data_type)| *data_type != DataType::String) {
             return Err(self.wrong("takes strings"));
         }
-        match self.exactly(arguments)? {
-            [argument, Node::Literal(Some(Value::Bytes(pattern)))] => {
-                let pattern = Pattern::new(&String::from_utf8_lossy(&pattern))?;
-                Ok(Node::Like { argument: Box::new(argument), pattern })
-            }
-            [_, Node::Literal(_)] => Ok(Node::Literal(None)),
-            _ => Err(self.wrong("takes a literal pattern")),
+        match arguments.get(1) {
+            Some((Node::Literal(Some(_)), _)) => self.matcher(arguments),
+            Some((Node::Literal(None), _)) => Ok(Node::Literal(None)),
+            _ => Ok(Node::Like(Box::new(self.exactly(arguments)?))),
         }
+    }
+
+    /// A function of one value and literals.
+    fn matcher(&self, mut arguments: Vec<Typed>) -> Result<Node> {
+        let (takes, gives) = match self.function {
+            "like" | "rlike" => (Kind::Bytes, Kind::Boolean),
+            "date_format" => (Kind::Timestamp, Kind::Bytes),
+            "to_timestamp" => (Kind::Bytes, Kind::Timestamp),
+            _ => (Kind::Bytes, Kind::Bytes),
+        };
+        let subject_fits = arguments.first().is_some_and(|(_, data_type)| Kind::of(*data_type) == takes);
+        if !subject_fits || Kind::of(self.data_type) != gives {
+            return Err(self.wrong("has an argument or a result of the wrong type"));
+        }
+        let literals = arguments.split_off(1).into_iter().map(|(node, _)| match node {
+            Node::Literal(Some(value)) => Ok(value),
+            _ => Err(self.wrong("takes literals after its first argument")),
+        });
+        let literals = literals.collect::<Result<Vec<_>>>()?;
+        let by = Matcher::new(self.function, &literals)?.ok_or_else(|| self.wrong("takes other literals"))?;
+        let [argument] = self.exactly(arguments)?;
+        Ok(Node::Match { argument: Box::new(argument), by })
+    }
+
+    fn hash(&self, arguments: Vec<Typed>, result: DataType) -> Result<Node> {
+        self.result(result)?;
+        if arguments.is_empty() {
+            return Err(self.wrong("takes at least one argument"));
+        }
+        Ok(Node::Hash { arguments, wide: result == DataType::Int64 })
+    }
+
+    /// A function of the library; its result is as wide as the function may need.
+    fn library(&self, arguments: Vec<Typed>) -> Result<Node> {
+        let kinds: Vec<Kind> = arguments.iter().map(|(_, data_type)| Kind::of(*data_type)).collect();
+        // A narrow integer is only given where it is taken too: the function may need more.
+        let same = arguments.iter().any(|(_, data_type)| *data_type == self.data_type);
+        let narrow = matches!(self.data_type, DataType::Int8 | DataType::Int16) && !same;
+        let apply = library::find(self.function, &kinds, Kind::of(self.data_type)).filter(|_| !narrow);
+        let apply = apply.ok_or_else(|| self.wrong("has arguments or a result of the wrong type"))?;
+        let divides = matches!(self.function, "div" | "pmod");
+        Ok(Node::Library { apply, arguments: self.at_least(1, arguments)?, data_type: self.data_type, divides })
     }
 
     fn text(&self, function: Text, arguments: Vec<Typed>) -> Result<Node> {
@@ -265,7 +314,7 @@ impl Call<'_> {
             Text::Concat => (arguments.len(), 0..=0, false),
             Text::Substring { .. } => (1, 1..=2, false),
             Text::Length { .. } => (1, 0..=0, true),
-            Text::Upper | Text::Lower | Text::Trim { .. } => (1, 0..=0, false),
+            Text::Upper | Text::Lower | Text::InitialCapitals | Text::Trim { .. } => (1, 0..=0, false),
         };
         let fits = arguments.len() >= texts
             && numbers.contains(&(arguments.len() - texts))
@@ -278,52 +327,30 @@ impl Call<'_> {
         Ok(Node::Text { function, arguments: self.at_least(1, arguments)? })
     }
 
-    /// A function whose arguments all have the type `of`; it gives the same, or a boolean for a search.
-    fn function(&self, function: Function, of: DataType, arguments: Vec<Typed>) -> Result<Node> {
-        let search = matches!(function, Function::StartsWith | Function::EndsWith | Function::Contains);
-        self.result(if search { DataType::Boolean } else { of })?;
-        self.applied(function, &vec![of; function.arguments()], arguments)
-    }
-
-    fn applied(&self, function: Function, types: &[DataType], arguments: Vec<Typed>) -> Result<Node> {
-        let kinds = types.iter().map(|data_type| Kind::of(*data_type));
-        if !kinds.eq(arguments.iter().map(|(_, data_type)| Kind::of(*data_type))) {
-            return Err(self.wrong(&format!("takes {types:?}")));
-        }
-        Ok(Node::Function { function, arguments: self.at_least(1, arguments)? })
-    }
-
     /// `round` has a literal number of digits; `floor` and `ceil` go to whole numbers.
     fn round(&self, rounding: Rounding, mut arguments: Vec<Typed>) -> Result<Node> {
         let digits = match rounding {
-            Rounding::HalfUp => match arguments.pop() {
+            Rounding::HalfUp | Rounding::HalfEven => match arguments.pop() {
                 Some((Node::Literal(Some(Value::Integer(digits @ -38..=38))), _)) => digits as i8,
                 _ => return Err(self.wrong("takes a literal number of digits from -38 to 38")),
             },
             Rounding::Down | Rounding::Up => 0,
         };
+        let has_digits = matches!(rounding, Rounding::HalfUp | Rounding::HalfEven);
         let Some((_, from)) = arguments.first() else { return Err(self.wrong("takes a number")) };
         let (from, to) = (*from, self.data_type);
         let fits = match (Kind::of(from), Kind::of(to)) {
-            (Kind::Decimal(_), Kind::Decimal(scale)) => scale >= digits.max(0).min(scale_of(from)),
+            (Kind::Decimal(_), Kind::Decimal(scale)) => scale >= digits.max(0).min(from.scale()),
             (Kind::Integer, Kind::Integer) => true,
-            (Kind::Float, Kind::Float) => rounding == Rounding::HalfUp,
-            (Kind::Float, Kind::Integer) => rounding != Rounding::HalfUp && to == DataType::Int64,
+            (Kind::Float, Kind::Float) => has_digits,
+            (Kind::Float, Kind::Integer) => !has_digits && to == DataType::Int64,
             _ => false,
         };
         if !fits {
             return Err(self.wrong(&format!("does not take {from:?} to {to:?}")));
         }
-        self.applied(Function::Round { rounding, digits, from, to }, &[from], arguments)
-    }
-
-    fn days(&self, function: Function, arguments: Vec<Typed>) -> Result<Node> {
-        let (second, result) = match function {
-            Function::AddDays => (DataType::Int32, DataType::Date),
-            _ => (DataType::Date, DataType::Int32),
-        };
-        self.result(result)?;
-        self.applied(function, &[DataType::Date, second], arguments)
+        let [argument] = self.exactly(arguments)?;
+        Ok(Node::Round { argument: Box::new(argument), rounding, digits, from, to })
     }
 
     fn truncate(&self, arguments: Vec<Typed>) -> Result<Node> {
@@ -339,6 +366,8 @@ impl Call<'_> {
                 b"hour" => Unit::Hour,
                 b"minute" => Unit::Minute,
                 b"second" => Unit::Second,
+                b"millisecond" => Unit::Millisecond,
+                b"microsecond" => Unit::Microsecond,
                 _ => return Err(self.wrong("does not know the unit")),
             },
             _ => return Err(self.wrong("takes a literal unit")),
@@ -348,7 +377,10 @@ impl Call<'_> {
             Kind::Timestamp => true,
             _ => return Err(self.wrong("gives a date or a timestamp")),
         };
-        self.applied(Function::Truncate { unit, timestamp }, &[self.data_type], vec![subject])
+        if Kind::of(subject.1) != Kind::of(self.data_type) {
+            return Err(self.wrong("does not change the type"));
+        }
+        Ok(Node::Truncate { argument: Box::new(subject.0), unit, timestamp })
     }
 
     fn part(&self, part: Part, arguments: Vec<Typed>) -> Result<Node> {
@@ -366,8 +398,8 @@ impl Call<'_> {
 }
 
 /// Values of one kind can stand for each other without a cast.
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
     Boolean,
     Integer,
     Float,
@@ -378,7 +410,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(data_type: DataType) -> Kind {
+    pub fn of(data_type: DataType) -> Kind {
         match data_type {
             DataType::Boolean => Kind::Boolean,
             DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Kind::Integer,
@@ -388,13 +420,6 @@ impl Kind {
             DataType::Date => Kind::Date,
             DataType::Timestamp | DataType::TimestampNtz => Kind::Timestamp,
         }
-    }
-}
-
-fn scale_of(data_type: DataType) -> i8 {
-    match data_type {
-        DataType::Decimal { scale, .. } => scale,
-        _ => 0,
     }
 }
 

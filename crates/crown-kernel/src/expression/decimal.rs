@@ -49,6 +49,8 @@ fn quotient(left: i256, right: i256) -> Result<i128> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rounding {
     HalfUp,
+    /// Ties go to the even neighbour.
+    HalfEven,
     Down,
     Up,
 }
@@ -62,6 +64,13 @@ pub(super) fn round(value: i128, from: i8, digits: i8, rounding: Rounding, scale
     let (whole, rest) = value.checked_div_rem(unit).ok_or_else(|| overflow("a decimal"))?;
     let rounded = match rounding {
         Rounding::HalfUp => i256::from_i128(quotient(value, unit)?),
+        Rounding::HalfEven => {
+            let (rest, other) = (rest.wrapping_abs(), unit.wrapping_sub(rest.wrapping_abs()));
+            let odd = whole.wrapping_rem(i256::from_i128(2)) != i256::ZERO;
+            let away = rest > other || (rest == other && odd);
+            let one = if value.is_negative() { -i256::ONE } else { i256::ONE };
+            if away { whole + one } else { whole }
+        }
         Rounding::Down if rest.is_negative() => whole - i256::ONE,
         Rounding::Up if rest.is_positive() => whole + i256::ONE,
         Rounding::Down | Rounding::Up => whole,
@@ -136,6 +145,11 @@ pub(crate) fn average(sum: i128, from: i8, count: i64, scale: i8, precision: u8)
 
 /// Reads `[+-]digits[.digits][e[+-]digits]`, rounded to `scale`; `None` if it is no number or has over 38 digits.
 pub(crate) fn parse(text: &str, scale: i8) -> Option<i128> {
+    parse_rounded(text, scale, Rounding::HalfUp)
+}
+
+/// As `parse`, with ties as `rounding` says.
+pub(super) fn parse_rounded(text: &str, scale: i8, rounding: Rounding) -> Option<i128> {
     let (negative, unsigned) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),
@@ -151,20 +165,21 @@ pub(crate) fn parse(text: &str, scale: i8) -> Option<i128> {
         return None;
     }
     let kept = whole.len() as i64 + i64::from(exponent) + i64::from(scale);
-    let (mut value, mut round) = (0i128, false);
+    let (mut value, mut next, mut more) = (0i128, 0, false);
     for (position, digit) in digits.enumerate() {
         let digit = i128::from(digit - b'0');
         match (position as i64).cmp(&kept) {
             std::cmp::Ordering::Less => value = value.checked_mul(10)?.checked_add(digit)?,
-            std::cmp::Ordering::Equal => round = digit >= 5,
-            std::cmp::Ordering::Greater => break,
+            std::cmp::Ordering::Equal => next = digit,
+            std::cmp::Ordering::Greater => more |= digit != 0,
         }
     }
     let missing = (kept - (whole.len() + fraction.len()) as i64).max(0);
     if value != 0 {
         value = value.checked_mul(10i128.checked_pow(u32::try_from(missing).ok()?)?)?;
     }
-    value += i128::from(round);
+    let to_even = rounding == Rounding::HalfEven && next == 5 && !more && value % 2 == 0;
+    value += i128::from(next >= 5 && !to_even);
     fits(value, MAX_DIGITS).then_some(if negative { -value } else { value })
 }
 

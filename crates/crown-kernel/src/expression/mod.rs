@@ -4,17 +4,22 @@
 //! values, LIKE patterns become tokens. Evaluation borrows the interner for reading only; a string that is
 //! computed (not merely copied) is interned at the very end.
 //!
-//! `compile` checks names, types and argument counts, `node` evaluates, `function` holds what is NULL for a NULL,
-//! `cast`, `decimal`, `calendar` and `text` hold what their names say, `order` the one order of values.
+//! `compile` checks names, types and argument counts, `node` evaluates, `library` holds the functions that are NULL for
+//! a NULL, `pattern` those with a literal that is compiled in advance; `cast`, `rounding`, `decimal`, `calendar` and
+//! `text` hold what their names say, `order` the one order of values.
 
 mod calendar;
 mod cast;
 mod compile;
 pub(crate) mod decimal;
-mod function;
+mod library;
 mod node;
 mod order;
+mod pattern;
+mod regex;
+mod rounding;
 mod text;
+mod time_pattern;
 mod value;
 
 #[cfg(test)]
@@ -86,6 +91,16 @@ impl Compiled {
         let value = self.node.evaluate(&Row { words, nulls, interner })?;
         Ok(value.is_some_and(|value| value.boolean()))
     }
+}
+
+/// The value of an expression without columns, as the JSON of a plan's literal.
+pub fn constant_from_json(expression: &str) -> Result<String> {
+    let expression: Expression = serde_json::from_str(expression)
+        .map_err(|error| KernelError::plan("CROWN-PLAN-EXPRESSION", format!("not an expression: {error}")))?;
+    let (node, data_type) = compile::compile(&expression, &[])?;
+    let interner = Interner::default();
+    let value = node.evaluate(&Row { words: &[], nulls: 0, interner: &interner })?;
+    Ok(value.map_or(Ok(serde_json::Value::Null), |value| value.to_literal(data_type))?.to_string())
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str> {

@@ -1,10 +1,12 @@
 //! The compiled form of an expression and its evaluation for one row.
 
 use super::calendar::Part;
-use super::cast::{cast, in_range};
-use super::decimal::{self, Scaled};
-use super::function::{Function, MOST};
-use super::text::{substring, substring_bytes, Pattern};
+use super::cast::{cast, in_range, UNSUPPORTED};
+use super::decimal::{self, Rounding, Scaled};
+use super::library::{hashing, Apply, MOST};
+use super::pattern::Matcher;
+use super::rounding::round;
+use super::text::{initial_capitals, substring, substring_bytes, Pattern};
 use super::value::Value;
 use super::{calendar, divide_by_zero, overflow, utf8};
 use crate::chunk::{Nulls, Word};
@@ -57,6 +59,7 @@ impl Comparison {
 pub(super) enum Text {
     Upper,
     Lower,
+    InitialCapitals,
     Length { binary: bool },
     Concat,
     Substring { binary: bool },
@@ -79,10 +82,19 @@ pub(super) enum Node {
     Case { branches: Vec<(Node, Node)>, otherwise: Option<Box<Node>> },
     Coalesce(Vec<Node>),
     Cast { argument: Box<Node>, from: DataType, to: DataType },
+    /// As `Cast`, but NULL where there is no value.
+    TryCast { argument: Box<Node>, from: DataType, to: DataType },
     Extreme { arguments: Vec<Node>, wanted: Ordering },
-    Like { argument: Box<Node>, pattern: Pattern },
+    Match { argument: Box<Node>, by: Matcher },
+    /// LIKE whose pattern is known with the row only.
+    Like(Box<[Node; 2]>),
     Text { function: Text, arguments: Vec<Node> },
-    Function { function: Function, arguments: Vec<Node> },
+    Library { apply: Apply, arguments: Vec<Node>, data_type: DataType, divides: bool },
+    Round { argument: Box<Node>, rounding: Rounding, digits: i8, from: DataType, to: DataType },
+    Truncate { argument: Box<Node>, unit: calendar::Unit, timestamp: bool },
+    /// The separator, then the texts between which it stands; NULLs are left out.
+    ConcatWith(Vec<Node>),
+    Hash { arguments: Vec<(Node, DataType)>, wide: bool },
     Part { part: Part, argument: Box<Node>, timestamp: bool },
 }
 
@@ -117,9 +129,15 @@ impl Node {
             Node::Arithmetic { .. }
             | Node::Negate { .. }
             | Node::Cast { .. }
-            | Node::Like { .. }
+            | Node::TryCast { .. }
+            | Node::Match { .. }
+            | Node::Like(_)
             | Node::Text { .. }
-            | Node::Function { .. }
+            | Node::Library { .. }
+            | Node::Round { .. }
+            | Node::Truncate { .. }
+            | Node::ConcatWith(_)
+            | Node::Hash { .. }
             | Node::Part { .. } => true,
         }
     }
@@ -132,8 +150,14 @@ impl Node {
             }
             Node::Literal(value) => Ok(value.as_ref().map(borrowed)),
             Node::Arithmetic { operation, arguments, scales, data_type } => {
-                let left = present!(arguments[0].evaluate(row)?);
-                let right = present!(arguments[1].evaluate(row)?);
+                let [left, right] = if matches!(operation, Arithmetic::Divide | Arithmetic::Modulo) {
+                    // Spark looks at the divisor first, also where the dividend is NULL.
+                    let right = present!(arguments[1].evaluate(row)?);
+                    [present!(arguments[0].evaluate(row)?), right]
+                } else {
+                    let left = present!(arguments[0].evaluate(row)?);
+                    [left, present!(arguments[1].evaluate(row)?)]
+                };
                 arithmetic(*operation, left, right, *scales, *data_type).map(Some)
             }
             Node::Negate { argument, data_type, only_negative } => {
@@ -174,6 +198,12 @@ impl Node {
                 Ok(None)
             }
             Node::Cast { argument, from, to } => cast(present!(argument.evaluate(row)?), *from, *to),
+            Node::TryCast { argument, from, to } => {
+                match cast(present!(argument.evaluate(row)?), *from, *to) {
+                    Err(error) if error.code == UNSUPPORTED => Err(error),
+                    result => Ok(result.unwrap_or_default()),
+                }
+            }
             Node::Extreme { arguments, wanted } => {
                 let mut best: Option<Value> = None;
                 for argument in arguments {
@@ -184,22 +214,36 @@ impl Node {
                 }
                 Ok(best)
             }
-            Node::Like { argument, pattern } => {
-                let value = present!(argument.evaluate(row)?);
-                boolean(pattern.matches(utf8(value.bytes())?))
+            Node::Match { argument, by } => by.apply(present!(argument.evaluate(row)?)).map(Some),
+            Node::Like(arguments) => {
+                let value = present!(arguments[0].evaluate(row)?);
+                let pattern = present!(arguments[1].evaluate(row)?);
+                boolean(Pattern::new(utf8(pattern.bytes())?)?.matches(utf8(value.bytes())?))
             }
             Node::Text { function, arguments } => text_function(*function, arguments, row),
-            Node::Function { function, arguments } => {
+            Node::Library { apply, arguments, data_type, divides } => {
+                if *divides {
+                    // The divisor first, as in arithmetic.
+                    present!(arguments[1].evaluate(row)?);
+                }
                 let mut values = [const { Value::Integer(0) }; MOST];
                 for (value, argument) in values.iter_mut().zip(arguments) {
                     *value = present!(argument.evaluate(row)?);
                 }
-                function.apply(values)
+                apply(&values[..arguments.len()], *data_type)
             }
+            Node::Round { argument, rounding, digits, from, to } => {
+                round(present!(argument.evaluate(row)?), *rounding, *digits, *from, *to).map(Some)
+            }
+            Node::Truncate { argument, unit, timestamp } => {
+                let value = present!(argument.evaluate(row)?).integer();
+                calendar::truncate(value, *unit, *timestamp).map(|start| Some(Value::Integer(start)))
+            }
+            Node::ConcatWith(arguments) => concat_with(arguments, row),
+            Node::Hash { arguments, wide } => hash(arguments, *wide, row),
             Node::Part { part, argument, timestamp } => {
                 let value = present!(argument.evaluate(row)?).integer();
-                let micros = if *timestamp { value } else { value * calendar::MICROS_PER_DAY };
-                Ok(Some(Value::Integer(calendar::part(micros, *part))))
+                Ok(Some(Value::Integer(calendar::part(value, *timestamp, *part))))
             }
         }
     }
@@ -240,6 +284,34 @@ fn is_in<'a>(arguments: &'a [Node], row: &Row<'a>) -> Evaluated<'a> {
         }
     }
     Ok((!unknown).then_some(Value::Boolean(false)))
+}
+
+fn concat_with<'a>(arguments: &'a [Node], row: &Row<'a>) -> Evaluated<'a> {
+    let separator = present!(arguments[0].evaluate(row)?);
+    let mut joined: Option<Vec<u8>> = None;
+    for argument in &arguments[1..] {
+        let Some(value) = argument.evaluate(row)? else { continue };
+        match &mut joined {
+            None => joined = Some(value.bytes().to_vec()),
+            Some(joined) => {
+                joined.extend_from_slice(separator.bytes());
+                joined.extend_from_slice(value.bytes());
+            }
+        }
+    }
+    Ok(Some(Value::Bytes(Cow::Owned(joined.unwrap_or_default()))))
+}
+
+fn hash<'a>(arguments: &'a [(Node, DataType)], wide: bool, row: &Row<'a>) -> Evaluated<'a> {
+    let step = if wide { hashing::xxhash64 } else { hashing::murmur3 };
+    let mut hash = hashing::SEED;
+    for (argument, data_type) in arguments {
+        // A NULL leaves the hash as it is.
+        if let Some(value) = argument.evaluate(row)? {
+            hash = step(&value, *data_type, hash);
+        }
+    }
+    Ok(Some(Value::Integer(hash)))
 }
 
 fn arithmetic<'a>(
@@ -314,6 +386,7 @@ fn text_function<'a>(function: Text, arguments: &'a [Node], row: &Row<'a>) -> Ev
     let result = match function {
         Text::Upper => utf8(bytes)?.to_uppercase().into_bytes(),
         Text::Lower => utf8(bytes)?.to_lowercase().into_bytes(),
+        Text::InitialCapitals => initial_capitals(utf8(bytes)?).into_bytes(),
         Text::Trim { start, end } => {
             let text = utf8(bytes)?;
             let text = if start { text.trim_start_matches(' ') } else { text };
@@ -325,7 +398,8 @@ fn text_function<'a>(function: Text, arguments: &'a [Node], row: &Row<'a>) -> Ev
             let start = present!(arguments[1].evaluate(row)?).integer();
             let length = match arguments.get(2) {
                 Some(length) => present!(length.evaluate(row)?).integer(),
-                None => i64::MAX,
+                // As in Spark, where it matters for a start far before the beginning.
+                None => i64::from(i32::MAX),
             };
             if binary {
                 substring_bytes(bytes, start, length).to_vec()

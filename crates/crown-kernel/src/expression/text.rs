@@ -16,7 +16,7 @@ enum Token {
 }
 
 impl Pattern {
-    /// `\` takes the special meaning from `%`, `_` and itself; before anything else it is an error.
+    /// `\` takes the special meaning from `%`, `_` and itself; before anything else it is an error, as in Spark.
     pub fn new(text: &str) -> Result<Pattern> {
         let mut tokens = Vec::new();
         let mut characters = text.chars();
@@ -29,7 +29,7 @@ impl Pattern {
                     Some(escaped @ ('%' | '_' | '\\')) => Token::Character(escaped),
                     _ => {
                         let message = format!("in the LIKE pattern '{text}' a backslash must precede %, _ or \\");
-                        return Err(KernelError::plan("CROWN-PLAN-LIKE", message));
+                        return Err(KernelError::invalid("CROWN-LIKE", message));
                     }
                 },
                 character => Token::Character(character),
@@ -106,4 +106,44 @@ pub(super) fn substring_bytes(bytes: &[u8], start: i64, length: i64) -> &[u8] {
         return &[];
     }
     &bytes[from as usize..until as usize]
+}
+
+/// Spark's INITCAP: lower case, but for the first character and those after a space.
+pub(super) fn initial_capitals(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut first = true;
+    for character in text.to_lowercase().chars() {
+        if first {
+            push_title(&mut result, character);
+        } else {
+            result.push(character);
+        }
+        first = character == ' ';
+    }
+    result
+}
+
+/// Title case: of what has several capitals only the first; some letters have a form of their own.
+fn push_title(result: &mut String, character: char) {
+    match character {
+        '\u{1C6}' => result.push('\u{1C5}'),
+        '\u{1C9}' => result.push('\u{1C8}'),
+        '\u{1CC}' => result.push('\u{1CB}'),
+        '\u{1F3}' => result.push('\u{1F2}'),
+        '\u{10D0}'..='\u{10FF}' => result.push(character),
+        '\u{1F80}'..='\u{1F87}' | '\u{1F90}'..='\u{1F97}' | '\u{1FA0}'..='\u{1FA7}' => {
+            result.extend(char::from_u32(u32::from(character) + 8));
+        }
+        '\u{1FB3}' | '\u{1FC3}' | '\u{1FF3}' => result.extend(char::from_u32(u32::from(character) + 9)),
+        // An iota below a Greek letter stays below it.
+        '\u{1F00}'..='\u{1FFF}' => {
+            result.extend(character.to_uppercase().map(|upper| if upper == '\u{399}' { '\u{345}' } else { upper }));
+        }
+        '\u{149}' => result.extend(character.to_uppercase()),
+        _ => {
+            let mut capitals = character.to_uppercase();
+            result.extend(capitals.next());
+            result.extend(capitals.flat_map(char::to_lowercase));
+        }
+    }
 }

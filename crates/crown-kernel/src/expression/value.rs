@@ -1,7 +1,7 @@
 //! A value during evaluation, and how it comes from and becomes a word.
 
 use super::decimal;
-use super::wide;
+use super::{utf8, wide};
 use crate::chunk::Word;
 use crate::error::{KernelError, Result};
 use crate::store::interner::Interner;
@@ -43,6 +43,22 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The literal of the value, as `literal` reads it.
+    pub fn to_literal(&self, data_type: DataType) -> Result<serde_json::Value> {
+        Ok(match self {
+            Value::Boolean(value) => (*value).into(),
+            Value::Integer(value) => (*value).into(),
+            Value::Float(value) if value.is_finite() => (*value).into(),
+            Value::Float(value) if value.is_nan() => "NaN".into(),
+            Value::Float(value) => (if *value > 0.0 { "Infinity" } else { "-Infinity" }).into(),
+            Value::Decimal(value) => decimal::format(*value, data_type.scale()).into(),
+            Value::Bytes(bytes) if data_type == DataType::Binary => {
+                bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+            }
+            Value::Bytes(bytes) => utf8(bytes)?.into(),
+        })
+    }
+
     /// The order of two values of one type; as `super::compare` on their words.
     pub fn order(&self, other: &Value) -> Ordering {
         match (self, other) {
@@ -66,6 +82,13 @@ impl<'a> Value<'a> {
         match self {
             Value::Integer(value) => *value,
             _ => unreachable!("compilation checks that this argument is an integer"),
+        }
+    }
+
+    pub fn float(&self) -> f64 {
+        match self {
+            Value::Float(value) => *value,
+            _ => unreachable!("compilation checks that this argument is a float"),
         }
     }
 

@@ -96,15 +96,8 @@ def note_computed(outputs: Sequence[Named], stage: str, context: Context) -> Non
 
 
 def note_tables(tables: tuple[Table, ...], context: Context) -> None:
-    """Windows and computed columns."""
+    """Windows."""
     for table in tables:
-        if table.computed:
-            texts = ", ".join(column.sql for column in table.computed)
-            context.note(
-                "computed column",
-                table.name,
-                f"{texts}: evaluated once for each change of {table.name}, by DuckDB or by Spark",
-            )
         window = table.window
         if window is not None:
             kept = f"the last {window.rows} rows" if window.rows else f"{window.interval} behind the newest"

@@ -9,7 +9,6 @@ one value, so that one order serves both bounds.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -17,11 +16,7 @@ from decimal import Decimal
 from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.plan import Comparison, Node, TreeStage
 from crown.ir.scalars import FLOATS, INTEGERS, decimal_scale
-from crown.ir.tables import Table
 
-# The SQL layer writes a timestamp plus an interval like this. Days are left out: their length depends on the time zone.
-_SHIFTED = re.compile(r"\(`(\w+)` \+ INTERVAL '(-?\d+)' (MICROSECOND|MILLISECOND|SECOND|MINUTE|HOUR)\)")
-_MICROSECONDS = {"MICROSECOND": 1, "MILLISECOND": 10**3, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6}
 _TEMPORAL = frozenset({"date", "timestamp", "timestamp_ntz"})
 _WIDTHS = ("int8", "int16", "int32", "int64")
 _PRECISION = 18  # of decimals whose words are numbers
@@ -52,10 +47,10 @@ class _Linear:
 _ZERO = _Linear({}, 0)
 
 
-def judge_residual(stage: TreeStage, tables: Sequence[Table]) -> tuple[Verdict, ...]:
+def judge_residual(stage: TreeStage) -> tuple[Verdict, ...]:
     """A verdict on each residual predicate of the stage, in order."""
     lists = _Lists(stage.nodes)
-    values = _values(stage, tables)
+    values = _values(stage)
     return tuple(_judge(predicate, values, lists) for predicate in stage.residual)
 
 
@@ -102,8 +97,8 @@ def _linear(expression: Expression) -> _Linear | None:
         case Call("negate", (inner,), type_) if type_ not in FLOATS:
             negated = _linear(inner)
             return None if negated is None else _ZERO.minus(negated)
-        case Call("add" | "subtract" | "date_add" | "date_diff" as function, (left, right), type_):
-            if type_ in FLOATS:
+        case Call("add" | "subtract" | "date_add" | "date_diff" | "add_microseconds" as function, (left, right), type_):
+            if type_ in FLOATS or len({decimal_scale(part.type) for part in (left, right, expression)}) > 1:
                 return None
             one, other = _linear(left), _linear(right)
             if one is None or other is None:
@@ -126,9 +121,8 @@ def _precision(type_: str) -> int:
     return int(type_.removeprefix("decimal(").partition(",")[0])
 
 
-def _values(stage: TreeStage, tables: Sequence[Table]) -> dict[str, tuple[str, int]]:
+def _values(stage: TreeStage) -> dict[str, tuple[str, int]]:
     """For each output the output of the same atom that has the same value but for a constant, and the constant."""
-    computed = {(table.name, column.name): column.sql for table in tables for column in table.computed}
     found: dict[str, tuple[str, int]] = {}
     joined: list[bool] = []
     for node in stage.nodes:
@@ -143,12 +137,8 @@ def _values(stage: TreeStage, tables: Sequence[Table]) -> dict[str, tuple[str, i
             if form is None or list(form.terms.values()) != [1] or binding.variable not in stage.outputs:
                 continue
             (column,) = form.terms
-            shifted = _SHIFTED.fullmatch(computed.get((atom.source, column), ""))
-            offset = form.constant
-            if shifted:
-                column, offset = shifted[1], offset + int(shifted[2]) * _MICROSECONDS[shifted[3]]
-            base, base_offset = first.setdefault(column, (binding.variable, offset))
-            found.setdefault(binding.variable, (base, offset - base_offset))
+            base, base_offset = first.setdefault(column, (binding.variable, form.constant))
+            found.setdefault(binding.variable, (base, form.constant - base_offset))
     return found
 
 

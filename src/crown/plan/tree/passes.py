@@ -208,7 +208,7 @@ def _add_stage(draft: Draft, context: Context) -> Rows:
         residual=draft.residual,
         always=draft.always and not draft.outputs,
     )
-    verdicts = judge_residual(stage, context.tables)
+    verdicts = judge_residual(stage)
     stage = replace(stage, ordered=tuple(v.comparison for v in verdicts if v.comparison is not None))
     context.add(stage)
     report = conjunction_report(draft, stage, context)

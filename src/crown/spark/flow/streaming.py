@@ -143,11 +143,10 @@ def run_stage(packed: DataFrame, stage: Stage) -> DataFrame:
 
 
 def prepared(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
-    """Exactly what the kernel needs of a table's changes: its columns, computed columns, the kind of change."""
+    """Exactly what the kernel needs of a table's changes: its columns, the kind of change."""
     table = next(table for table in plan.tables if table.name == name)
     frame = by_key(frame, table)
     columns = [F.col(quoted(column.name)).alias(column.name) for column in table.columns]
-    columns += [F.expr(column.sql).alias(column.name) for column in table.computed]
     # A table of which only the number of rows matters must still have a column for Arrow to count.
     columns = columns or [F.lit(True).alias("_row")]
     if CHANGE_TYPE in frame.columns:
@@ -191,7 +190,6 @@ def _untouched(changes: DataFrame, plan: Plan, table: Table) -> bool:
     return not (
         table.primary_key
         or table.window
-        or table.computed
         or not table.columns
         or MULTIPLICITY in changes.columns
         or compares(plan, table.name)

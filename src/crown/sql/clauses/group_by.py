@@ -13,7 +13,6 @@ from crown.sql.clauses.places import NoAggregates
 from crown.sql.context import Context
 from crown.sql.normalise.names import readable
 from crown.sql.outputs import Item
-from crown.sql.refuse import refuse_host_function
 from crown.sql.relation import VisibleColumn
 from crown.sql.scalar.binder import Binder
 from crown.sql.scope import Scope
@@ -120,7 +119,5 @@ class Groups:
             )
         if isinstance(expression, Call):
             arguments = tuple(self.rewrite(a, renames, node) for a in expression.arguments)
-            if expression.function.startswith("sql:"):
-                refuse_host_function(self.context, expression)
             return replace(expression, arguments=arguments)
         return expression

@@ -1,24 +1,16 @@
-"""Expressions over source columns, as an atom carries them: plain column names, host functions as computed columns."""
+"""Expressions over source columns, as an atom carries them: by plain column names."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from crown.ir.expression import Call, Column, Expression
+from crown.ir.functions import is_strict
 from crown.ir.plan import Atom
 from crown.ir.query import Condition
-from crown.ir.render import to_spark_sql
 from crown.sql.context import Context
-from crown.sql.refuse import refuse_host_function
 from crown.sql.relation import Source, source_column
-from crown.sql.scalar.fold import conjuncts, is_strict
-
-
-def needs_host(expression: Expression) -> bool:
-    """Whether some function in it is not the kernel's."""
-    if not isinstance(expression, Call):
-        return False
-    return expression.function.startswith("sql:") or any(needs_host(a) for a in expression.arguments)
+from crown.sql.scalar.fold import conjuncts
 
 
 def lower(context: Context, source: Source, expression: Expression) -> Expression:
@@ -29,29 +21,7 @@ def lower(context: Context, source: Source, expression: Expression) -> Expressio
         return Column(name, expression.type)
     if not isinstance(expression, Call):
         return expression
-    arguments = tuple(lower(context, source, a) for a in expression.arguments)
-    lowered = replace(expression, arguments=arguments)
-    if not expression.function.startswith("sql:"):
-        return lowered
-    if not context.is_table(source.source):
-        refuse_host_function(context, expression)
-    return Column(
-        context.computed(source.source, host_text(context, source, lowered), expression.type).name, expression.type
-    )
-
-
-def host_text(context: Context, source: Source, expression: Expression) -> str:
-    """Spark SQL of a host function; computed columns inside it are written out, since none sees another."""
-    texts = {c.name: c.sql for c in context.computed_columns(source.source)}
-
-    def expand(part: Expression) -> Expression:
-        if isinstance(part, Column) and part.name in texts:
-            return Call(f"sql:{texts[part.name]}", (), part.type)
-        if isinstance(part, Call):
-            return replace(part, arguments=tuple(expand(a) for a in part.arguments))
-        return part
-
-    return to_spark_sql(expand(expression))
+    return replace(expression, arguments=tuple(lower(context, source, a) for a in expression.arguments))
 
 
 def null_rejected(condition: Expression | None) -> frozenset[str]:

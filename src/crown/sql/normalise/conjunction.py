@@ -10,11 +10,10 @@ from crown.ir.expression import Call, Column, Expression, Literal, columns_of
 from crown.ir.plan import Atom, Binding, Variable
 from crown.ir.query import Condition, Conjunction, Named
 from crown.sql.context import Context
-from crown.sql.normalise.atoms import lower, needs_host, null_rejected, with_not_null
+from crown.sql.normalise.atoms import lower, null_rejected, with_not_null
 from crown.sql.normalise.equalities import fixed_term, stripped
 from crown.sql.normalise.levels import Level, build_level
 from crown.sql.normalise.names import Namer
-from crown.sql.refuse import refuse_host_function
 from crown.sql.relation import Branch, Source, atoms_of
 from crown.sql.scalar.fold import FALSE, TRUE, conjunction, conjuncts, fold, nullable
 
@@ -38,7 +37,7 @@ def build_conjunction(context: Context, branch: Branch, wanted: Sequence[Wanted]
     if level.never:
         # No row can satisfy the predicates: the conjunction stays, with an atom that lets nothing through.
         level.filters[branch.atoms[0].id] = {FALSE: None}
-    _choose_terms(context, level, wanted)
+    _choose_terms(level, wanted)
     writer = _Writer(context)
     writer.name_classes(level)
     atoms = writer.atoms(level, {})
@@ -53,7 +52,7 @@ def build_conjunction(context: Context, branch: Branch, wanted: Sequence[Wanted]
     )
 
 
-def _choose_terms(context: Context, level: Level, wanted: Sequence[Wanted]) -> None:
+def _choose_terms(level: Level, wanted: Sequence[Wanted]) -> None:
     """Put every term that must be a variable into `level.needed`."""
     plain = {m.name for members in level.classes.classes() if _spans(members) for m in members if isinstance(m, Column)}
     shown = [(w.expression, w.bind, w.name) for w in wanted] + [(e, False, "") for e in level.residual]
@@ -66,17 +65,13 @@ def _choose_terms(context: Context, level: Level, wanted: Sequence[Wanted]) -> N
         touched = atoms_of(expression)
         term = stripped(expression)
         if not touched:
-            if needs_host(expression):
-                refuse_host_function(context, expression)
             return
         if len(touched) == 1:
-            finer = set(columns_of(term)) <= plain and not needs_host(term)
+            finer = set(columns_of(term)) <= plain
             if isinstance(term, Column) or term in level.classes or bind or not finer:
                 level.need(term, name)
                 return
         assert isinstance(expression, Call)
-        if expression.function.startswith("sql:"):
-            refuse_host_function(context, expression)
         for argument in expression.arguments:
             choose(argument, False, "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -15,7 +16,7 @@ from crown.sql.refuse import check_node
 from crown.sql.scalar import calls, dates, literals
 from crown.sql.scalar.coerce import always, boolean, cast, compare, unify
 from crown.sql.scalar.fold import fold
-from crown.sql.scalar.functions import host_call
+from crown.sql.scalar.functions import call_by_name, named_call
 from crown.sql.scope import Scope, resolve
 
 _ARITHMETIC: dict[type[exp.Expr], types.Arithmetic] = {
@@ -34,7 +35,6 @@ _COMPARISON: dict[type[exp.Expr], str] = {
     exp.GTE: "ge",
     exp.NullSafeEQ: "is_not_distinct",
 }
-_TEXT: dict[type[exp.Expr], str] = {exp.Upper: "upper", exp.Lower: "lower", exp.Length: "length"}
 _PARTS: dict[type[exp.Expr], str] = {
     exp.Year: "year",
     exp.Month: "month",
@@ -42,6 +42,13 @@ _PARTS: dict[type[exp.Expr], str] = {
     exp.DayOfMonth: "day",
     exp.Quarter: "quarter",
 }
+_BY_PATTERN: dict[type[exp.Expr], str] = {
+    exp.StrToTime: "to_timestamp",
+    exp.StrToDate: "to_date",
+    exp.TimeToStr: "date_format",
+}
+# LIKE has no escape there, unless the query names one.
+_WITHOUT_ESCAPE = frozenset({"duckdb", "sqlite", "oracle", "trino", "presto", "athena", "tsql", "snowflake"})
 _TRIMS = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
@@ -75,7 +82,7 @@ class Binder:
             handler = next((h for kind, h in _FAMILIES.items() if isinstance(node, kind)), None)
         if handler is not None:
             check_node(self.context, node)
-        return handler(self, node) if handler is not None else host_call(self.context, node, self.bind)
+        return handler(self, node) if handler is not None else named_call(self, node)
 
     def call(self, function: str, arguments: list[Expression], type_: str, node: exp.Expr) -> Expression:
         return self.context.mark(fold(Call(function, tuple(arguments), type_), always), node)
@@ -105,7 +112,7 @@ class Binder:
                 return found
         left, right = self.bind(node.this), self.bind(node.expression)
         if operator == "divide" and node.args.get("typed") and {left.type, right.type} <= set(types.INTEGERS):
-            return host_call(self.context, exp.IntDiv(this=node.this, expression=node.expression), self.bind)
+            return call_by_name(self, node, "div", [node.this, node.expression])
         if operator in ("add", "subtract") and (left.type in types.TEMPORAL or right.type in types.TEMPORAL):
             return dates.day_arithmetic(self.context, node, operator, left, right)
         if operator == "divide" and node.args.get("safe") and not self.context.is_spark:
@@ -124,12 +131,14 @@ class Binder:
                 hint="cast both sides to numbers",
             )
         operand, result = found
-        return self.call(
-            operator,
-            [cast(self.context, node, left, operand), cast(self.context, node, right, operand)],
-            result,
-            node,
-        )
+        if operand == "float64":  # what stands beside an integer is read as one, also where both become doubles
+            left, right = self._read_as_integer(node, left, right), self._read_as_integer(node, right, left)
+        operands = [cast(self.context, node, side, _operand_type(side.type, operand)) for side in (left, right)]
+        return self.call(operator, operands, result, node)
+
+    def _read_as_integer(self, node: exp.Expr, side: Expression, other: Expression) -> Expression:
+        beside = side.type == "string" and other.type in types.INTEGERS
+        return cast(self.context, node, side, "int64") if beside else side
 
     def _comparison(self, node: exp.Expr) -> Expression:
         if isinstance(node.this, exp.Tuple) or isinstance(node.expression, exp.Tuple):
@@ -266,11 +275,8 @@ class Binder:
         target = types.from_sqlglot(node.args["to"]) if isinstance(node.args.get("to"), exp.DataType) else None
         if target == "timestamp_ntz" and self.context.is_spark and node.args["to"].this == types.Kind.TIMESTAMP:
             target = "timestamp"  # to_timestamp() is a cast to sqlglot
-        if target is not None and (node.args.get("format") or node.args.get("safe")):
-            shell = exp.TryCast(this=exp.Paren(this=node.this.copy()), to=node.args["to"].copy(), safe=True)
-            if node.args.get("format"):
-                self.context.fail(node, "UNKNOWN-FUNCTION", "CAST with a format is not known", hint="use to_date")
-            return host_call(self.context, shell, self.bind, result=target)
+        if node.args.get("format"):
+            self.context.fail(node, "UNKNOWN-FUNCTION", "CAST with a format is not known", hint="use to_date")
         if target is None:
             self.context.fail(
                 node,
@@ -278,15 +284,18 @@ class Binder:
                 f"type {node.args['to'].sql('spark')} is not maintained",
                 hint="use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
             )
-        return cast(self.context, node, self.bind(node.this), target)
-
-    def _text(self, node: exp.Expr) -> Expression:
-        function = _TEXT[type(node)]
         subject = self.bind(node.this)
-        if function == "length" and subject.type == "binary":
-            return self.call(function, [subject], "int32", node)
-        type_ = "int32" if function == "length" else "string"
-        return self.call(function, [cast(self.context, node, subject, "string")], type_, node)
+        if not node.args.get("safe"):
+            return cast(self.context, node, subject, target)
+        if subject.type in (target, types.NULL) or not types.castable(subject.type, target):
+            return cast(self.context, node, subject, target)
+        return self.call("try_cast", [subject], target, node)
+
+    def _length(self, node: exp.Expr) -> Expression:
+        subject = self.bind(node.this)
+        if subject.type != "binary":
+            subject = cast(self.context, node, subject, "string")
+        return self.call("length", [subject], "int32", node)
 
     def _concat(self, node: exp.Expr) -> Expression:
         # Flattened, since a long chain of || is a deep tree to sqlglot.
@@ -297,27 +306,34 @@ class Binder:
         return self.call("concat", values, "string", node)
 
     def _substring(self, node: exp.Expr) -> Expression:
-        bounds: list[Expression] = []
-        for bound in (node.args.get("start"), node.args.get("length")):
-            # Other forms (to the end, from the end) are the host's.
-            if not isinstance(bound, exp.Literal) or not bound.name.isdigit() or len(bound.name) > 9:
-                return host_call(self.context, node, self.bind)
-            bounds.append(Literal(int(bound.name), "int32"))
-        if bounds[0] == Literal(0, "int32"):
-            return host_call(self.context, node, self.bind)
-        return self.call("substring", [self.string(node.this), *bounds], "string", node)
+        bounds = [self.bind(bound) for key in ("start", "length") if (bound := node.args.get(key)) is not None]
+        if node.args.get("start") is None:
+            self.context.fail(node, "UNKNOWN-FUNCTION", "substring takes a start", hint="write substring(s, 1, length)")
+        subject = self.bind(node.this)
+        if subject.type != "binary":
+            subject = cast(self.context, node, subject, "string")
+        numbers = [cast(self.context, node, bound, "int32") for bound in bounds]
+        return self.call("substring", [subject, *numbers], subject.type, node)
 
     def _trim(self, node: exp.Expr) -> Expression:
         function = _TRIMS.get(str(node.args.get("position") or "BOTH").upper())
-        if node.expression is not None or function is None:
-            return host_call(self.context, node, self.bind)
-        return self.call(function, [self.string(node.this)], "string", node)
+        if function is None or node.args.get("collation") is not None:
+            self.context.fail(node, "UNKNOWN-FUNCTION", "this TRIM is not supported", hint="use trim, ltrim or rtrim")
+        characters = [self.string(node.expression)] if node.expression is not None else []
+        return self.call(function, [self.string(node.this), *characters], "string", node)
 
     def _like(self, node: exp.Expr) -> Expression:
         pattern = node.expression
-        if not isinstance(pattern, exp.Literal) or "\\" in pattern.name:
-            return host_call(self.context, node, self.bind)
-        return self._matches(node, node, pattern.name)
+        if isinstance(pattern, exp.Any | exp.All | exp.Tuple):
+            self.context.fail(node, "UNKNOWN-FUNCTION", "LIKE takes one pattern", hint="write LIKE ... OR LIKE ...")
+        if not isinstance(pattern, exp.Literal):
+            return self._matches(node, node, self.string(pattern))
+        text = pattern.name
+        if self.context.dialect in _WITHOUT_ESCAPE:
+            text = text.replace("\\", "\\\\")
+        if re.fullmatch(r"(?:[^\\]|\\[%_\\])*", text, flags=re.DOTALL) is None:
+            self.context.fail(pattern, "LITERAL", "a backslash must precede %, _ or itself in this pattern")
+        return self._matches(node, node, Literal(text, "string"))
 
     def _escape(self, node: exp.Expr) -> Expression:
         """LIKE with an escape character of its own: the kernel's is the backslash."""
@@ -335,45 +351,42 @@ class Binder:
             escaped = False
         if escaped:
             self.context.fail(pattern, "LITERAL", f"{escape} must precede %, _ or itself in this pattern")
-        found = self._matches(node, like, text)
+        found = self._matches(node, like, Literal(text, "string"))
         return self.call("not", [found], "boolean", node) if like.args.get("negate") else found
 
-    def _matches(self, node: exp.Expr, like: exp.Expr, pattern: str) -> Expression:
+    def _matches(self, node: exp.Expr, like: exp.Expr, pattern: Expression) -> Expression:
         subject = self.string(like.this)
         if isinstance(like, exp.ILike):
-            subject, pattern = self.call("lower", [subject], "string", node), pattern.lower()
-        return self.call("like", [subject, Literal(pattern, "string")], "boolean", node)
+            subject, pattern = (self.call("lower", [side], "string", node) for side in (subject, pattern))
+        return self.call("like", [subject, pattern], "boolean", node)
 
     def _part(self, node: exp.Expr) -> Expression:
-        return self._date_part(node, _PARTS[type(node)], node.this)
-
-    def _extract(self, node: exp.Expr) -> Expression:
-        unit = node.this.name.lower()
-        if unit in ("year", "quarter", "month", "day"):
-            return self._date_part(node, unit, node.expression)
-        if unit in ("dayofweek", "dow") and self.context.is_spark:
-            return self._date_part(node, "dayofweek", node.expression)
-        if unit in ("hour", "minute"):
-            return calls.clock_part(self, node, unit, node.expression)
-        return host_call(self.context, node, self.bind)
+        return calls.date_part(self, node, _PARTS[type(node)], node.this)
 
     def _day_of_week(self, node: exp.Expr) -> Expression:
-        if not self.context.is_spark:  # others begin at 0, or on Monday
-            return host_call(self.context, node, self.bind)
-        return self._date_part(node, "dayofweek", node.this)
-
-    def _date_part(self, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
-        subject = self.bind(argument)
-        if subject.type not in types.TEMPORAL:
-            subject = cast(self.context, node, subject, "date")
-        return self.call(part, [subject], "int32", node)
+        if not self.context.is_spark:
+            self.context.fail(
+                node,
+                "UNKNOWN-FUNCTION",
+                "dayofweek is not supported in this dialect",
+                reason="dialects begin the week on different days",
+                hint="use EXTRACT(ISODOW FROM ...), which is 1 for Monday",
+            )
+        return calls.date_part(self, node, "dayofweek", node.this)
 
     def _to_date(self, node: exp.Expr) -> Expression:
         """sqlglot wraps arguments of date functions so; with a format it is the user's to_date."""
         if node.args.get("format"):
-            return host_call(self.context, node, self.bind)
+            return call_by_name(self, node, "to_date", [node.this, node.args["format"]])
         subject = self.bind(node.this)
         return subject if subject.type in types.TEMPORAL else cast(self.context, node, subject, "date")
+
+    def _read_time(self, node: exp.Expr) -> Expression:
+        """Other dialects' functions that read and write times by a pattern."""
+        name = _BY_PATTERN[type(node)]
+        if node.args.get("zone") is not None or node.args.get("culture") is not None or node.args.get("safe"):
+            self.context.fail(node, "UNKNOWN-FUNCTION", f"{name} with more than a pattern is not supported")
+        return call_by_name(self, node, name, [node.this, *filter(None, [node.args.get("format")])])
 
     def _to_time(self, node: exp.Expr) -> Expression:
         subject = self.bind(node.this)
@@ -394,9 +407,7 @@ class Binder:
             return absent if name == "isnull" else self.call("not", [absent], "boolean", node)
         if len(arguments) == 1 and name in ("bigint", "smallint", "tinyint", "boolean", "decimal", "binary"):
             return cast(self.context, node, self.bind(arguments[0]), types.from_name(name) or "int64")
-        if len(arguments) == 2 and name == "date_part" and isinstance(arguments[0], exp.Literal):
-            return self._extract(exp.Extract(this=exp.Var(this=arguments[0].name.upper()), expression=arguments[1]))
-        return host_call(self.context, node, self.bind)
+        return named_call(self, node)
 
     def _scalar(self, node: exp.Expr) -> Expression:
         return self.subqueries.scalar(node, self.scope)
@@ -450,6 +461,13 @@ class AliasBinder(Binder):
         return super().bind(node)
 
 
+def _operand_type(type_: str, operand: str) -> str:
+    if operand != "decimal":
+        return operand
+    precision, scale = types.decimal_parts(type_) or (38, 0)
+    return f"decimal({precision},{scale})"
+
+
 def _literal_types(left: Expression, right: Expression) -> tuple[str, str]:
     """The operands' types; beside a decimal, an integer literal is a decimal of just its digits."""
 
@@ -494,9 +512,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.Neg: Binder._negate,
     exp.Abs: Binder._absolute,
     exp.Cast: Binder._cast,
-    exp.Upper: Binder._text,
-    exp.Lower: Binder._text,
-    exp.Length: Binder._text,
+    exp.Negative: Binder._negate,
+    exp.Length: Binder._length,
     exp.Concat: Binder._concat,
     exp.DPipe: Binder._concat,
     exp.Substring: Binder._substring,
@@ -507,7 +524,7 @@ _HANDLERS: dict[type, Handler] = {
     **calls.HANDLERS,
     **dict.fromkeys(_PARTS, Binder._part),
     exp.DayOfWeek: Binder._day_of_week,
-    exp.Extract: Binder._extract,
+    **dict.fromkeys(_BY_PATTERN, Binder._read_time),
     exp.TsOrDsToDate: Binder._to_date,
     exp.TimeStrToTime: Binder._to_time,
     exp.TsOrDsToTimestamp: Binder._to_time,

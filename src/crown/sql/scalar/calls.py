@@ -1,17 +1,16 @@
-"""Functions of the kernel beside the operators: numbers, strings, dates and times, with Spark's result types."""
+"""Functions whose arguments decide their type: rounding, ends of strings, parts of dates and times."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
 
 from crown import types
 from crown.ir.expression import Expression, Literal
-from crown.sql.scalar import dates
+from crown.sql.scalar import dates, times
 from crown.sql.scalar.coerce import cast
-from crown.sql.scalar.functions import host_call
 
 if TYPE_CHECKING:
     from crown.sql.scalar.binder import Binder
@@ -19,29 +18,31 @@ if TYPE_CHECKING:
 Handler = Callable[["Binder", exp.Expr], Expression]
 
 _MAX_DIGITS = 38
-_FLOAT: dict[type[exp.Expr], str] = {
-    exp.Sqrt: "sqrt",
-    exp.Exp: "exp",
-    exp.Ln: "ln",
-    exp.Pow: "power",
-    exp.Sign: "sign",
-}
-_SEARCH: dict[type[exp.Expr], str] = {
-    exp.StartsWith: "starts_with",
-    exp.EndsWith: "ends_with",
-    exp.Contains: "contains",
-}
 _CLOCK: dict[type[exp.Expr], str] = {exp.Hour: "hour", exp.Minute: "minute", exp.Second: "second"}
 _UNITS = {
     **dict.fromkeys(("year", "yyyy", "yy"), "year"),
     **dict.fromkeys(("month", "mon", "mm"), "month"),
     **dict.fromkeys(("day", "dd"), "day"),
-    **{name: name for name in ("quarter", "week", "hour", "minute", "second")},
+    **{name: name for name in ("quarter", "week", "hour", "minute", "second", "millisecond", "microsecond")},
 }
 _DATE_UNITS = ("year", "quarter", "month", "week")
+_PARTS = {
+    **dict.fromkeys(("year", "y", "years", "yr", "yrs"), "year"),
+    **dict.fromkeys(("quarter", "qtr"), "quarter"),
+    **dict.fromkeys(("month", "mon", "mons", "months"), "month"),
+    **dict.fromkeys(("week", "w", "weeks"), "weekofyear"),
+    **dict.fromkeys(("day", "d", "days"), "day"),
+    "doy": "dayofyear",
+    "yearofweek": "yearofweek",
+}
+_CLOCK_PARTS = {
+    **dict.fromkeys(("hour", "h", "hours", "hr", "hrs"), "hour"),
+    **dict.fromkeys(("minute", "m", "min", "mins", "minutes"), "minute"),
+    **dict.fromkeys(("second", "s", "sec", "seconds", "secs"), "second"),
+}
 
 
-def _number(binder: Binder, node: exp.Expr) -> Expression:
+def number(binder: Binder, node: exp.Expr) -> Expression:
     subject = binder.bind(node)
     if subject.type in (types.NULL, "string"):
         return cast(binder.context, node, subject, "float64")
@@ -51,16 +52,33 @@ def _number(binder: Binder, node: exp.Expr) -> Expression:
 
 
 def _round(binder: Binder, node: exp.Expr) -> Expression:
-    subject = _number(binder, node.this)
-    digits = binder.bind(node.args["decimals"]) if node.args.get("decimals") is not None else Literal(0, "int32")
-    if not isinstance(digits, Literal) or digits.type not in types.INTEGERS or digits.value is None:
-        return host_call(binder.context, node, binder.bind)
-    count = int(digits.value)
-    if abs(count) > _MAX_DIGITS or node.args.get("truncate") is not None:
-        return host_call(binder.context, node, binder.bind)
+    if node.args.get("truncate") is not None:
+        binder.context.fail(node, "UNKNOWN-FUNCTION", "round that truncates is not supported", hint="use floor or ceil")
+    digits = node.args.get("decimals")
+    return rounded(binder, node, [node.this, *([digits] if digits is not None else [])], "round")
+
+
+def bround(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    return rounded(binder, node, parts, "bround")
+
+
+def rounded(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], function: str) -> Expression:
+    if not 1 <= len(parts) <= 2:
+        binder.context.fail(node, "UNKNOWN-FUNCTION", f"{function} takes 1 or 2 arguments")
+    subject = number(binder, parts[0])
+    digits = binder.bind(parts[1]) if len(parts) == 2 else Literal(0, "int32")
+    literal = isinstance(digits, Literal) and digits.type in types.INTEGERS and digits.value is not None
+    if not literal or not isinstance(digits, Literal) or abs(int(digits.value or 0)) > _MAX_DIGITS:
+        binder.context.fail(
+            node,
+            "PATTERN",
+            f"{function} takes a literal number of digits from -{_MAX_DIGITS} to {_MAX_DIGITS}",
+            reason="the type of the result depends on it",
+        )
+    count = int(digits.value or 0)
     if subject.type in types.INTEGERS and count >= 0:
         return subject
-    return binder.call("round", [subject, Literal(count, "int32")], _rounded_type(subject.type, count), node)
+    return binder.call(function, [subject, Literal(count, "int32")], _rounded_type(subject.type, count), node)
 
 
 def _rounded_type(type_: str, digits: int) -> str:
@@ -78,31 +96,27 @@ def _whole(binder: Binder, node: exp.Expr) -> Expression:
         binder.context.fail(
             node, "UNKNOWN-FUNCTION", f"{function} to a number of digits is not known", hint="use round"
         )
-    subject = _number(binder, node.this)
+    subject = number(binder, node.this)
     if subject.type in types.INTEGERS:
         return cast(binder.context, node, subject, "int64")
     if not types.is_decimal(subject.type):
         return binder.call(function, [subject], "int64", node)
-    if subject.type.endswith(",0)"):
-        return subject
     return binder.call(function, [subject], _rounded_type(subject.type, 0), node)
 
 
-def _float(binder: Binder, node: exp.Expr) -> Expression:
-    parts = [node.this, node.expression] if isinstance(node, exp.Pow) else [node.this]
-    values = [cast(binder.context, part, _number(binder, part), "float64") for part in parts]
-    return binder.call(_FLOAT[type(node)], values, "float64", node)
+def _logarithm(binder: Binder, node: exp.Expr) -> Expression:
+    """With one argument it is that of base 10: where it is the natural one, sqlglot says `Ln`."""
+    parts = [node.this] if node.expression is None else [node.this, node.expression]
+    values = [cast(binder.context, part, number(binder, part), "float64") for part in parts]
+    return binder.call("log" if len(parts) == 2 else "log10", values, "float64", node)
 
 
-def _search(binder: Binder, node: exp.Expr) -> Expression:
-    return binder.call(_SEARCH[type(node)], [binder.string(node.this), binder.string(node.expression)], "boolean", node)
-
-
-def _replace(binder: Binder, node: exp.Expr) -> Expression:
-    by = node.args.get("replacement")
-    parts = [binder.string(node.this), binder.string(node.expression)]
-    parts.append(binder.string(by) if by is not None else Literal("", "string"))
-    return binder.call("replace", parts, "string", node)
+def _padded(binder: Binder, node: exp.Expr) -> Expression:
+    fill = node.args.get("fill_pattern")
+    pad = binder.string(fill) if fill is not None else Literal(" ", "string")
+    length = cast(binder.context, node, binder.bind(node.expression), "int32")
+    function = "lpad" if node.args.get("is_left") else "rpad"
+    return binder.call(function, [binder.string(node.this), length, pad], "string", node)
 
 
 def _end(binder: Binder, node: exp.Expr) -> Expression:
@@ -110,22 +124,32 @@ def _end(binder: Binder, node: exp.Expr) -> Expression:
     text, count = binder.string(node.this), cast(binder.context, node, binder.bind(node.expression), "int32")
     if isinstance(node, exp.Left):
         return binder.call("substring", [text, Literal(1, "int32"), count], "string", node)
-    positive = binder.call("gt", [count, Literal(0, "int32")], "boolean", node)
+    none = binder.call("le", [count, Literal(0, "int32")], "boolean", node)
     start = binder.call("negate", [count], "int32", node)
-    end = binder.call("substring", [text, start, count], "string", node)
-    absent = binder.call("is_null", [count], "boolean", node)
-    empty = binder.call("case", [absent, Literal(None, "string"), Literal("", "string")], "string", node)
-    return binder.call("case", [positive, end, empty], "string", node)
+    end = binder.call("substring", [text, start], "string", node)
+    absent = binder.call("is_null", [text], "boolean", node)
+    no_text = Literal(None, "string")
+    return binder.call("case", [absent, no_text, none, Literal("", "string"), end], "string", node)
 
 
 def _date(binder: Binder, node: exp.Expr) -> Expression:
     return cast(binder.context, node, binder.bind(node), "date")
 
 
+def _refuse_unit(binder: Binder, node: exp.Expr, what: str) -> NoReturn:
+    binder.context.fail(
+        node,
+        "INTERVAL",
+        f"{what} in this unit is not supported",
+        reason="dialects count units between dates in different ways",
+        hint="use days, or Spark's timestampadd and timestampdiff",
+    )
+
+
 def _date_add(binder: Binder, node: exp.Expr) -> Expression:
     unit = node.args.get("unit")
     if unit is not None and unit.name.lower() != "day":
-        return host_call(binder.context, node, binder.bind)
+        _refuse_unit(binder, node, "adding to a date")
     days = cast(binder.context, node, binder.bind(node.expression), "int32")
     return dates.add_days(binder.context, node, _date(binder, node.this), days)
 
@@ -133,8 +157,29 @@ def _date_add(binder: Binder, node: exp.Expr) -> Expression:
 def _date_diff(binder: Binder, node: exp.Expr) -> Expression:
     unit = node.args.get("unit")
     if unit is not None and unit.name.lower() != "day":
-        return host_call(binder.context, node, binder.bind)
+        _refuse_unit(binder, node, "the difference of dates")
     return binder.call("date_diff", [_date(binder, node.this), _date(binder, node.expression)], "int32", node)
+
+
+def _timestamp_add(binder: Binder, node: exp.Expr) -> Expression:
+    unit = node.args.get("unit")
+    if unit is None:
+        _refuse_unit(binder, node, "adding to a timestamp")
+    return times.add_units(binder, node, unit, node.expression, node.this)
+
+
+def _timestamp_diff(binder: Binder, node: exp.Expr) -> Expression:
+    unit = node.args.get("unit")
+    if unit is None:
+        _refuse_unit(binder, node, "the difference of timestamps")
+    return times.units_between(binder, node, unit, node.expression, node.this)
+
+
+def date_part(binder: Binder, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
+    subject = binder.bind(argument)
+    if subject.type not in types.TEMPORAL:
+        subject = cast(binder.context, node, subject, "date")
+    return binder.call(part, [subject], "int32", node)
 
 
 def clock_part(binder: Binder, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
@@ -144,16 +189,59 @@ def clock_part(binder: Binder, node: exp.Expr, part: str, argument: exp.Expr) ->
     return binder.call(part, [subject], "int32", node)
 
 
+def extract(binder: Binder, node: exp.Expr, unit: str, argument: exp.Expr) -> Expression:
+    """EXTRACT: the seconds with their fraction."""
+    if unit in _PARTS:
+        return date_part(binder, node, _PARTS[unit], argument)
+    if binder.context.is_spark and unit in ("dayofweek", "dow"):
+        return date_part(binder, node, "dayofweek", argument)
+    if unit in ("dayofweek_iso", "dow_iso", "isodow"):
+        monday = date_part(binder, node, "weekday", argument)
+        return binder.call("add", [monday, Literal(1, "int32")], "int32", node)
+    part = _CLOCK_PARTS.get(unit)
+    if part is None:
+        binder.context.fail(
+            node,
+            "UNKNOWN-FUNCTION",
+            f"EXTRACT of {unit or 'this'} is not supported",
+            hint="use year, quarter, month, week, day, doy, hour, minute or second",
+        )
+    if part != "second":
+        return clock_part(binder, node, part, argument)
+    subject = binder.bind(argument)
+    if subject.type not in ("timestamp", "timestamp_ntz"):
+        subject = cast(binder.context, node, subject, "timestamp")
+    return binder.call("extract_second", [subject], "decimal(8,6)", node)
+
+
+def _extract(binder: Binder, node: exp.Expr) -> Expression:
+    return extract(binder, node, node.this.name.lower(), node.expression)
+
+
+def named_part(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    """`date_part('hour', t)`."""
+    if len(parts) != 2 or not isinstance(parts[0], exp.Literal):
+        binder.context.fail(node, "UNKNOWN-FUNCTION", "date_part takes a literal unit and a date or timestamp")
+    return extract(binder, node, parts[0].name.lower(), parts[1])
+
+
 def _clock(binder: Binder, node: exp.Expr) -> Expression:
     return clock_part(binder, node, _CLOCK[type(node)], node.this)
 
 
 def _truncated(binder: Binder, node: exp.Expr) -> Expression:
     """Spark's `date_trunc` gives a timestamp, its `trunc` a date."""
-    unit = _UNITS.get(node.args["unit"].name.lower()) if node.args.get("unit") is not None else None
+    given = node.args["unit"].name.lower() if node.args.get("unit") is not None else ""
+    unit = _UNITS.get(given)
     type_ = "date" if isinstance(node, exp.DateTrunc) and binder.context.is_spark else "timestamp"
     if unit is None or node.args.get("zone") is not None or (type_ == "date" and unit not in _DATE_UNITS):
-        return host_call(binder.context, node, binder.bind)
+        binder.context.fail(
+            node,
+            "INTERVAL",
+            f"a {type_} can't be truncated to {given or 'this'}",
+            reason="Spark's answer would be NULL for every row",
+            hint=f"use {', '.join(_DATE_UNITS if type_ == 'date' else dict.fromkeys(_UNITS.values()))}",
+        )
     subject = cast(binder.context, node, binder.bind(node.this), type_)
     return binder.call("date_trunc", [Literal(unit, "string"), subject], type_, node)
 
@@ -162,13 +250,15 @@ HANDLERS: dict[type, Handler] = {
     exp.Round: _round,
     exp.Floor: _whole,
     exp.Ceil: _whole,
-    **dict.fromkeys(_FLOAT, _float),
-    **dict.fromkeys(_SEARCH, _search),
-    exp.Replace: _replace,
+    exp.Log: _logarithm,
+    exp.Pad: _padded,
     exp.Left: _end,
     exp.Right: _end,
     exp.TsOrDsAdd: _date_add,
     exp.DateDiff: _date_diff,
+    exp.TimestampAdd: _timestamp_add,
+    exp.TimestampDiff: _timestamp_diff,
+    exp.Extract: _extract,
     **dict.fromkeys(_CLOCK, _clock),
     exp.TimestampTrunc: _truncated,
     exp.DateTrunc: _truncated,

@@ -9,8 +9,8 @@ from sqlglot import exp
 from crown import types
 from crown.ir.expression import Call, Expression, Literal
 from crown.sql.context import Context
+from crown.sql.scalar.constants import convert
 from crown.sql.scalar.fold import fold
-from crown.sql.scalar.literals import convert
 
 
 def always(_: str) -> bool:

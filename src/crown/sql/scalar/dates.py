@@ -1,4 +1,4 @@
-"""Dates and timestamps plus or minus intervals and days: folded for constants; the host adds months and times."""
+"""Dates and timestamps plus or minus intervals and days."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from sqlglot import exp
 from crown import types
 from crown.ir.expression import Call, Expression, Literal
 from crown.sql.context import Context
-from crown.sql.scalar import literals
 from crown.sql.scalar.coerce import always, cast
 from crown.sql.scalar.fold import fold
 from crown.sql.schema.options import MICROSECONDS
 
-_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
 def interval_arithmetic(
@@ -59,9 +58,11 @@ def day_arithmetic(context: Context, node: exp.Expr, operator: str, left: Expres
 
 def add_days(context: Context, node: exp.Expr, subject: Expression, days: Expression) -> Expression:
     """A date and some days after it."""
-    if isinstance(subject, Literal) and isinstance(days, Literal) and None not in (subject.value, days.value):
-        return Literal(int(subject.value or 0) + int(days.value or 0), "date")
-    return context.mark(fold(Call("date_add", (subject, days), "date"), always), node)
+    return shifted_by(context, node, "date_add", subject, days)
+
+
+def shifted_by(context: Context, node: exp.Expr, function: str, subject: Expression, amount: Expression) -> Expression:
+    return context.mark(fold(Call(function, (subject, amount), subject.type), always), node)
 
 
 def _unwrapped(node: exp.Expr) -> exp.Expr:
@@ -80,7 +81,7 @@ def _amount(context: Context, interval: exp.Interval) -> tuple[int, str]:
     name = unit.name.lower().rstrip("s") if unit is not None else ""
     if text.startswith("-"):
         text, sign = text[1:], -sign
-    if not text.isdigit() or len(text) > 9 or (name not in MICROSECONDS and name not in _MONTHS):
+    if not text.isdigit() or len(text) > 9 or (name not in MICROSECONDS and name not in MONTHS):
         context.fail(
             interval,
             "INTERVAL",
@@ -88,31 +89,18 @@ def _amount(context: Context, interval: exp.Interval) -> tuple[int, str]:
             reason="an interval is a whole number of one unit, from microseconds to years",
             hint="write e.g. INTERVAL 3 MONTH",
         )
-    return sign * int(text), name
+    amount = sign * int(text)
+    if abs(amount) * MONTHS.get(name, 1) >= 1 << 31 or abs(amount) * MICROSECONDS.get(name, 1) >= 1 << 63:
+        context.fail(interval, "INTERVAL", "this interval is too long")
+    return amount, name
 
 
 def _shifted(context: Context, node: exp.Expr, subject: Expression, amount: int, unit: str) -> Expression:
     whole_days = unit in ("day", "week")
-    if subject.type == "date" and not whole_days and unit not in _MONTHS:
+    if subject.type == "date" and not whole_days and unit not in MONTHS:
         subject = cast(context, node, subject, "timestamp")
-    if isinstance(subject, Literal) and subject.value is not None:
-        return Literal(_shift(context, node, int(subject.value), subject.type, amount, unit), subject.type)
+    if unit in MONTHS:
+        return shifted_by(context, node, "add_months", subject, Literal(amount * MONTHS[unit], "int32"))
     if subject.type == "date":
-        if whole_days:
-            return add_days(context, node, subject, Literal(amount * (7 if unit == "week" else 1), "int32"))
-        text = f"add_months(\x000\x00, {amount * _MONTHS[unit]})"
-    else:
-        text = f"(\x000\x00 + INTERVAL '{amount}' {unit.upper()})"
-    return context.mark(Call(f"sql:{text}", (subject,), subject.type), node)
-
-
-def _shift(context: Context, node: exp.Expr, value: int, type_: str, amount: int, unit: str) -> int:
-    try:
-        if unit in _MONTHS and type_ == "date":
-            return literals.add_months(value, amount * _MONTHS[unit])
-        if unit in _MONTHS:
-            days, rest = divmod(value, MICROSECONDS["day"])
-            return literals.add_months(days, amount * _MONTHS[unit]) * MICROSECONDS["day"] + rest
-    except (ValueError, OverflowError):
-        context.fail(node, "LITERAL", "the date is out of range")
-    return value + amount * MICROSECONDS[unit] // (MICROSECONDS["day"] if type_ == "date" else 1)
+        return add_days(context, node, subject, Literal(amount * (7 if unit == "week" else 1), "int32"))
+    return shifted_by(context, node, "add_microseconds", subject, Literal(amount * MICROSECONDS[unit], "int64"))

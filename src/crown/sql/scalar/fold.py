@@ -7,25 +7,16 @@ folding is what makes a WHERE on that side drop them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal, localcontext
 
 from crown import types
 from crown.ir.expression import Call, Column, Expression, Literal
-from crown.sql.scalar import literals
-from crown.sql.words import words
+from crown.ir.functions import is_strict, is_total
+from crown.sql.scalar import constants, literals
 
 TRUE = Literal(True, "boolean")
 FALSE = Literal(False, "boolean")
 UNKNOWN = Literal(None, "boolean")
 
-# NULL in, NULL out.
-_STRICT = frozenset(
-    words(
-        "add subtract multiply divide modulo negate abs eq ne lt le gt ge cast like upper lower length concat "
-        "substring trim ltrim rtrim replace starts_with ends_with contains year quarter month day dayofweek hour "
-        "minute second date_add date_diff date_trunc round floor ceil sqrt exp ln power sign"
-    )
-)
 _COMPARE: Mapping[str, Callable[[object, object], bool]] = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
@@ -34,20 +25,11 @@ _COMPARE: Mapping[str, Callable[[object, object], bool]] = {
     "gt": lambda a, b: a > b,  # type: ignore[operator]
     "ge": lambda a, b: a >= b,  # type: ignore[operator]
 }
-_COMPUTE: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-}
 FLIPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 COMPARISONS = frozenset(FLIPPED)
 
 Nullable = Callable[[str], bool]
-
-
-def is_strict(function: str) -> bool:
-    return function in _STRICT
 
 
 def is_null_literal(expression: Expression) -> bool:
@@ -61,34 +43,29 @@ def nullable(expression: Expression, column: Nullable) -> bool:
             return column(name)
         case Literal(value, _):
             return value is None
-        case Call("is_null" | "is_not_distinct", _, _):
+        case Call("is_null" | "is_not_distinct" | "hash" | "xxhash64", _, _):
             return False
         case Call("coalesce" | "greatest" | "least", arguments, _):
             return all(nullable(a, column) for a in arguments)
         case Call("case", arguments, _):
             results = [*arguments[1::2], arguments[-1]]
             return any(nullable(a, column) for a in results)
-        case Call("divide" | "modulo" | "ln", _, _):
-            return True
-        case Call("cast", (argument,), type_) if argument.type in types.FLOATS and types.is_decimal(type_):
-            return True  # NaN and the infinities are no decimals
-        case Call(function, _, _) if function.startswith("sql:"):
-            return True
-        case Call(_, arguments, _):
-            return any(nullable(a, column) for a in arguments)
+        case Call("cast", (argument,), type_) if not (argument.type in types.FLOATS and types.is_decimal(type_)):
+            return nullable(argument, column)  # NaN and the infinities are no decimals
+        case Call(function, arguments, _):
+            known = is_total(function) or function in ("and", "or", "in")
+            return not known or any(nullable(a, column) for a in arguments)
 
 
 def fold(call: Call, column: Nullable) -> Expression:
     """One call, its arguments already folded."""
     arguments = call.arguments
     function = call.function
-    if function in _STRICT and any(is_null_literal(a) for a in arguments):
+    if is_strict(function) and any(is_null_literal(a) for a in arguments):
         return Literal(None, call.type)
     if function in _COMPARE and all(isinstance(a, Literal) for a in arguments):
         left, right = (literals.sort_key(a) for a in arguments if isinstance(a, Literal))
         return Literal(_COMPARE[function](left, right), "boolean")
-    if function in _COMPUTE and all(isinstance(a, Literal) for a in arguments):
-        return _computed(call)
     match function:
         case "and" | "or":
             return _logic(call)
@@ -104,21 +81,9 @@ def fold(call: Call, column: Nullable) -> Expression:
             return _case(call)
         case "in":
             return _in(call)
-        case "cast" if isinstance(arguments[0], Literal):
-            return literals.convert(arguments[0], call.type) or call
-        case "negate" if isinstance(arguments[0], Literal) and call.type in (*types.INTEGERS, "float64"):
-            return Literal(-arguments[0].value, call.type)  # type: ignore[operator]
+    if all(isinstance(a, Literal) and a.type != types.NULL for a in arguments):
+        return constants.folded(call)
     return call
-
-
-def _computed(call: Call) -> Expression:
-    """Sums and products of constants, where they are exact."""
-    if call.type not in types.INTEGERS and not types.is_decimal(call.type):
-        return call
-    with localcontext(prec=80):
-        left, right = (Decimal(str(a.value)) for a in call.arguments if isinstance(a, Literal))
-        exact = _COMPUTE[call.function](left, right)
-        return literals.convert(Literal(format(exact, "f"), "decimal(38,0)"), call.type) or call
 
 
 def conjuncts(expression: Expression) -> list[Expression]:

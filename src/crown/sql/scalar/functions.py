@@ -1,108 +1,254 @@
-"""Functions that the kernel does not evaluate: their Spark text and their result type.
+"""Functions by their Spark names: which arguments they take, in which types, and what they give.
 
-A call of one of them is `Call("sql:<Spark SQL with holes>", arguments, type)` until its atom is known; then it
-becomes a computed column of the atom's table (see `conjunction.py`).
+Most are a row of `SIGNATURES`; the casts to its types are those that Spark inserts. What needs more than that has a
+function in `SPECIAL`. sqlglot has classes for many functions: `NODES` says which argument is where.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from crown import types
-from crown.ir.expression import Call, Expression
+from crown.ir.expression import Expression, Literal
 from crown.sql.context import Context
 from crown.sql.diagnose import nearest
+from crown.sql.scalar import bits, calls, patterns, times
+from crown.sql.scalar.catalogue import FAMILIES
+from crown.sql.scalar.coerce import cast
 from crown.sql.words import words
 
-ResultType = str | Callable[[Sequence[Expression]], str]
+if TYPE_CHECKING:
+    from crown.sql.scalar.binder import Binder
+
+Special = Callable[["Binder", exp.Expr, Sequence[exp.Expr]], Expression]
+
+_BYTES = "string or binary"
+_EMPTY, _SPACE, _FIRST, _NONE = (
+    Literal("", "string"),
+    Literal(" ", "string"),
+    Literal(1, "int32"),
+    Literal(-1, "int32"),
+)
 
 
-def _like_first(arguments: Sequence[Expression]) -> str:
-    return arguments[0].type
+@dataclass(frozen=True)
+class Signature:
+    function: str
+    takes: tuple[str, ...]
+    gives: str
+    defaults: tuple[Literal, ...] = ()  # of the last arguments, where they are not written
 
 
-def _rounded(arguments: Sequence[Expression]) -> str:
-    return arguments[0].type if arguments[0].type in (*types.INTEGERS, *types.FLOATS) else "float64"
+def _alike(names: str, takes: Sequence[str], gives: str) -> dict[str, Signature]:
+    return {name: Signature(name, tuple(takes), gives) for name in words(names)}
 
 
-# By the function's name in Spark (lower case).
-_RESULT: dict[str, ResultType] = {
-    **dict.fromkeys(("round", "bround"), _rounded),
-    **dict.fromkeys(
-        words(
-            "sqrt cbrt exp ln log log2 log10 pow power sin cos tan asin acos atan atan2 sinh cosh tanh degrees "
-            "radians sign signum months_between"
-        ),
-        "float64",
+SIGNATURES: dict[str, Signature] = {
+    **_alike("sqrt cbrt exp expm1 ln log2 log10 log1p rint sign degrees radians", ["float64"], "float64"),
+    **_alike("sin cos tan asin acos atan sinh cosh tanh", ["float64"], "float64"),
+    **_alike("power atan2 hypot log", ["float64", "float64"], "float64"),
+    **_alike("upper lower initcap reverse soundex", ["string"], "string"),
+    **_alike("ascii", ["string"], "int32"),
+    **_alike("octet_length bit_length", [_BYTES], "int32"),
+    **_alike("levenshtein find_in_set", ["string", "string"], "int32"),
+    **_alike("repeat", ["string", "int32"], "string"),
+    **_alike("translate", ["string", "string", "string"], "string"),
+    **_alike("split_part substring_index", ["string", "string", "int32"], "string"),
+    **_alike("chr", ["int64"], "string"),
+    **_alike("md5 sha1", [_BYTES], "string"),
+    **_alike("crc32", [_BYTES], "int64"),
+    **_alike("sha2", [_BYTES, "int32"], "string"),
+    **_alike("add_months", ["date", "int32"], "date"),
+    **_alike("last_day", ["date"], "date"),
+    **_alike("next_day", ["date", "string"], "date"),
+    **_alike("dayofyear weekofyear weekday", ["date"], "int32"),
+    **_alike("unix_date", ["date"], "int32"),
+    **_alike("date_from_unix_date", ["int32"], "date"),
+    **_alike("unix_seconds unix_millis unix_micros", ["timestamp"], "int64"),
+    "starts_with": Signature("starts_with", ("string", "string"), "boolean"),
+    "ends_with": Signature("ends_with", ("string", "string"), "boolean"),
+    "contains": Signature("contains", ("string", "string"), "boolean"),
+    "replace": Signature("replace", ("string", "string", "string"), "string", (_EMPTY,)),
+    "lpad": Signature("lpad", ("string", "int32", "string"), "string", (_SPACE,)),
+    "rpad": Signature("rpad", ("string", "int32", "string"), "string", (_SPACE,)),
+    "overlay": Signature("overlay", ("string", "string", "int32", "int32"), "string", (_NONE,)),
+    "btrim": Signature("trim", ("string", "string"), "string", (_SPACE,)),
+    "months_between": Signature(
+        "months_between", ("timestamp", "timestamp", "boolean"), "float64", (Literal(True, "boolean"),)
     ),
-    **dict.fromkeys(("date_trunc", "to_timestamp", "from_utc_timestamp", "to_utc_timestamp"), "timestamp"),
-    **dict.fromkeys(("trunc", "date_add", "date_sub", "add_months", "to_date", "last_day", "next_day"), "date"),
-    **dict.fromkeys(("datediff", "dayofweek", "dayofyear", "quarter", "weekofyear", "weekday"), "int32"),
-    **dict.fromkeys(("hour", "minute", "second", "ascii", "instr", "locate", "position"), "int32"),
-    **dict.fromkeys(("bit_length", "octet_length", "levenshtein", "hash", "find_in_set"), "int32"),
-    **dict.fromkeys(("unix_timestamp", "xxhash64", "crc32", "unix_seconds", "unix_millis", "unix_micros"), "int64"),
-    **dict.fromkeys(
-        words(
-            "ltrim rtrim lpad rpad replace translate reverse repeat initcap left right regexp_replace "
-            "regexp_extract split_part concat_ws md5 sha sha1 sha2 hex btrim substring_index soundex date_format "
-            "from_unixtime format_string overlay char chr"
-        ),
-        "string",
-    ),
-    **dict.fromkeys(("contains", "startswith", "endswith", "rlike", "regexp_like", "isnan"), "boolean"),
-    **dict.fromkeys(("pmod", "mod", "shiftleft", "shiftright", "bit_count"), _like_first),
 }
+SIGNATURES |= {"pow": SIGNATURES["power"], "char": SIGNATURES["chr"], "sha": SIGNATURES["sha1"]}
 
-# What sqlglot calls by a class of its own, where its Spark text starts with another word or is an operator.
-_RESULT_OF_CLASS: dict[type[exp.Expr], ResultType] = {
-    exp.BitwiseAnd: _like_first,
-    exp.BitwiseOr: _like_first,
-    exp.BitwiseXor: _like_first,
-    exp.BitwiseNot: _like_first,
-    exp.BitwiseLeftShift: _like_first,
-    exp.BitwiseRightShift: _like_first,
-    exp.RegexpLike: "boolean",
-    exp.IntDiv: "int64",
-    exp.Trim: "string",
-    exp.ILike: "boolean",
-    exp.Like: "boolean",
-    exp.Extract: "int32",
-    exp.Substring: "string",
-    exp.StrPosition: "int32",
-    exp.DateDiff: "int32",
+# sqlglot's classes: the function's name and where its arguments are.
+NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    **{
+        kind: (name, ("this",))
+        for kind, name in {
+            exp.Sqrt: "sqrt",
+            exp.Cbrt: "cbrt",
+            exp.Exp: "exp",
+            exp.Ln: "ln",
+            exp.Rint: "rint",
+            exp.Sign: "sign",
+            exp.Degrees: "degrees",
+            exp.Radians: "radians",
+            exp.Sin: "sin",
+            exp.Cos: "cos",
+            exp.Tan: "tan",
+            exp.Asin: "asin",
+            exp.Acos: "acos",
+            exp.Atan: "atan",
+            exp.Sinh: "sinh",
+            exp.Cosh: "cosh",
+            exp.Tanh: "tanh",
+            exp.Upper: "upper",
+            exp.Lower: "lower",
+            exp.Reverse: "reverse",
+            exp.Soundex: "soundex",
+            exp.Ascii: "ascii",
+            exp.BitLength: "bit_length",
+            exp.MD5: "md5",
+            exp.SHA: "sha1",
+            exp.LastDay: "last_day",
+            exp.UnixDate: "unix_date",
+            exp.DateFromUnixDate: "date_from_unix_date",
+            exp.UnixSeconds: "unix_seconds",
+            exp.UnixMillis: "unix_millis",
+            exp.UnixMicros: "unix_micros",
+            exp.DayOfYear: "dayofyear",
+            exp.WeekOfYear: "weekofyear",
+            exp.IsNan: "isnan",
+            exp.Hex: "hex",
+            exp.Space: "space",
+            exp.BitwiseNot: "bit_not",
+            exp.BitwiseCount: "bit_count",
+        }.items()
+    },
+    **{
+        kind: (name, ("this", "expression"))
+        for kind, name in {
+            exp.Pow: "power",
+            exp.Atan2: "atan2",
+            exp.StartsWith: "starts_with",
+            exp.EndsWith: "ends_with",
+            exp.Contains: "contains",
+            exp.Levenshtein: "levenshtein",
+            exp.AddMonths: "add_months",
+            exp.NextDay: "next_day",
+            exp.IntDiv: "div",
+            exp.BitwiseAnd: "bit_and",
+            exp.BitwiseOr: "bit_or",
+            exp.BitwiseXor: "bit_xor",
+            exp.BitwiseLeftShift: "shiftleft",
+            exp.BitwiseRightShift: "shiftright",
+            exp.RegexpLike: "rlike",
+        }.items()
+    },
+    exp.Chr: ("chr", ("expressions",)),
+    exp.ConcatWs: ("concat_ws", ("expressions",)),
+    exp.Initcap: ("initcap", ("this",)),
+    exp.MonthsBetween: ("months_between", ("this", "expression", "roundoff")),
+    exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
+    exp.RegexpExtract: ("regexp_extract", ("this", "expression", "group")),
+    exp.RegexpReplace: ("regexp_replace", ("this", "expression", "replacement")),
+    exp.Repeat: ("repeat", ("this", "times")),
+    exp.Replace: ("replace", ("this", "expression", "replacement")),
+    exp.SHA2: ("sha2", ("this", "length")),
+    exp.SplitPart: ("split_part", ("this", "delimiter", "part_index")),
+    exp.StrPosition: ("locate", ("substr", "this", "position")),
+    exp.SubstringIndex: ("substring_index", ("this", "delimiter", "count")),
+    exp.Translate: ("translate", ("this", "from_", "to")),
+}
+# Arguments that sqlglot adds for other dialects, and which say what Spark does anyway.
+_SPARK_ALREADY: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Initcap: frozenset({"expression"}),
+    exp.RegexpExtract: frozenset({"null_if_pos_overflow"}),
+    exp.ConcatWs: frozenset({"safe", "coalesce", "flatten"}),
 }
 
 NON_DETERMINISTIC = frozenset(
     words(
         "rand randn random uuid shuffle now current_timestamp current_date current_time localtimestamp "
         "monotonically_increasing_id spark_partition_id input_file_name current_user user session_user curdate "
-        "getdate sysdate current_database current_catalog"
+        "getdate sysdate current_database current_catalog current_timezone randstr uniform"
     )
 )
 _NON_DETERMINISTIC_CLASSES = tuple(
     getattr(exp, name)
-    for name in (
-        "Rand",
-        "Randn",
-        "Uuid",
-        "CurrentTimestamp",
-        "CurrentDate",
-        "CurrentTime",
-        "CurrentDatetime",
-        "CurrentUser",
-        "Localtimestamp",
-        "CurrentTimestampLTZ",
-        "MonotonicallyIncreasingId",
-        "SessionUser",
+    for name in words(
+        "Rand Randn Randstr Uuid CurrentTimestamp CurrentDate CurrentTime CurrentDatetime CurrentUser Localtimestamp "
+        "Localtime CurrentTimestampLTZ CurrentTimezone MonotonicallyIncreasingId SessionUser"
     )
     if hasattr(exp, name)
 )
-_KNOWN_TO_KERNEL = ("abs", "coalesce", "nvl", "ifnull", "nullif", "if", "greatest", "least", "upper", "lower", "length")
 _AGGREGATES = ("count", "sum", "avg", "min", "max", "count_if", "bool_and", "bool_or")
-_HOLE = "crown_hole_"
+
+
+def named_call(binder: Binder, node: exp.Expr) -> Expression:
+    """A function of sqlglot's classes, or one that it only knows by name; an error if Crown doesn't know it."""
+    context = binder.context
+    refuse_non_deterministic(context, node)
+    if isinstance(node, exp.Anonymous):
+        return call_by_name(binder, node, str(node.this).lower(), node.expressions)
+    found = NODES.get(type(node))
+    if found is None:
+        _unknown(context, node)
+    name, keys = found
+    others = [key for key, value in node.args.items() if value and key not in keys]
+    for other in set(others) - _SPARK_ALREADY.get(type(node), frozenset()):
+        context.fail(
+            node, "UNKNOWN-FUNCTION", f"{name} with {other.strip('_')} is not supported", hint="use Spark's own form"
+        )
+    parts = [part for key in keys if (value := node.args.get(key)) for part in _listed(value)]
+    return call_by_name(binder, node, name, parts)
+
+
+def _listed(value: exp.Expr | list[exp.Expr]) -> list[exp.Expr]:
+    return value if isinstance(value, list) else [value]
+
+
+def call_by_name(binder: Binder, node: exp.Expr, name: str, parts: Sequence[exp.Expr]) -> Expression:
+    """The function `name` of Spark with these arguments."""
+    special = SPECIAL.get(name)
+    if special is not None:
+        return special(binder, node, parts)
+    signature = SIGNATURES.get(name)
+    if signature is None:
+        _unknown(binder.context, node)
+    most, least = len(signature.takes), len(signature.takes) - len(signature.defaults)
+    if not least <= len(parts) <= most:
+        wrong_count(binder.context, node, name, least, most)
+    arguments = [_argument(binder, part, type_) for part, type_ in zip(parts, signature.takes, strict=False)]
+    missing = most - len(parts)
+    arguments += signature.defaults[len(signature.defaults) - missing :]
+    return binder.call(signature.function, arguments, signature.gives, node)
+
+
+def wrong_count(context: Context, node: exp.Expr, name: str, least: int, most: int) -> NoReturn:
+    expected = str(least) if least == most else f"{least} to {most}"
+    plural = "" if expected == "1" else "s"
+    context.fail(node, "UNKNOWN-FUNCTION", f"{name} takes {expected} argument{plural}", hint="see docs/sql.md")
+
+
+def _argument(binder: Binder, node: exp.Expr, type_: str) -> Expression:
+    value = binder.bind(node)
+    if type_ != _BYTES:
+        return cast(binder.context, node, value, type_)
+    if value.type in ("string", "binary"):
+        return value
+    if value.type == types.NULL:
+        return Literal(None, "string")
+    return binder.context.fail(
+        node,
+        "TYPE-CLASH",
+        f"a string or binary is needed here, not {types.spark_name(value.type)}",
+        hint="cast it to a string",
+    )
 
 
 def name_of(node: exp.Expr) -> str:
@@ -117,35 +263,6 @@ def name_of(node: exp.Expr) -> str:
     return head.lower() if head.replace("_", "").isalnum() and "(" in text else ""
 
 
-def host_call(
-    context: Context, node: exp.Expr, bind: Callable[[exp.Expr], Expression], *, result: str | None = None
-) -> Expression:
-    """A call that the engine's host evaluates, or an error if it is unknown or gives no stable value."""
-    refuse_non_deterministic(context, node)
-    name = name_of(node)
-    rule = result or _RESULT_OF_CLASS.get(type(node)) or _RESULT.get(name)
-    if rule is None:
-        shown = name or type(node).__name__.lower()
-        context.fail(
-            node,
-            "UNKNOWN-FUNCTION",
-            f"function {shown} is not known to Crown",
-            reason="its result type, and that it is deterministic, must be known",
-            hint=nearest(shown, [*_RESULT, *_KNOWN_TO_KERNEL, *_AGGREGATES], 0.75) or "compute it upstream as a column",
-        )
-    template, arguments = _template(node, bind)
-    if not arguments:
-        context.fail(
-            node,
-            "CONSTANT-FUNCTION",
-            f"{name or 'this function'} of constants is not evaluated",
-            reason="functions outside the kernel are computed per row of a table",
-            hint="write its value as a literal",
-        )
-    type_ = rule if isinstance(rule, str) else rule(arguments)
-    return context.mark(Call("sql:" + template, tuple(arguments), type_), node)
-
-
 def refuse_non_deterministic(context: Context, node: exp.Expr) -> None:
     if isinstance(node, _NON_DETERMINISTIC_CLASSES) or name_of(node) in NON_DETERMINISTIC:
         shown = name_of(node) or type(node).__name__
@@ -158,21 +275,102 @@ def refuse_non_deterministic(context: Context, node: exp.Expr) -> None:
         )
 
 
-def _template(node: exp.Expr, bind: Callable[[exp.Expr], Expression]) -> tuple[str, list[Expression]]:
-    """The node's Spark text with a hole for each argument that is not a literal or keyword, and the arguments."""
-    shell = node.copy()
-    arguments: list[Expression] = []
-    for key, value in node.args.items():
-        children = value if isinstance(value, list) else [value]
-        filled: list[object] = []
-        for child in children:
-            if not isinstance(child, exp.Expr) or isinstance(child, exp.Literal | exp.Var | exp.DataType | exp.Boolean):
-                filled.append(child.copy() if isinstance(child, exp.Expr) else child)
-                continue
-            arguments.append(bind(child))
-            filled.append(exp.to_identifier(f"{_HOLE}{len(arguments) - 1}_"))
-        shell.set(key, filled if isinstance(value, list) else filled[0])
-    text = shell.sql("spark")
-    for index in range(len(arguments)):
-        text = text.replace(f"{_HOLE}{index}_", f"\x00{index}\x00")
-    return text, arguments
+def _unknown(context: Context, node: exp.Expr) -> NoReturn:
+    shown = name_of(node) or type(node).__name__.lower()
+    known = [name for names in FAMILIES.values() for name in names]
+    context.fail(
+        node,
+        "UNKNOWN-FUNCTION",
+        f"function {shown} is not known to Crown",
+        reason="the engine must compute exactly what Spark computes, and be able to do it again",
+        hint=nearest(shown, [*known, *_AGGREGATES], 0.75) or "compute it upstream as a column of the table",
+    )
+
+
+def _concat_with(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    if not parts:
+        wrong_count(binder.context, node, "concat_ws", 1, 9)
+    return binder.call("concat_ws", [binder.string(part) for part in parts], "string", node)
+
+
+def _locate(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    """0 for a position that is NULL, whatever the rest."""
+    if not 2 <= len(parts) <= 3:
+        wrong_count(binder.context, node, "locate", 2, 3)
+    wanted, subject = (binder.string(part) for part in parts[:2])
+    start = cast(binder.context, node, binder.bind(parts[2]), "int32") if len(parts) == 3 else _FIRST
+    found = binder.call("locate", [wanted, subject, start], "int32", node)
+    if isinstance(start, Literal) and start.value is not None:
+        return found
+    absent = binder.call("is_null", [start], "boolean", node)
+    return binder.call("case", [absent, Literal(0, "int32"), found], "int32", node)
+
+
+def _instr(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    if len(parts) != 2:
+        wrong_count(binder.context, node, "instr", 2, 2)
+    return _locate(binder, node, (parts[1], parts[0]))
+
+
+def _hex(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    if len(parts) != 1:
+        wrong_count(binder.context, node, "hex", 1, 1)
+    value = binder.bind(parts[0])
+    if value.type not in ("string", "binary", types.NULL):
+        value = cast(binder.context, node, value, "int64")
+    elif value.type == types.NULL:
+        value = Literal(None, "string")
+    return binder.call("hex", [value], "string", node)
+
+
+def _hashed(function: str, gives: str) -> Special:
+    def bind(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+        if not parts:
+            wrong_count(binder.context, node, function, 1, 9)
+        values = [binder.bind(part) for part in parts]
+        typed: list[Expression] = [v if v.type != types.NULL else Literal(None, "boolean") for v in values]
+        return binder.call(function, typed, gives, node)
+
+    return bind
+
+
+def _space(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    return call_by_name(binder, node, "repeat", [exp.Literal.string(" "), *parts])
+
+
+def _is_nan(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    """FALSE for NULL."""
+    if len(parts) != 1:
+        wrong_count(binder.context, node, "isnan", 1, 1)
+    value = cast(binder.context, node, binder.bind(parts[0]), "float64")
+    found = binder.call("is_nan", [value], "boolean", node)
+    return binder.call("coalesce", [found, Literal(False, "boolean")], "boolean", node)
+
+
+def _itself(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    if len(parts) != 1:
+        wrong_count(binder.context, node, "positive", 1, 1)
+    value = binder.bind(parts[0])
+    if not types.is_numeric(value.type):
+        binder.context.fail(node, "TYPE-CLASH", f"positive takes a number, not {types.spark_name(value.type)}")
+    return value
+
+
+SPECIAL: dict[str, Special] = {
+    "concat_ws": _concat_with,
+    "locate": _locate,
+    "position": _locate,
+    "instr": _instr,
+    "hex": _hex,
+    "hash": _hashed("hash", "int32"),
+    "xxhash64": _hashed("xxhash64", "int64"),
+    "space": _space,
+    "isnan": _is_nan,
+    "positive": _itself,
+    "bround": calls.bround,
+    "date_part": calls.named_part,
+    "datepart": calls.named_part,
+    **bits.SPECIAL,
+    **patterns.SPECIAL,
+    **times.SPECIAL,
+}

@@ -1,0 +1,100 @@
+"""The scalar functions: all that an expression can call, and the kernel evaluates.
+
+A function has Spark's name where Spark has it as a function, and Spark's meaning in ANSI mode. Argument and result
+types are the kernel's to check (`crates/crown-kernel/src/expression/compile.rs`); the SQL layer inserts casts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Function:
+    """What may be said of a call without looking at values."""
+
+    least: int  # arguments
+    most: int | None  # None for any number
+    strict: bool = True  # NULL for a NULL argument
+    total: bool = True  # if strict: NULL for nothing else
+
+    def takes(self, arguments: int) -> bool:
+        return self.least <= arguments and (self.most is None or arguments <= self.most)
+
+
+def _named(names: str, function: Function) -> Iterable[tuple[str, Function]]:
+    return [(name, function) for name in names.split()]
+
+
+FUNCTIONS: dict[str, Function] = dict(
+    [
+        # arithmetic; `divide` takes float64 or decimals (result scale as typed), `modulo` follows the dividend's sign
+        *_named("add subtract multiply", Function(2, 2)),
+        *_named("divide modulo", Function(2, 2, total=False)),
+        *_named("negate abs", Function(1, 1)),
+        # three-valued comparisons, and `is_not_distinct` (NULL equals NULL)
+        *_named("eq ne lt le gt ge", Function(2, 2)),
+        ("is_not_distinct", Function(2, 2, strict=False)),
+        # three-valued logic; `is_null` is never NULL
+        *_named("and or", Function(1, None, strict=False)),
+        ("not", Function(1, 1)),
+        ("is_null", Function(1, 1, strict=False)),
+        # `in`: first argument against the others; `case`: when, then, when, then, ..., else
+        ("in", Function(2, None, strict=False)),
+        *_named("case coalesce greatest least", Function(1, None, strict=False)),
+        ("cast", Function(1, 1, total=False)),
+        ("try_cast", Function(1, 1, total=False)),
+        # `like` takes a pattern with %, _ and the escape \
+        ("like", Function(2, 2)),
+        *_named("upper lower initcap length reverse soundex ascii octet_length bit_length", Function(1, 1)),
+        ("concat", Function(1, None)),
+        ("concat_ws", Function(1, None, strict=False)),  # (separator, strings); NULLs are left out
+        ("substring", Function(2, 3)),  # (string or binary, start from 1, length)
+        *_named("trim ltrim rtrim", Function(1, 2)),  # (string, the characters to take away)
+        *_named("replace lpad rpad translate split_part substring_index", Function(3, 3)),
+        *_named("starts_with ends_with contains repeat find_in_set levenshtein", Function(2, 2)),
+        ("locate", Function(3, 3)),  # (what, where, from which position)
+        ("overlay", Function(4, 4)),
+        *_named("chr hex md5 sha1 crc32", Function(1, 1)),
+        ("sha2", Function(2, 2, total=False)),
+        *_named("hash xxhash64", Function(1, None, strict=False)),
+        # regular expressions and time patterns are literals
+        ("rlike", Function(2, 2)),
+        *_named("regexp_extract regexp_replace", Function(3, 3)),
+        *_named("date_format to_timestamp", Function(2, 2)),
+        # `round` and `bround` take a literal number of digits; `floor` and `ceil` of a float are int64
+        *_named("round bround", Function(2, 2)),
+        *_named("floor ceil", Function(1, 1)),
+        # of float64; a logarithm is NULL where there is none
+        *_named("sqrt cbrt exp expm1 rint sign degrees radians is_nan", Function(1, 1)),
+        *_named("sin cos tan asin acos atan sinh cosh tanh", Function(1, 1)),
+        *_named("power atan2 hypot", Function(2, 2)),
+        *_named("ln log2 log10 log1p", Function(1, 1, total=False)),
+        ("log", Function(2, 2, total=False)),
+        # of integers of one type; shifts take an int32 or int64 and an int32
+        *_named("div pmod bit_and bit_or bit_xor shiftleft shiftright shiftrightunsigned", Function(2, 2)),
+        *_named("bit_not bit_count", Function(1, 1)),
+        # parts of a date or timestamp, as int32; `dayofweek` is 1 for Sunday, `weekday` 0 for Monday
+        *_named("year quarter month day dayofweek weekday dayofyear weekofyear yearofweek", Function(1, 1)),
+        *_named("hour minute second", Function(1, 1)),
+        ("extract_second", Function(1, 1)),  # with its fraction, as decimal(8,6)
+        # (date, int32 days), (date, date) to int32 days, (literal unit, date or timestamp); weeks begin on Monday
+        *_named("date_add date_diff date_trunc", Function(2, 2)),
+        *_named("add_months add_microseconds next_day complete_months", Function(2, 2)),
+        ("months_between", Function(3, 3)),
+        *_named("last_day unix_date date_from_unix_date unix_seconds unix_millis unix_micros", Function(1, 1)),
+    ]
+)
+
+
+def is_strict(function: str) -> bool:
+    """Whether a call is NULL when one of its arguments is."""
+    known = FUNCTIONS.get(function)
+    return known is not None and known.strict
+
+
+def is_total(function: str) -> bool:
+    """Whether a call is NULL only when one of its arguments is."""
+    known = FUNCTIONS.get(function)
+    return known is not None and known.strict and known.total

@@ -1,0 +1,101 @@
+"""Whole numbers: division without a fraction, bits and shifts, with Spark's types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from crown import types
+from crown.ir.expression import Expression
+from crown.sql.scalar.coerce import cast
+
+if TYPE_CHECKING:
+    from crown.sql.scalar.binder import Binder
+
+Special = Callable[["Binder", exp.Expr, Sequence[exp.Expr]], Expression]
+
+
+def _integers(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], name: str) -> list[Expression]:
+    """The arguments as integers of their common type; a string is read as a bigint."""
+    values = [binder.bind(part) for part in parts]
+    for value in values:
+        if value.type not in (*types.INTEGERS, types.NULL, "string"):
+            binder.context.fail(
+                node,
+                "TYPE-CLASH",
+                f"{name} takes integers, not {types.spark_name(value.type)}",
+                hint="cast it to bigint",
+            )
+    common = types.NULL
+    for value in values:
+        common = types.common_type(common, "int64" if value.type == "string" else value.type) or "int64"
+    common = "int32" if common == types.NULL else common
+    return [cast(binder.context, node, value, common) for value in values]
+
+
+def _count(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], name: str, wanted: int) -> None:
+    if len(parts) != wanted:
+        binder.context.fail(node, "UNKNOWN-FUNCTION", f"{name} takes {wanted} argument{'s' if wanted > 1 else ''}")
+
+
+def _same_type(function: str, name: str, count: int) -> Special:
+    def bind(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+        _count(binder, node, parts, name, count)
+        values = _integers(binder, node, parts, name)
+        return binder.call(function, values, values[0].type, node)
+
+    return bind
+
+
+def _div(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "DIV", 2)
+    values = [cast(binder.context, node, value, "int64") for value in _integers(binder, node, parts, "DIV")]
+    return binder.call("div", values, "int64", node)
+
+
+def _pmod(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "pmod", 2)
+    left, right = (binder.bind(part) for part in parts)
+    found = types.arithmetic_types("modulo", left.type, right.type)
+    if found is None or types.is_decimal(found[1]):
+        binder.context.fail(
+            node,
+            "TYPE-CLASH",
+            f"pmod of {types.spark_name(left.type)} and {types.spark_name(right.type)} is not supported",
+            hint="cast both to bigint or double",
+        )
+    values = [cast(binder.context, node, value, found[0]) for value in (left, right)]
+    return binder.call("pmod", values, found[1], node)
+
+
+def _shift(function: str) -> Special:
+    def bind(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+        _count(binder, node, parts, function, 2)
+        (subject,) = _integers(binder, node, parts[:1], function)
+        type_ = subject.type if subject.type == "int64" else "int32"
+        by = cast(binder.context, node, binder.bind(parts[1]), "int32")
+        return binder.call(function, [cast(binder.context, node, subject, type_), by], type_, node)
+
+    return bind
+
+
+def _bit_count(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "bit_count", 1)
+    value = binder.bind(parts[0])
+    if value.type != "boolean":
+        (value,) = _integers(binder, node, parts, "bit_count")
+    return binder.call("bit_count", [value], "int32", node)
+
+
+SPECIAL: dict[str, Special] = {
+    "div": _div,
+    "pmod": _pmod,
+    "bit_and": _same_type("bit_and", "&", 2),
+    "bit_or": _same_type("bit_or", "|", 2),
+    "bit_xor": _same_type("bit_xor", "^", 2),
+    "bit_not": _same_type("bit_not", "~", 1),
+    "bit_count": _bit_count,
+    **{name: _shift(name) for name in ("shiftleft", "shiftright", "shiftrightunsigned")},
+}

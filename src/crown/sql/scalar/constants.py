@@ -1,0 +1,42 @@
+"""Constants are computed by the kernel, so that they are what it would compute for each row."""
+
+from __future__ import annotations
+
+import json
+
+from crown import _kernel
+from crown.errors import CrownError
+from crown.ir.expression import Call, Expression, Literal, to_json
+
+_LONGEST = 10_000  # of a text that is kept in the plan instead of its expression
+
+
+def evaluate(expression: Expression) -> Literal:
+    """The value of an expression without columns; raises a `CrownError` where it has none.
+
+    >>> evaluate(Call("cast", (Literal("1994-01-01", "string"),), "date"))
+    Literal(value=8766, type='date')
+    """
+    return Literal(json.loads(_kernel.constant(json.dumps(to_json(expression)))), expression.type)
+
+
+def folded(call: Call) -> Expression:
+    """The value of a call of literals, or the call itself where it has none: its rows will tell why."""
+    try:
+        value = evaluate(call)
+    except CrownError:
+        return call
+    return call if isinstance(value.value, str) and len(value.value) > _LONGEST else value
+
+
+def convert(literal: Literal, target: str) -> Literal | None:
+    """The literal as a value of `target`, or None when it has none there.
+
+    >>> convert(Literal(300, "int32"), "int8")
+    """
+    if literal.value is None or literal.type == target:
+        return Literal(literal.value, target)
+    try:
+        return evaluate(Call("cast", (literal,), target))
+    except CrownError:
+        return None

@@ -1,0 +1,133 @@
+"""Regular expressions and time patterns: literals that the kernel compiles, and refuses where Java may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from sqlglot import exp
+
+from crown.errors import CrownError
+from crown.ir.expression import Call, Expression, Literal
+from crown.sql.scalar.coerce import cast
+from crown.sql.scalar.constants import evaluate
+
+if TYPE_CHECKING:
+    from crown.sql.scalar.binder import Binder
+
+Special = Callable[["Binder", exp.Expr, Sequence[exp.Expr]], Expression]
+
+DEFAULT_TIME = "yyyy-MM-dd HH:mm:ss"
+# What other dialects' time patterns are to sqlglot, in Spark's letters.
+_STRFTIME = {"%Y": "yyyy", "%m": "MM", "%d": "dd", "%H": "HH", "%M": "mm", "%S": "ss", "%f": "SSSSSS"}
+
+
+def checked(binder: Binder, node: exp.Expr, function: str, subject: Expression, literals: list[Expression]) -> Call:
+    """A call with patterns that the kernel takes: tried here, so that a bad one is found when the query is planned."""
+    sample = Literal(0, "timestamp") if function == "date_format" else Literal("", "string")
+    type_ = {"rlike": "boolean", "to_timestamp": "timestamp"}.get(function, "string")
+    try:
+        evaluate(Call(function, (sample, *literals), type_))
+    except CrownError as error:
+        if error.code in ("CROWN-PLAN-REGEX", "CROWN-PLAN-TIME-PATTERN"):
+            binder.context.fail(
+                node,
+                "PATTERN",
+                error.message,
+                reason="it must mean the same in the engine as in Java, and so in Spark",
+                hint="write it with plain classes, groups and quantifiers, or compute the value upstream"
+                if error.code == "CROWN-PLAN-REGEX"
+                else "use y, M, d, H, m, s and S, as in yyyy-MM-dd HH:mm:ss",
+            )
+    return Call(function, (subject, *literals), type_)
+
+
+def literal_text(binder: Binder, node: exp.Expr, what: str) -> Literal:
+    value = binder.bind(node)
+    if isinstance(value, Literal) and value.type == "string" and value.value is not None:
+        return value
+    _not_literal(binder, node, what)
+
+
+def _not_literal(binder: Binder, node: exp.Expr, what: str) -> NoReturn:
+    binder.context.fail(
+        node,
+        "PATTERN",
+        f"{what} must be a literal",
+        reason="it is compiled when the query is planned",
+        hint="write it as text, or compute the value upstream",
+    )
+
+
+def time_pattern(binder: Binder, node: exp.Expr) -> Literal:
+    """A time pattern in Spark's letters."""
+    pattern = literal_text(binder, node, "the time pattern")
+    if binder.context.is_spark:
+        return pattern
+    text = str(pattern.value)
+    for theirs, ours in _STRFTIME.items():
+        text = text.replace(theirs, ours)
+    if "%" in text:
+        binder.context.fail(node, "PATTERN", "this time pattern is not supported", hint="use %Y, %m, %d, %H, %M, %S")
+    return Literal(text, "string")
+
+
+def _count(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], name: str, least: int, most: int) -> None:
+    if not least <= len(parts) <= most:
+        expected = f"{least} to {most}" if least != most else str(least)
+        binder.context.fail(node, "UNKNOWN-FUNCTION", f"{name} takes {expected} arguments")
+
+
+def _rlike(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "rlike", 2, 2)
+    subject, pattern = binder.string(parts[0]), literal_text(binder, parts[1], "a regular expression")
+    call = checked(binder, node, "rlike", subject, [pattern])
+    return binder.call("rlike", list(call.arguments), "boolean", node)
+
+
+def _regexp_extract(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "regexp_extract", 2, 3)
+    subject, pattern = binder.string(parts[0]), literal_text(binder, parts[1], "a regular expression")
+    group = binder.bind(parts[2]) if len(parts) == 3 else Literal(1, "int32")
+    if not isinstance(group, Literal) or group.type != "int32" or group.value is None:
+        _not_literal(binder, node, "the group")
+    call = checked(binder, node, "regexp_extract", subject, [pattern, group])
+    return binder.call("regexp_extract", list(call.arguments), "string", node)
+
+
+def _regexp_replace(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "regexp_replace", 3, 3)
+    subject, pattern = binder.string(parts[0]), literal_text(binder, parts[1], "a regular expression")
+    by = literal_text(binder, parts[2], "the replacement")
+    call = checked(binder, node, "regexp_replace", subject, [pattern, by])
+    return binder.call("regexp_replace", list(call.arguments), "string", node)
+
+
+def _date_format(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "date_format", 2, 2)
+    subject = binder.bind(parts[0])
+    if subject.type not in ("timestamp", "timestamp_ntz"):
+        subject = cast(binder.context, node, subject, "timestamp")
+    return written_time(binder, node, subject, time_pattern(binder, parts[1]))
+
+
+def written_time(binder: Binder, node: exp.Expr, subject: Expression, pattern: Literal) -> Expression:
+    """A timestamp written by a time pattern."""
+    call = checked(binder, node, "date_format", subject, [pattern])
+    return binder.call("date_format", list(call.arguments), "string", node)
+
+
+def read_time(binder: Binder, node: exp.Expr, subject: Expression, pattern: Literal) -> Expression:
+    """A string read by a time pattern, as a timestamp."""
+    call = checked(binder, node, "to_timestamp", subject, [pattern])
+    return binder.call("to_timestamp", list(call.arguments), "timestamp", node)
+
+
+SPECIAL: dict[str, Special] = {
+    "rlike": _rlike,
+    "regexp": _rlike,
+    "regexp_like": _rlike,
+    "regexp_extract": _regexp_extract,
+    "regexp_replace": _regexp_replace,
+    "date_format": _date_format,
+}

@@ -1,0 +1,155 @@
+"""Spark's functions of dates and timestamps whose arguments decide what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from crown.ir.expression import Expression, Literal
+from crown.sql.scalar import dates
+from crown.sql.scalar.coerce import cast
+from crown.sql.scalar.patterns import DEFAULT_TIME, read_time, time_pattern, written_time
+from crown.sql.schema.options import MICROSECONDS
+
+if TYPE_CHECKING:
+    from crown.sql.scalar.binder import Binder
+
+Special = Callable[["Binder", exp.Expr, Sequence[exp.Expr]], Expression]
+
+_EPOCH = Literal(0, "timestamp")
+
+
+def _count(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], name: str, *wanted: int) -> None:
+    if len(parts) not in wanted:
+        counts = " or ".join(map(str, wanted))
+        binder.context.fail(node, "UNKNOWN-FUNCTION", f"{name} takes {counts} argument{'s' if wanted != (1,) else ''}")
+
+
+def _moment(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], default: str | None) -> Expression:
+    """A string read by a pattern; anything else, and a string without one, is cast to a timestamp."""
+    subject = binder.bind(parts[0])
+    if subject.type != "string" or (len(parts) == 1 and default is None):
+        return cast(binder.context, node, subject, "timestamp")
+    pattern = time_pattern(binder, parts[1]) if len(parts) == 2 else Literal(default, "string")
+    return read_time(binder, node, subject, pattern)
+
+
+def _to_timestamp(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "to_timestamp", 1, 2)
+    return _moment(binder, node, parts, None)
+
+
+def _to_date(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "to_date", 1, 2)
+    if len(parts) == 1:
+        return cast(binder.context, node, binder.bind(parts[0]), "date")
+    return cast(binder.context, node, _moment(binder, node, parts, None), "date")
+
+
+def _unix_timestamp(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "unix_timestamp", 1, 2)
+    micros = binder.call("unix_micros", [_moment(binder, node, parts, DEFAULT_TIME)], "int64", node)
+    # The fraction is cut, also before 1970; `unix_seconds` rounds down.
+    return binder.call("div", [micros, Literal(MICROSECONDS["second"], "int64")], "int64", node)
+
+
+def _from_unixtime(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "from_unixtime", 1, 2)
+    seconds = cast(binder.context, node, binder.bind(parts[0]), "int64")
+    micros = binder.call("multiply", [seconds, Literal(MICROSECONDS["second"], "int64")], "int64", node)
+    moment = dates.shifted_by(binder.context, node, "add_microseconds", _EPOCH, micros)
+    pattern = time_pattern(binder, parts[1]) if len(parts) == 2 else Literal(DEFAULT_TIME, "string")
+    return written_time(binder, node, moment, pattern)
+
+
+def _unit(binder: Binder, node: exp.Expr) -> str:
+    name = node.name.lower()
+    if name in MICROSECONDS or name in dates.MONTHS:
+        return name
+    return binder.context.fail(
+        node, "INTERVAL", f"{name or 'this'} is not a unit", hint="use microsecond, second, ..., day, month or year"
+    )
+
+
+def add_units(binder: Binder, node: exp.Expr, unit: exp.Expr, amount: exp.Expr, subject: exp.Expr) -> Expression:
+    """`timestampadd`: a timestamp and a number of units after it."""
+    name = _unit(binder, unit)
+    moment = binder.bind(subject)
+    if moment.type not in ("timestamp", "timestamp_ntz"):
+        moment = cast(binder.context, node, moment, "timestamp")
+    if name in dates.MONTHS:
+        count = cast(binder.context, node, binder.bind(amount), "int32")
+        months = binder.call("multiply", [count, Literal(dates.MONTHS[name], "int32")], "int32", node)
+        return dates.shifted_by(binder.context, node, "add_months", moment, months)
+    count = cast(binder.context, node, binder.bind(amount), "int64")
+    micros = binder.call("multiply", [count, Literal(MICROSECONDS[name], "int64")], "int64", node)
+    return dates.shifted_by(binder.context, node, "add_microseconds", moment, micros)
+
+
+def _timestampadd(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "timestampadd", 3)
+    return add_units(binder, node, *parts)
+
+
+def units_between(binder: Binder, node: exp.Expr, unit: exp.Expr, start: exp.Expr, end: exp.Expr) -> Expression:
+    """`timestampdiff`: how many whole units lie between two timestamps."""
+    name = _unit(binder, unit)
+    early, late = (cast(binder.context, node, binder.bind(part), "timestamp") for part in (start, end))
+    if name in dates.MONTHS:
+        months = binder.call("complete_months", [early, late], "int64", node)
+        return binder.call("div", [months, Literal(dates.MONTHS[name], "int64")], "int64", node)
+    micros = [binder.call("unix_micros", [moment], "int64", node) for moment in (late, early)]
+    between = binder.call("subtract", micros, "int64", node)
+    return binder.call("div", [between, Literal(MICROSECONDS[name], "int64")], "int64", node)
+
+
+def _timestampdiff(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "timestampdiff", 3)
+    return units_between(binder, node, *parts)
+
+
+def _datediff(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    """Days between two dates, or with a unit in front as `timestampdiff`."""
+    _count(binder, node, parts, "datediff", 2, 3)
+    if len(parts) == 3:
+        return units_between(binder, node, *parts)
+    days = [cast(binder.context, node, binder.bind(part), "date") for part in parts]
+    return binder.call("date_diff", days, "int32", node)
+
+
+def _dateadd(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    """Days after a date, or with a unit in front as `timestampadd`."""
+    _count(binder, node, parts, "dateadd", 2, 3)
+    if len(parts) == 3:
+        return add_units(binder, node, *parts)
+    return _days_later(binder, node, parts, backwards=False)
+
+
+def _date_sub(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    _count(binder, node, parts, "date_sub", 2)
+    return _days_later(binder, node, parts, backwards=True)
+
+
+def _days_later(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], *, backwards: bool) -> Expression:
+    start = cast(binder.context, node, binder.bind(parts[0]), "date")
+    days = cast(binder.context, node, binder.bind(parts[1]), "int32")
+    if backwards:
+        days = binder.call("negate", [days], "int32", node)
+    return dates.add_days(binder.context, node, start, days)
+
+
+SPECIAL: dict[str, Special] = {
+    "to_timestamp": _to_timestamp,
+    "to_date": _to_date,
+    "unix_timestamp": _unix_timestamp,
+    "to_unix_timestamp": _unix_timestamp,
+    "from_unixtime": _from_unixtime,
+    "timestampadd": _timestampadd,
+    "timestampdiff": _timestampdiff,
+    "datediff": _datediff,
+    "date_diff": _datediff,
+    "dateadd": _dateadd,
+    "date_sub": _date_sub,
+}
