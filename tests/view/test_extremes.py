@@ -60,7 +60,7 @@ def test_the_part_of_a_sum_in_a_cell_must_fit_too(threads: int, shown: str) -> N
         view.insert("a", [(1, LARGEST), (2, -LARGEST), (3, LARGEST - 5)])
         assert next(iter(view))[0] == LARGEST
     except InvalidChange as error:
-        assert error.code == "CROWN-OVERFLOW" and next(iter(view))[0] == 5
+        assert error.code == "CROWN-OVERFLOW" and next(iter(view))[0] == 5  # noqa: PT017 - either outcome is right
     refused(view, lambda: view.insert("a", [(4, LARGEST), (5, LARGEST), (6, LARGEST)]))
 
 

@@ -256,7 +256,7 @@ DAMAGE: dict[str, Callable[[dict[str, bytes]], Any]] = {
     "JSON null": text(b"null"),
     "JSON too deep": text(b"[" * 100_000),
     "a number of 10,000 digits": text(b'{"format": ' + b"9" * 10_000 + b"}"),
-    "another format": about(format=2),
+    "another format": about(format=99),
     "the format as a list": about(format=[1]),
     "threads beyond all bounds": about(threads=10**30),
     "more threads than parts": about(threads=1000),

@@ -104,7 +104,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, list[b
         if not isinstance(about, dict) or about.get("format") != _FORMAT:
             found = about.get("format") if isinstance(about, dict) else about
             raise StateError(
-                f"{os.fspath(path)} has format {str(found)[:100]!r}; this version reads {_FORMAT}",
+                f"{os.fspath(path)} has format {str(found)[:100]}; this version reads {_FORMAT}",
                 code="CROWN-STATE-FORMAT",
                 hint="make the view again from its SQL, load the tables and save it",
             )
