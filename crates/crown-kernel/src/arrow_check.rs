@@ -185,7 +185,7 @@ mod tests {
         for view in wrong {
             let views = ScalarBuffer::from(vec![good.views()[0], view.as_u128()]);
             // SAFETY: not valid at all; only `check` sees it.
-            let array = unsafe { StringViewArray::new_unchecked(views, good.data_buffers().to_vec(), None) };
+            let array = unsafe { StringViewArray::new_unchecked(views, good.data_buffers().to_vec().into(), None) };
             assert!(check(&(Arc::new(array) as ArrayRef)).unwrap_err().contains("row 1"), "{view:?}");
         }
     }
@@ -206,29 +206,5 @@ mod tests {
             StringArray::new_unchecked(OffsetBuffer::new_unchecked(vec![0, 9].into()), Buffer::from(b"abc"), None)
         };
         assert!(check(&of(vec![Some(0)], broken)).is_err());
-    }
-
-    #[test]
-    fn adhoc_cost() {
-        let rows = 1_000_000usize;
-        let ascii: Vec<String> = (0..rows).map(|i| format!("key {}", i * 7919 % 100_000)).collect();
-        let utf8: Vec<String> = (0..rows).map(|i| format!("schlüssel {}", i * 7919 % 100_000)).collect();
-        let long: Vec<String> = (0..rows).map(|i| format!("a key of some length {}", i * 7919 % 100_000)).collect();
-        let keys = arrow::array::Int32Array::from_iter_values((0..rows).map(|i| (i * 7919 % 100_000) as i32));
-        let values = StringArray::from_iter_values((0..100_000).map(|i| format!("key {i}")));
-        let arrays: Vec<(&str, ArrayRef)> = vec![
-            ("ascii", Arc::new(StringArray::from_iter_values(&ascii))),
-            ("utf8", Arc::new(StringArray::from_iter_values(&utf8))),
-            ("views", Arc::new(StringViewArray::from_iter_values(&long))),
-            ("dictionary", Arc::new(DictionaryArray::new(keys, Arc::new(values)))),
-        ];
-        for (name, array) in arrays {
-            let best = |f: &dyn Fn()| (0..30).map(|_| { let t = std::time::Instant::now(); f(); t.elapsed() }).min().unwrap();
-            let own = best(&|| check(&array).unwrap());
-            let data = array.to_data();
-            let full = best(&|| data.validate_full().unwrap());
-            let interned = best(&|| { let mut sink = crate::store::interner::Interner::default(); for text in ascii.iter().take(rows) { std::hint::black_box(sink.intern(text.as_bytes())); } });
-            eprintln!("COST {name}: own {own:?}, validate_full {full:?}, interning {interned:?}");
-        }
     }
 }

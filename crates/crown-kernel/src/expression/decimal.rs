@@ -69,7 +69,11 @@ pub(super) fn round(value: i128, from: i8, digits: i8, rounding: Rounding, scale
             let odd = whole.wrapping_rem(i256::from_i128(2)) != i256::ZERO;
             let away = rest > other || (rest == other && odd);
             let one = if value.is_negative() { -i256::ONE } else { i256::ONE };
-            if away { whole + one } else { whole }
+            if away {
+                whole + one
+            } else {
+                whole
+            }
         }
         Rounding::Down if rest.is_negative() => whole - i256::ONE,
         Rounding::Up if rest.is_positive() => whole + i256::ONE,

@@ -68,34 +68,91 @@ pub(super) enum Text {
 
 #[derive(Clone, Debug)]
 pub(super) enum Node {
-    Column { index: usize, data_type: DataType },
+    Column {
+        index: usize,
+        data_type: DataType,
+    },
     Literal(Option<Value<'static>>),
-    Arithmetic { operation: Arithmetic, arguments: Box<[Node; 2]>, scales: [i8; 2], data_type: DataType },
-    Negate { argument: Box<Node>, data_type: DataType, only_negative: bool },
-    Compare { comparison: Comparison, arguments: Box<[Node; 2]> },
+    Arithmetic {
+        operation: Arithmetic,
+        arguments: Box<[Node; 2]>,
+        scales: [i8; 2],
+        data_type: DataType,
+    },
+    Negate {
+        argument: Box<Node>,
+        data_type: DataType,
+        only_negative: bool,
+    },
+    Compare {
+        comparison: Comparison,
+        arguments: Box<[Node; 2]>,
+    },
     IsNotDistinct(Box<[Node; 2]>),
     And(Vec<Node>),
     Or(Vec<Node>),
     Not(Box<Node>),
     IsNull(Box<Node>),
     In(Vec<Node>),
-    Case { branches: Vec<(Node, Node)>, otherwise: Option<Box<Node>> },
+    Case {
+        branches: Vec<(Node, Node)>,
+        otherwise: Option<Box<Node>>,
+    },
     Coalesce(Vec<Node>),
-    Cast { argument: Box<Node>, from: DataType, to: DataType },
+    Cast {
+        argument: Box<Node>,
+        from: DataType,
+        to: DataType,
+    },
     /// As `Cast`, but NULL where there is no value.
-    TryCast { argument: Box<Node>, from: DataType, to: DataType },
-    Extreme { arguments: Vec<Node>, wanted: Ordering },
-    Match { argument: Box<Node>, by: Matcher },
+    TryCast {
+        argument: Box<Node>,
+        from: DataType,
+        to: DataType,
+    },
+    Extreme {
+        arguments: Vec<Node>,
+        wanted: Ordering,
+    },
+    Match {
+        argument: Box<Node>,
+        by: Matcher,
+    },
     /// LIKE whose pattern is known with the row only.
     Like(Box<[Node; 2]>),
-    Text { function: Text, arguments: Vec<Node> },
-    Library { apply: Apply, arguments: Vec<Node>, data_type: DataType, divides: bool },
-    Round { argument: Box<Node>, rounding: Rounding, digits: i8, from: DataType, to: DataType },
-    Truncate { argument: Box<Node>, unit: calendar::Unit, timestamp: bool },
+    Text {
+        function: Text,
+        arguments: Vec<Node>,
+    },
+    Library {
+        apply: Apply,
+        arguments: Vec<Node>,
+        data_type: DataType,
+        divides: bool,
+    },
+    Round {
+        argument: Box<Node>,
+        rounding: Rounding,
+        digits: i8,
+        from: DataType,
+        to: DataType,
+    },
+    Truncate {
+        argument: Box<Node>,
+        unit: calendar::Unit,
+        timestamp: bool,
+    },
     /// The separator, then the texts between which it stands; NULLs are left out.
     ConcatWith(Vec<Node>),
-    Hash { arguments: Vec<(Node, DataType)>, wide: bool },
-    Part { part: Part, argument: Box<Node>, timestamp: bool },
+    Hash {
+        arguments: Vec<(Node, DataType)>,
+        wide: bool,
+    },
+    Part {
+        part: Part,
+        argument: Box<Node>,
+        timestamp: bool,
+    },
 }
 
 type Evaluated<'a> = Result<Option<Value<'a>>>;
@@ -198,12 +255,10 @@ impl Node {
                 Ok(None)
             }
             Node::Cast { argument, from, to } => cast(present!(argument.evaluate(row)?), *from, *to),
-            Node::TryCast { argument, from, to } => {
-                match cast(present!(argument.evaluate(row)?), *from, *to) {
-                    Err(error) if error.code == UNSUPPORTED => Err(error),
-                    result => Ok(result.unwrap_or_default()),
-                }
-            }
+            Node::TryCast { argument, from, to } => match cast(present!(argument.evaluate(row)?), *from, *to) {
+                Err(error) if error.code == UNSUPPORTED => Err(error),
+                result => Ok(result.unwrap_or_default()),
+            },
             Node::Extreme { arguments, wanted } => {
                 let mut best: Option<Value> = None;
                 for argument in arguments {

@@ -8,7 +8,13 @@ use crate::error::Result;
 use crate::types::DataType;
 
 /// A number rounded to `digits` after the point, or before it if negative.
-pub(super) fn round<'a>(value: Value, rounding: Rounding, digits: i8, from: DataType, to: DataType) -> Result<Value<'a>> {
+pub(super) fn round<'a>(
+    value: Value,
+    rounding: Rounding,
+    digits: i8,
+    from: DataType,
+    to: DataType,
+) -> Result<Value<'a>> {
     match (value, from, to) {
         (Value::Decimal(value), DataType::Decimal { scale: from, .. }, DataType::Decimal { precision, scale }) => {
             decimal::round(value, from, digits, rounding, scale, precision).map(Value::Decimal)
@@ -22,7 +28,9 @@ pub(super) fn round<'a>(value: Value, rounding: Rounding, digits: i8, from: Data
         }
         (Value::Float(value), DataType::Float32, _) => {
             let text = format!("{:e}", value as f32);
-            Ok(Value::Float(round_float(value, &text, digits, rounding, |text| text.parse::<f32>().ok().map(f64::from))))
+            Ok(Value::Float(round_float(value, &text, digits, rounding, |text| {
+                text.parse::<f32>().ok().map(f64::from)
+            })))
         }
         (Value::Float(value), ..) => {
             let text = format!("{value:e}");
@@ -44,14 +52,9 @@ fn whole(value: f64) -> Result<i64> {
 
 /// Rounds the shortest digits that name the float, as Spark does. Digits that don't fit a decimal are too many to be
 /// changed by rounding: the shortest have 17 at most.
-fn round_float(
-    value: f64,
-    shortest: &str,
-    digits: i8,
-    rounding: Rounding,
-    read: impl Fn(&str) -> Option<f64>,
-) -> f64 {
-    let rounded = decimal::parse_rounded(shortest, digits, rounding).and_then(|rounded| read(&format!("{rounded}e{}", -digits)));
+fn round_float(value: f64, shortest: &str, digits: i8, rounding: Rounding, read: impl Fn(&str) -> Option<f64>) -> f64 {
+    let rounded =
+        decimal::parse_rounded(shortest, digits, rounding).and_then(|rounded| read(&format!("{rounded}e{}", -digits)));
     match rounded {
         Some(rounded) if value.is_finite() => rounded.copysign(value),
         _ => value,

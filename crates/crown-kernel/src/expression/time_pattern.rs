@@ -20,7 +20,17 @@ enum Piece {
 }
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -160,7 +170,8 @@ impl TimePattern {
                     rest = after;
                 }
                 Piece::Field(letter, count) => {
-                    let (digits, after) = if count == 1 { leading_digits(rest, 1, 18)? } else { rest.split_at_checked(2)? };
+                    let (digits, after) =
+                        if count == 1 { leading_digits(rest, 1, 18)? } else { rest.split_at_checked(2)? };
                     if !digits.bytes().all(|digit| digit.is_ascii_digit()) {
                         return None;
                     }
@@ -248,7 +259,9 @@ mod tests {
         assert_eq!(read("yyyyMMdd", "19700102"), Some(MICROS_PER_DAY));
         assert_eq!(read("d/M/yyyy", "2/1/1970"), Some(MICROS_PER_DAY));
         assert_eq!(read("HH:mm:ss.SSS", "00:00:01.5"), Some(1_500_000));
-        for (pattern, text) in [("yyyy-MM-dd", "1970-01-1"), ("yyyy-MM-dd", "1970-02-30"), ("yyyy", "01970"), ("HH", "24")] {
+        for (pattern, text) in
+            [("yyyy-MM-dd", "1970-01-1"), ("yyyy-MM-dd", "1970-02-30"), ("yyyy", "01970"), ("HH", "24")]
+        {
             assert_eq!(read(pattern, text), None, "{pattern} {text}");
         }
         for bad in ["yMMdd", "yyyy-yyyy", "hh", "abc", "", "dMM"] {

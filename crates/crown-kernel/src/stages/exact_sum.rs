@@ -50,7 +50,7 @@ mod tests {
             for _ in 0..3 {
                 sum.add(value, weight);
             }
-            assert_eq!(sum.value(), value.checked_mul(i128::from(3 * i128::from(weight))).map(|total| total + 5));
+            assert_eq!(sum.value(), value.checked_mul(3 * i128::from(weight)).map(|total| total + 5));
             for _ in 0..3 {
                 sum.add(value, -weight);
             }

@@ -79,17 +79,14 @@ fn finished(hash: u32, length: u32) -> u32 {
     hash ^ hash >> 16
 }
 
-const PRIMES: [u64; 5] = [
-    0x9E37_79B1_85EB_CA87, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0x85EB_CA77_C2B2_AE63, 0x27D4_EB2F_1656_67C5,
-];
+const PRIMES: [u64; 5] =
+    [0x9E37_79B1_85EB_CA87, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0x85EB_CA77_C2B2_AE63, 0x27D4_EB2F_1656_67C5];
 
 /// As `murmur3`, for `xxhash64`.
 pub fn xxhash64(value: &Value, data_type: DataType, seed: i64) -> i64 {
     let seed = seed as u64;
     let hash = match stored(value, data_type) {
-        Stored::Int(value) => {
-            avalanche(four(seed.wrapping_add(PRIMES[4]).wrapping_add(4), u64::from(value as u32)))
-        }
+        Stored::Int(value) => avalanche(four(seed.wrapping_add(PRIMES[4]).wrapping_add(4), u64::from(value as u32))),
         Stored::Long(value) => avalanche(eight(seed.wrapping_add(PRIMES[4]).wrapping_add(8), value as u64)),
         Stored::Bytes(bytes) => xxhash64_bytes(&bytes, seed),
     };
