@@ -264,7 +264,7 @@ fn strings() {
         (like("a", "\\a"), "CROWN-LIKE"),
         (call("like", &[ns.clone(), text("%")], "boolean"), "NULL"),
         (call("like", &[s.clone(), null("string")], "boolean"), "NULL"),
-        (call("like", &[s.clone(), ns.clone()], "boolean"), "CROWN-PLAN-EXPRESSION"),
+        (call("like", &[s.clone(), ns.clone()], "boolean"), "NULL"),
         (call("upper", std::slice::from_ref(&s), "string"), "HÉLLO"),
         (call("lower", std::slice::from_ref(&s), "string"), "héllo"),
         (call("length", std::slice::from_ref(&s), "int32"), "5"),
