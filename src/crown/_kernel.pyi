@@ -12,12 +12,37 @@ class ArrowStream:
     """Arrow record batches under the PyCapsule protocol: `pyarrow.table(stream)`, `polars.from_arrow(...)`."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def check(self) -> None:
+        """Raise what reading the stream failed with, if it did: Arrow's own error has only its text."""
+
+def rows_to_arrow(table: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[Any, ...]]) -> ArrowStream:
+    """Tuples as Arrow columns of the given names and types; `table` is for messages."""
 
 class Engine:
-    """One cell of one plan. Not thread-safe against itself; different engines run in parallel (the GIL is released)."""
+    """A view of one plan: one cell, or several (`spread`).
 
-    def __init__(self, plan: str, *, deltas: bool = True, undoable: bool = False) -> None:
+    Calls from several threads run one after the other; the GIL is released while they wait and work. Each batch is
+    applied whole or not at all.
+    """
+
+    def __init__(self, plan: str, *, deltas: bool = True) -> None:
         """`plan` is the Plan's JSON. Without `deltas` nothing is kept for them and `apply` returns no rows."""
+
+    @staticmethod
+    def spread(
+        plan: str,
+        cells: int,
+        *,
+        front: str | None = None,
+        merge: str | None = None,
+        deltas: bool = True,
+        parts: dict[str, list[bytes]] | None = None,
+    ) -> Engine:
+        """Several cells of a plan with a routing.
+
+        `front` is a plan with one tree for each table whose changes are resolved before they are routed, `merge` one
+        that reads the cells' outputs; `parts` is what `save_parts` gave.
+        """
 
     def apply(
         self,
@@ -57,14 +82,11 @@ class Engine:
     def advance(self, table: str, watermark: int) -> ArrowStream:
         """Move a time window's clock forward without new rows; returns the delta."""
 
-    def undo(self) -> None:
-        """Take back the last net batch; only when `undoable`, and once."""
-
     def rows(self, *, chunk_rows: int = 65536, multiplicity: bool = False) -> ArrowStream:
         """The full result. With `multiplicity` each distinct row once with `_multiplicity`, else repeated as in SQL."""
 
     def iterate(self) -> Iterator[tuple[Any, ...]]:
-        """The full result as tuples with constant delay; invalid after the next change."""
+        """The full result as tuples with constant delay, as it was when this was called."""
 
     def multiplicity(self, row: tuple[Any, ...]) -> int:
         """How often the row is in the result; 0 when absent."""
@@ -78,8 +100,11 @@ class Engine:
     def save(self) -> list[bytes]:
         """The state as Arrow IPC chunks of about 1 MB each; the first one is the header."""
 
+    def save_parts(self) -> dict[str, list[bytes]]:
+        """The state of each part by name; one cell alone is "engine"."""
+
     @staticmethod
-    def load(plan: str, chunks: Sequence[bytes], *, deltas: bool = True, undoable: bool = False) -> Engine: ...
+    def load(plan: str, chunks: Sequence[bytes], *, deltas: bool = True) -> Engine: ...
     def rejected(self) -> ArrowStream:
         """Quarantined changes: table, position, reason, row (as JSON text); and empties the list."""
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from crown import _kernel
-from crown.errors import CrownError, PlanError, StateError
+from crown.errors import PlanError, StateError
 from crown.plan import plan, to_json
 from crown.sql import parse
 
@@ -71,14 +71,3 @@ def test_a_foreign_or_incomplete_state_is_refused() -> None:
 def test_malformed_plans_are_errors(text: str) -> None:
     with pytest.raises(PlanError):
         _kernel.Engine(text)
-
-
-def test_undo_takes_the_last_batch_back() -> None:
-    engine = _kernel.Engine(PLAN, undoable=True)
-    engine.apply([("r", pa.table({"a": [1], "b": ["x"]})), ("s", pa.table({"b": ["x"], "c": [2]}))])
-    before = engine.save()
-    engine.apply([("s", pa.table({"b": ["x", "y"], "c": [3, 4]}))])
-    engine.undo()
-    assert contents(engine.save()) == contents(before) and list(engine.iterate()) == [(1, 2)]
-    with pytest.raises(CrownError):
-        engine.undo()

@@ -16,6 +16,8 @@ pub struct Binder {
     plain: Option<Vec<usize>>,
     not_null: Nulls,
     width: usize,
+    /// Other atoms that must be able to bind each row as well.
+    checks: Vec<Binder>,
 }
 
 impl Binder {
@@ -44,7 +46,14 @@ impl Binder {
         } else {
             None
         };
-        Ok(Binder { filter, bindings, plain, not_null, width })
+        Ok(Binder { filter, bindings, plain, not_null, width, checks: Vec::new() })
+    }
+
+    /// Lets `bind` fail where `other` would: so a row can be refused before it gets there.
+    pub fn check_for(&mut self, other: Binder) {
+        if other.can_fail() {
+            self.checks.push(other);
+        }
     }
 
     pub fn width(&self) -> usize {
@@ -69,7 +78,8 @@ impl Binder {
 
     /// Whether binding can fail on some values (arithmetic, casts).
     pub fn can_fail(&self) -> bool {
-        self.filter.iter().chain(self.bindings.iter().map(|(_, expression)| expression)).any(Compiled::can_fail)
+        let own = self.filter.iter().chain(self.bindings.iter().map(|(_, expression)| expression));
+        !self.checks.is_empty() || own.into_iter().any(Compiled::can_fail)
     }
 
     /// Writes the atom's row into `row` and gives its NULL mask; `None` when the source's row is not one of the atom's.
@@ -80,6 +90,9 @@ impl Binder {
         row: &mut Vec<Word>,
         interner: &mut Interner,
     ) -> Result<Option<Nulls>> {
+        for check in &self.checks {
+            check.bind(words, nulls, row, interner)?;
+        }
         row.clear();
         if let Some(filter) = &self.filter {
             if !filter.is_true(words, nulls, interner)? {

@@ -17,21 +17,39 @@ pub struct KernelError {
     pub kind: Kind,
     pub code: &'static str,
     pub message: String,
+    /// The change that was refused, when it was one.
+    pub change: Option<Box<RefusedChange>>,
+}
+
+/// Which change of a batch was refused, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedChange {
+    pub table: String,
+    /// Among the changes of its table.
+    pub row: u64,
+    /// Among all changes of the call.
+    pub position: u64,
+    pub reason: String,
 }
 
 pub type Result<T> = std::result::Result<T, KernelError>;
 
 impl KernelError {
     pub fn plan(code: &'static str, message: impl Into<String>) -> Self {
-        KernelError { kind: Kind::Plan, code, message: message.into() }
+        KernelError { kind: Kind::Plan, code, message: message.into(), change: None }
     }
 
     pub fn invalid(code: &'static str, message: impl Into<String>) -> Self {
-        KernelError { kind: Kind::InvalidChange, code, message: message.into() }
+        KernelError { kind: Kind::InvalidChange, code, message: message.into(), change: None }
+    }
+
+    pub fn refused(code: &'static str, change: RefusedChange) -> Self {
+        let message = format!("table '{}', row {}: {}", change.table, change.row, change.reason);
+        KernelError { kind: Kind::InvalidChange, code, message, change: Some(Box::new(change)) }
     }
 
     pub fn state(code: &'static str, message: impl Into<String>) -> Self {
-        KernelError { kind: Kind::State, code, message: message.into() }
+        KernelError { kind: Kind::State, code, message: message.into(), change: None }
     }
 }
 

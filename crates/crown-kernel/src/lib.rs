@@ -6,6 +6,7 @@ pub mod arrow_out;
 pub mod bag;
 pub mod baseline;
 pub mod binding;
+pub mod cells;
 pub mod chunk;
 pub mod engine;
 pub mod error;

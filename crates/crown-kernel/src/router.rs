@@ -35,6 +35,7 @@ struct RoutedTable {
     name: String,
     columns: Vec<InputColumn>,
     key: Vec<usize>,
+    source: Source,
     routes: Vec<RoutedAtom>,
     /// Whether a changed row may belong to other cells than before.
     moves: bool,
@@ -69,6 +70,7 @@ impl Router {
                 name: source.name.clone(),
                 columns: source.columns.clone(),
                 key: source.key.clone(),
+                source,
                 routes: Vec::new(),
                 moves: false,
             };
@@ -107,6 +109,23 @@ impl Router {
         Ok(Router { cells, mask, tables, interner: Interner::default() })
     }
 
+    /// The changes that `cell` gets, by their positions among all.
+    pub fn rows_of(&mut self, table: &str, batches: &[RecordBatch], cell: usize) -> Result<Vec<u64>> {
+        let Router { cells, tables, interner, .. } = self;
+        let Some(table) = tables.iter().find(|routed| routed.name == table) else { return Ok(Vec::new()) };
+        let (mut positions, mut passed) = (Vec::new(), 0);
+        for batch in batches {
+            let mut changes = Changes::new(table.columns.len());
+            read_batch(&table.name, &table.columns, &table.key, batch, interner, &mut changes)?;
+            table.source.check_profile(&mut changes);
+            let mut picked = pick(table, &changes, *cells, interner)?;
+            positions.extend(picked.swap_remove(cell).0.into_iter().map(|row| passed + u64::from(row)));
+            passed += batch.num_rows() as u64;
+            interner.sweep();
+        }
+        Ok(positions)
+    }
+
     /// For each cell that gets something: its rows in order, as record batches with an `_atoms` column.
     pub fn route(&mut self, table: &str, batches: &[RecordBatch]) -> Result<Vec<(u64, Vec<RecordBatch>)>> {
         let Router { cells, mask, tables, interner } = self;
@@ -117,6 +136,7 @@ impl Router {
         for batch in batches {
             let mut changes = Changes::new(table.columns.len());
             read_batch(&table.name, &table.columns, &table.key, batch, interner, &mut changes)?;
+            table.source.check_profile(&mut changes);
             let picked = pick(table, &changes, *cells, interner)?;
             let sound = sound_columns(table, batch)?;
             for (cell, (rows, masks)) in picked.into_iter().enumerate().filter(|(_, (rows, _))| !rows.is_empty()) {

@@ -2,6 +2,7 @@
 
 use crate::errors::raise;
 use crate::import::StreamReader;
+use crate::stream::{DeltaStream, Failure};
 use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 use arrow::ffi_stream::FFI_ArrowArrayStream;
@@ -9,17 +10,24 @@ use crown_kernel::error::KernelError;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 /// Record batches on their way out; they can be taken once.
 #[pyclass(module = "crown._kernel", frozen)]
 pub struct ArrowStream {
     reader: Mutex<Option<Box<dyn RecordBatchReader + Send>>>,
+    failure: Failure,
 }
 
 impl ArrowStream {
     pub fn new(reader: Box<dyn RecordBatchReader + Send>) -> Self {
-        ArrowStream { reader: Mutex::new(Some(reader)) }
+        ArrowStream { reader: Mutex::new(Some(reader)), failure: Failure::default() }
+    }
+
+    /// One that may fail while it is read.
+    pub fn running(reader: DeltaStream) -> Self {
+        let failure = reader.failure();
+        ArrowStream { reader: Mutex::new(Some(Box::new(reader))), failure }
     }
 
     pub fn from_batches(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
@@ -29,6 +37,14 @@ impl ArrowStream {
 
 #[pymethods]
 impl ArrowStream {
+    /// Raises what reading failed with, if it did.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        match &*self.failure.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(raise(py, error)),
+            None => Ok(()),
+        }
+    }
+
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -4,15 +4,19 @@ use crate::arrow_stream::{import_stream, read_all, ArrowStream};
 use crate::errors::{guarded, raise};
 use crate::import::StreamReader;
 use crate::iterate::RowIterator;
-use crate::stream::{stream_batch, Shared};
-use crate::values::to_word;
+use crate::shared::Shared;
+use crate::stream::stream_batch;
+use crate::values::{misfit, to_row};
 use arrow::array::RecordBatch;
 use crown_kernel::arrow_in::Changes;
+use crown_kernel::cells::{Cells, SpreadPlans};
 use crown_kernel::engine::{Engine as Kernel, Input, OnInvalid};
 use crown_kernel::error::{KernelError, Result};
-use pyo3::exceptions::PyValueError;
+use crown_kernel::store::interner::Interner;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use std::collections::HashMap;
 
 #[pyclass(module = "crown._kernel", frozen)]
 pub struct Engine {
@@ -42,14 +46,42 @@ fn on_invalid(word: &str) -> PyResult<OnInvalid> {
 #[pymethods]
 impl Engine {
     #[new]
-    #[pyo3(signature = (plan, *, deltas=true, undoable=false))]
-    fn new(py: Python<'_>, plan: &str, deltas: bool, undoable: bool) -> PyResult<Engine> {
-        let kernel = guarded(py, || {
-            let mut kernel = Kernel::new(Kernel::parse_plan(plan)?, deltas)?;
-            kernel.set_undoable(undoable);
-            Ok(kernel)
+    #[pyo3(signature = (plan, *, deltas=true))]
+    fn new(py: Python<'_>, plan: &str, deltas: bool) -> PyResult<Engine> {
+        let cells = guarded(py, || Ok(Cells::one(Kernel::new(Kernel::parse_plan(plan)?, deltas)?)))?;
+        Ok(Engine { shared: Shared::new(cells) })
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (plan, cells, *, front=None, merge=None, deltas=true, parts=None))]
+    fn spread(
+        py: Python<'_>,
+        plan: &str,
+        cells: usize,
+        front: Option<&str>,
+        merge: Option<&str>,
+        deltas: bool,
+        parts: Option<HashMap<String, Vec<Bound<'_, PyBytes>>>>,
+    ) -> PyResult<Engine> {
+        let parts = parts.as_ref().map(|parts| {
+            let chunks =
+                |chunks: &Vec<Bound<'_, PyBytes>>| chunks.iter().map(|chunk| chunk.as_bytes().to_vec()).collect();
+            parts.iter().map(|(name, part)| (name.clone(), chunks(part))).collect::<HashMap<String, Vec<Vec<u8>>>>()
+        });
+        let cells = guarded(py, || {
+            let parse = |plan: Option<&str>| plan.map(Kernel::parse_plan).transpose();
+            let (front, merge) = (parse(front)?, parse(merge)?);
+            let plans = SpreadPlans { cell: Kernel::parse_plan(plan)?, cells, front, merge, deltas };
+            let Some(parts) = &parts else { return Cells::many(plans, None) };
+            let part = |name: &str| {
+                let chunks = parts.get(name).map(|chunks| chunks.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>());
+                chunks.ok_or_else(|| {
+                    KernelError::state("CROWN-STATE-CORRUPT", format!("the saved view lacks its part '{name}'"))
+                })
+            };
+            Cells::many(plans, Some(&part))
         })?;
-        Ok(Engine { shared: Shared::new(kernel) })
+        Ok(Engine { shared: Shared::new(cells) })
     }
 
     #[pyo3(signature = (changes, *, per_update=false, on_invalid="raise"))]
@@ -61,9 +93,8 @@ impl Engine {
         on_invalid: &str,
     ) -> PyResult<ArrowStream> {
         let (imported, policy) = (import(changes)?, self::on_invalid(on_invalid)?);
-        self.delta(py, per_update, move |kernel, batches| {
-            kernel.apply(read_inputs(imported)?, per_update, policy, batches)
-        })
+        let inputs = guarded(py, move || read_inputs(imported))?;
+        self.delta(py, per_update, move |cells, batches| cells.apply(inputs, per_update, policy, batches))
     }
 
     #[pyo3(signature = (table, rows, *, delete=false, on_invalid="raise"))]
@@ -76,9 +107,9 @@ impl Engine {
         on_invalid: &str,
     ) -> PyResult<ArrowStream> {
         let policy = self::on_invalid(on_invalid)?;
-        let changes = self.changes(py, &table, &rows, if delete { -1 } else { 1 })?;
-        self.delta(py, false, move |kernel, batches| {
-            kernel.apply(vec![Input::Words { table, changes }], false, policy, batches)
+        let (changes, values) = self.changes(py, &table, &rows, if delete { -1 } else { 1 })?;
+        self.delta(py, false, move |cells, batches| {
+            cells.apply(vec![Input::Words { table, changes, values }], false, policy, batches)
         })
     }
 
@@ -96,20 +127,16 @@ impl Engine {
             let inputs = read_inputs(imported)?;
             stream_batch(shared, inputs, per_update, policy)
         })?;
-        Ok(ArrowStream::new(Box::new(reader)))
+        Ok(ArrowStream::running(reader))
     }
 
     fn advance(&self, py: Python<'_>, table: &str, watermark: i64) -> PyResult<ArrowStream> {
-        self.delta(py, false, |kernel, batches| kernel.advance(table, watermark, batches))
-    }
-
-    fn undo(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, Kernel::undo)
+        self.delta(py, false, |cells, batches| cells.advance(table, watermark, batches))
     }
 
     #[pyo3(signature = (*, chunk_rows=65536, multiplicity=false))]
     fn rows(&self, py: Python<'_>, chunk_rows: usize, multiplicity: bool) -> PyResult<ArrowStream> {
-        let (schema, batches) = self.with(py, |kernel| kernel.rows(chunk_rows.max(1), multiplicity))?;
+        let (schema, batches) = self.with(py, |cells| cells.rows(chunk_rows.max(1), multiplicity))?;
         Ok(ArrowStream::from_batches(schema, batches))
     }
 
@@ -118,95 +145,96 @@ impl Engine {
     }
 
     fn multiplicity(&self, py: Python<'_>, row: Bound<'_, PyTuple>) -> PyResult<i64> {
-        let mut kernel = self.shared.lock().map_err(|error| raise(py, &error))?;
-        let types: Vec<_> = kernel.columns().into_iter().map(|column| column.1).collect();
+        let types = self.shared.columns();
         if row.len() != types.len() {
             return Ok(0);
         }
-        let (mut words, mut nulls) = (Vec::new(), 0);
-        for (position, (value, data_type)) in row.iter().zip(types).enumerate() {
+        let (mut values, mut words) = (Interner::default(), Vec::new());
+        let nulls = match to_row(&row, types.iter().copied(), &mut values, &mut words) {
+            Ok(nulls) => nulls,
             // A value that does not fit the column's type is in no row.
-            let Ok(word) = to_word(&value, data_type, kernel.interner_mut()) else { return Ok(0) };
-            nulls |= u64::from(word.is_none()) << position;
-            words.push(word.unwrap_or(0));
-        }
-        drop(kernel);
-        self.with(py, move |kernel| kernel.multiplicity(&words, nulls))
+            Err((_, error)) if error.is_instance_of::<PyException>(py) => return Ok(0),
+            Err((_, error)) => return Err(error),
+        };
+        self.with(py, move |cells| cells.multiplicity(&words, nulls, &values))
     }
 
     fn count(&self, py: Python<'_>) -> PyResult<i128> {
-        self.with(py, Kernel::count)
+        self.with(py, Cells::count)
     }
 
     fn sample(&self, py: Python<'_>, rows: usize, seed: u64) -> PyResult<ArrowStream> {
-        let (schema, batch) = self.with(py, |kernel| kernel.sample(rows, seed))?;
+        let (schema, batch) = self.with(py, |cells| cells.sample(rows, seed))?;
         Ok(ArrowStream::from_batches(schema, vec![batch]))
     }
 
     fn save<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let chunks = self.with(py, |kernel| kernel.save())?;
-        PyList::new(py, chunks.iter().map(|chunk| PyBytes::new(py, chunk)))
+        let parts = self.with(py, |cells| cells.save())?;
+        let chunks = parts.iter().flat_map(|(_, chunks)| chunks);
+        PyList::new(py, chunks.map(|chunk| PyBytes::new(py, chunk)).collect::<Vec<_>>())
+    }
+
+    fn save_parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let saved = PyDict::new(py);
+        for (name, chunks) in self.with(py, |cells| cells.save())? {
+            saved.set_item(name, PyList::new(py, chunks.iter().map(|chunk| PyBytes::new(py, chunk)))?)?;
+        }
+        Ok(saved)
     }
 
     #[staticmethod]
-    #[pyo3(signature = (plan, chunks, *, deltas=true, undoable=false))]
-    fn load(
-        py: Python<'_>,
-        plan: &str,
-        chunks: Vec<Bound<'_, PyBytes>>,
-        deltas: bool,
-        undoable: bool,
-    ) -> PyResult<Engine> {
+    #[pyo3(signature = (plan, chunks, *, deltas=true))]
+    fn load(py: Python<'_>, plan: &str, chunks: Vec<Bound<'_, PyBytes>>, deltas: bool) -> PyResult<Engine> {
         let chunks: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.as_bytes()).collect();
-        let kernel = guarded(py, || {
-            let mut kernel = Kernel::load(Kernel::parse_plan(plan)?, &chunks, deltas)?;
-            kernel.set_undoable(undoable);
-            Ok(kernel)
-        })?;
-        Ok(Engine { shared: Shared::new(kernel) })
+        let cells = guarded(py, || Ok(Cells::one(Kernel::load(Kernel::parse_plan(plan)?, &chunks, deltas)?)))?;
+        Ok(Engine { shared: Shared::new(cells) })
     }
 
     fn rejected(&self, py: Python<'_>) -> PyResult<ArrowStream> {
-        let batch = self.with(py, |kernel| kernel.take_rejected())?;
+        let batch = self.with(py, |cells| cells.take_rejected())?;
         Ok(ArrowStream::from_batches(batch.schema(), vec![batch]))
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let text = self.with(py, |kernel| Ok(kernel.stats().to_string()))?;
+        let text = self.with(py, |cells| Ok(cells.stats().to_string()))?;
         py.import("json")?.call_method1("loads", (text,))
     }
 }
 
 impl Engine {
-    /// Runs kernel code without the GIL, on the engine that this object shares with at most one stream.
-    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Kernel) -> Result<T> + Send) -> PyResult<T> {
-        let shared = self.shared.clone();
-        guarded(py, move || work(&mut *shared.lock()?))
+    /// Runs kernel code that changes nothing, without the GIL.
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Cells) -> Result<T> + Send) -> PyResult<T> {
+        guarded(py, || work(&mut self.shared.lock()?.cells))
     }
 
     fn delta(
         &self,
         py: Python<'_>,
         per_update: bool,
-        work: impl FnOnce(&mut Kernel, &mut Vec<RecordBatch>) -> Result<()> + Send,
+        work: impl FnOnce(&mut Cells, &mut Vec<RecordBatch>) -> Result<()> + Send,
     ) -> PyResult<ArrowStream> {
-        let (schema, batches) = self.with(py, move |kernel| {
+        let (schema, batches) = guarded(py, || {
+            let mut held = self.shared.lock()?;
             let mut batches = Vec::new();
-            work(kernel, &mut batches)?;
-            Ok((kernel.delta_schema(per_update), batches))
+            held.change(|cells| work(cells, &mut batches))?;
+            Ok((held.cells.delta_schema(per_update), batches))
         })?;
         Ok(ArrowStream::from_batches(schema, batches))
     }
 
-    /// Tuples as changes of one sign.
-    fn changes(&self, py: Python<'_>, table: &str, rows: &[Bound<'_, PyTuple>], weight: i64) -> PyResult<Changes> {
-        let mut kernel = self.shared.lock().map_err(|error| raise(py, &error))?;
-        let Some(columns) = kernel.table_columns(table).map(<[_]>::to_vec) else {
+    /// Tuples as changes of one sign, with strings of their own: nothing of the view is touched.
+    fn changes(
+        &self,
+        py: Python<'_>,
+        table: &str,
+        rows: &[Bound<'_, PyTuple>],
+        weight: i64,
+    ) -> PyResult<(Changes, Box<Interner>)> {
+        let Some(columns) = self.shared.table_columns(table) else {
             let message = format!("the view does not read a table '{table}'");
             return Err(raise(py, &KernelError::invalid("CROWN-CHANGE-TABLE", message)));
         };
-        kernel.settle();
-        let interner = kernel.interner_mut();
+        let mut values = Interner::default();
         let mut changes = Changes::new(columns.len());
         let mut words = Vec::with_capacity(columns.len());
         for (index, row) in rows.iter().enumerate() {
@@ -215,19 +243,11 @@ impl Engine {
                     format!("table '{table}', row {index}: {} values for {} columns", row.len(), columns.len());
                 return Err(raise(py, &KernelError::invalid("CROWN-CHANGE-COLUMN", message)));
             }
-            let mut nulls = 0;
-            words.clear();
-            for (position, (value, column)) in row.iter_borrowed().zip(&columns).enumerate() {
-                let word = to_word(&value, column.data_type, interner).map_err(|error| {
-                    let message =
-                        format!("table '{table}', column '{}', row {index}: {}", column.name, error.value(py));
-                    raise(py, &KernelError::invalid("CROWN-CHANGE-TYPE", message))
-                })?;
-                nulls |= u64::from(word.is_none()) << position;
-                words.push(word.unwrap_or(0));
-            }
-            changes.push(&columns, &words, nulls, weight);
+            let types = columns.iter().map(|column| column.data_type);
+            let nulls = to_row(row, types, &mut values, &mut words)
+                .map_err(|(position, error)| misfit(py, table, &columns[position].name, index, error))?;
+            changes.push(columns, &words, nulls, weight);
         }
-        Ok(changes)
+        Ok((changes, Box::new(values)))
     }
 }

@@ -33,9 +33,13 @@ fn advice(code: &str) -> (Option<&'static str>, Option<&'static str>) {
             Some("a change carries every column that the view reads (a deletion by PRIMARY KEY only the key)"),
             Some("add the column, or name the columns as the schema does"),
         ),
-        "CROWN-BUSY" => (
-            Some("an engine does one thing at a time"),
-            Some("read the stream to its end or drop it, and use a view from one thread"),
+        "CROWN-ITERATION" => (
+            Some("too many rows were left to keep a copy of them"),
+            Some("use to_arrow(), which reads the whole result at one point in time"),
+        ),
+        "CROWN-FORKED" => (
+            Some("the thread that used it does not exist in this process"),
+            Some("fork while nobody uses the view, start processes with 'spawn', or load the view in the child"),
         ),
         _ => (None, None),
     }

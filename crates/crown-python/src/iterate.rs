@@ -1,51 +1,133 @@
 //! The full result as Python tuples, one at a time.
 
 use crate::errors::{guarded, raise};
-use crate::stream::Shared;
+use crate::shared::Shared;
 use crate::values::to_tuple;
+use crown_kernel::cells::{Cells, CellsCursor};
 use crown_kernel::chunk::Chunk;
-use crown_kernel::engine::ResultCursor;
 use crown_kernel::error::{KernelError, Result};
-use crown_kernel::types::DataType;
+use crown_kernel::store::interner::Interner;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Rows are fetched in blocks of this size, so the delay stays constant.
 const BLOCK: usize = 256;
 
-#[pyclass(module = "crown._kernel")]
-pub struct RowIterator {
-    shared: Shared,
-    cursor: ResultCursor,
-    version: u64,
-    types: Vec<DataType>,
-    block: Chunk,
+/// An iterator keeps at most this many rows when the view changes under it.
+const MOST_KEPT: usize = 1 << 20;
+
+/// Rows apart from the view: their strings are their own.
+struct Block {
+    rows: Chunk,
+    values: Interner,
+}
+
+/// What an iterator has yet to show.
+pub struct Rows {
+    block: Arc<Block>,
     index: usize,
     /// How often the row at `index` was given.
     given: i64,
-    more: bool,
+    rest: Rest,
+    width: usize,
+}
+
+enum Rest {
+    /// In the view, from this place on.
+    InView(Box<CellsCursor>),
+    Nothing,
+    Failed(KernelError),
+}
+
+impl Rows {
+    fn next(&mut self) -> Option<(Arc<Block>, usize)> {
+        if self.index >= self.block.rows.len() {
+            return None;
+        }
+        let row = (self.block.clone(), self.index);
+        self.given += 1;
+        if self.given >= self.block.rows.weights[self.index] {
+            self.index += 1;
+            self.given = 0;
+        }
+        Some(row)
+    }
+
+    fn fetch(&mut self, cells: &mut Cells) {
+        while self.index >= self.block.rows.len() {
+            let Rest::InView(cursor) = &mut self.rest else { return };
+            let mut block = Block { rows: Chunk::new(self.width), values: Interner::default() };
+            let more = cells.fill(cursor, &mut block.rows, &mut block.values, BLOCK);
+            self.block = Arc::new(block);
+            self.index = 0;
+            match more {
+                Ok(true) => {}
+                Ok(false) => self.rest = Rest::Nothing,
+                Err(error) => self.rest = Rest::Failed(error),
+            }
+        }
+    }
+
+    /// Takes all that is left out of the view, which is about to change; fails when that is very much.
+    pub fn take_rest(&mut self, cells: &mut Cells) {
+        let Rest::InView(cursor) = &mut self.rest else { return };
+        let mut block = Block { rows: Chunk::new(self.width), values: Interner::default() };
+        let mut words = Vec::new();
+        for index in self.index..self.block.rows.len() {
+            let nulls = self.block.rows.read(index, &mut words);
+            block.rows.push(&words, nulls, self.block.rows.weights[index]);
+        }
+        if let Err(error) = copy_rest(cells, cursor, &self.block, &mut block) {
+            self.rest = Rest::Failed(error);
+            block = Block { rows: Chunk::new(self.width), values: Interner::default() };
+        } else {
+            self.rest = Rest::Nothing;
+        }
+        self.block = Arc::new(block);
+        self.index = 0;
+    }
+}
+
+fn copy_rest(cells: &mut Cells, cursor: &mut CellsCursor, shown: &Block, rest: &mut Block) -> Result<()> {
+    for (position, (_, data_type)) in cells.columns().into_iter().enumerate() {
+        for row in 0..rest.rows.len() {
+            if data_type.interned() && rest.rows.nulls_at(row) >> position & 1 == 0 {
+                let word = &mut rest.rows.columns[position][row];
+                *word = rest.values.intern(shown.values.get(*word));
+            }
+        }
+    }
+    while cells.fill(cursor, &mut rest.rows, &mut rest.values, 65536)? {
+        if rest.rows.len() > MOST_KEPT {
+            return Err(KernelError::invalid("CROWN-ITERATION", "the view changed while it was iterated"));
+        }
+    }
+    Ok(())
+}
+
+#[pyclass(module = "crown._kernel", frozen)]
+pub struct RowIterator {
+    shared: Shared,
+    rows: Arc<Mutex<Rows>>,
 }
 
 impl RowIterator {
     pub fn new(py: Python<'_>, shared: Shared) -> PyResult<RowIterator> {
-        let (cursor, version, types) = guarded(py, || {
-            let kernel = shared.lock()?;
-            let types: Vec<DataType> = kernel.columns().into_iter().map(|column| column.1).collect();
-            Ok((kernel.cursor()?, kernel.version(), types))
+        let width = shared.columns().len();
+        let rows = guarded(py, || {
+            let mut held = shared.lock()?;
+            let rest = Rest::InView(Box::new(held.cells.cursor()?));
+            let block = Arc::new(Block { rows: Chunk::new(width), values: Interner::default() });
+            let rows = Arc::new(Mutex::new(Rows { block, index: 0, given: 0, rest, width }));
+            held.register(&rows);
+            Ok(rows)
         })?;
-        let block = Chunk::new(types.len());
-        Ok(RowIterator { shared, cursor, version, types, block, index: 0, given: 0, more: true })
+        Ok(RowIterator { shared, rows })
     }
 
-    fn fetch(&mut self) -> Result<()> {
-        let mut kernel = self.shared.lock()?;
-        if kernel.version() != self.version {
-            return Err(KernelError::invalid("CROWN-ITERATION", "the view changed while it was iterated"));
-        }
-        self.block.clear();
-        self.index = 0;
-        self.more = kernel.fill(&mut self.cursor, &mut self.block, BLOCK)?;
-        Ok(())
+    fn lock(&self) -> MutexGuard<'_, Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -55,20 +137,26 @@ impl RowIterator {
         slf
     }
 
-    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        while self.index >= self.block.len() {
-            if !self.more {
-                return Ok(None);
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        loop {
+            {
+                let mut rows = self.lock();
+                if let Some((block, index)) = rows.next() {
+                    drop(rows);
+                    return to_tuple(py, &block.rows, index, self.shared.columns(), &block.values).map(Some);
+                }
+                match &rows.rest {
+                    Rest::Nothing => return Ok(None),
+                    Rest::Failed(error) => return Err(raise(py, error)),
+                    Rest::InView(_) => {}
+                }
             }
-            guarded(py, || self.fetch())?;
+            // The view first, then the rows: as a change of the view takes them.
+            guarded(py, || {
+                let mut held = self.shared.lock()?;
+                self.lock().fetch(&mut held.cells);
+                Ok(())
+            })?;
         }
-        let kernel = self.shared.lock().map_err(|error| raise(py, &error))?;
-        let row = to_tuple(py, &self.block, self.index, &self.types, kernel.interner())?;
-        self.given += 1;
-        if self.given >= self.block.weights[self.index] {
-            self.index += 1;
-            self.given = 0;
-        }
-        Ok(Some(row))
     }
 }

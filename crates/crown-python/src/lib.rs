@@ -8,6 +8,7 @@ mod errors;
 mod import;
 mod iterate;
 mod router;
+mod shared;
 mod stream;
 mod values;
 
@@ -25,6 +26,8 @@ mod _kernel {
     use super::engine::Engine;
     #[pymodule_export]
     use super::router::Router;
+    #[pymodule_export]
+    use super::values::rows_to_arrow;
 
     #[pymodule_export]
     use super::constant::constant;

@@ -1,41 +1,21 @@
 //! Deltas that are read while they are produced.
 
+use crate::shared::{forked, Shared};
 use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use crown_kernel::engine::{Emit, Engine, Input, OnInvalid};
+use crown_kernel::engine::{Emit, Input, OnInvalid};
 use crown_kernel::error::{KernelError, Result};
+use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// Blocks that may wait for their reader.
+/// Blocks that may wait for their reader, unless somebody waits for the view.
 const BLOCKS_AHEAD: usize = 4;
 
-/// An engine that a stream may be busy with.
-#[derive(Clone)]
-pub struct Shared {
-    engine: Arc<Mutex<Engine>>,
-}
-
-impl Shared {
-    pub fn new(engine: Engine) -> Self {
-        Shared { engine: Arc::new(Mutex::new(engine)) }
-    }
-
-    /// Never waits: a stream that nobody reads would make it wait for ever.
-    pub fn lock(&self) -> Result<MutexGuard<'_, Engine>> {
-        self.engine.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => {
-                KernelError::invalid("CROWN-BUSY", "the view is in use: a stream is not read to its end")
-            }
-            TryLockError::Poisoned(_) => {
-                KernelError::state("CROWN-INTERNAL", "this view failed before and can't be used any more")
-            }
-        })
-    }
-}
+/// How often a stream that waits for its reader looks whether somebody else waits for the view.
+const LOOK: Duration = Duration::from_millis(2);
 
 enum Message {
     Validated,
@@ -43,16 +23,51 @@ enum Message {
     Failed(KernelError),
 }
 
+#[derive(Default)]
+struct State {
+    messages: VecDeque<Message>,
+    /// Nothing more will come.
+    complete: bool,
+    /// Nobody reads any more: the batch is completed all the same.
+    dropped: bool,
+}
+
+/// Between the thread that runs the batch and the reader of its delta.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 struct Sender {
-    /// `None` once nobody reads: the batch is completed all the same.
-    channel: Option<SyncSender<Message>>,
+    queue: Arc<Queue>,
+    shared: Shared,
 }
 
 impl Sender {
-    fn send(&mut self, message: Message) {
-        if self.channel.as_ref().is_some_and(|channel| channel.send(message).is_err()) {
-            self.channel = None;
+    fn send(&self, message: Message) {
+        let mut state = self.queue.lock();
+        while state.messages.len() >= BLOCKS_AHEAD && !state.dropped && !self.shared.is_wanted() {
+            let waited = self.queue.changed.wait_timeout(state, LOOK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        if !state.dropped {
+            state.messages.push_back(message);
+            self.queue.changed.notify_all();
+        }
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.queue.lock().complete = true;
+        self.queue.changed.notify_all();
     }
 }
 
@@ -73,71 +88,93 @@ impl Emit for Sender {
 }
 
 /// Starts the batch on a thread of its own; returns when it was found valid.
-pub fn stream_batch(shared: Shared, inputs: Vec<Input>, per_update: bool, policy: OnInvalid) -> Result<StreamReader> {
-    let schema = shared.lock()?.delta_schema(per_update);
-    let (sender, receiver) = sync_channel(BLOCKS_AHEAD);
-    let thread = std::thread::spawn(move || {
-        let mut sender = Sender { channel: Some(sender) };
-        let outcome = shared.lock().and_then(|mut engine| {
-            let run = AssertUnwindSafe(|| engine.apply(inputs, per_update, policy, &mut sender));
-            catch_unwind(run).unwrap_or_else(|_| Err(KernelError::state("CROWN-INTERNAL", "the kernel failed")))
+pub fn stream_batch(shared: Shared, inputs: Vec<Input>, per_update: bool, policy: OnInvalid) -> Result<DeltaStream> {
+    let schema = shared.lock()?.cells.delta_schema(per_update);
+    let queue = Arc::new(Queue::default());
+    let mut sender = Sender { queue: queue.clone(), shared: shared.clone() };
+    let run = move || {
+        let apply = AssertUnwindSafe(|| {
+            let mut held = shared.lock()?;
+            held.change(|cells| cells.apply(inputs, per_update, policy, &mut sender))
         });
+        let outcome = catch_unwind(apply).unwrap_or_else(|_| Err(kernel_failed()));
         if let Err(error) = outcome {
             sender.send(Message::Failed(error));
         }
-    });
-    let mut reader = StreamReader { schema, receiver: Some(receiver), thread: Some(thread) };
+    };
+    std::thread::Builder::new().name("crown-stream".into()).spawn(run).map_err(|error| {
+        KernelError::state("CROWN-INTERNAL", format!("the system gives no thread for the stream: {error}"))
+    })?;
+    let mut reader = DeltaStream { schema, queue, process: std::process::id(), failure: Arc::default() };
     match reader.receive() {
         Some(Message::Validated) => Ok(reader),
         Some(Message::Failed(error)) => Err(error),
-        Some(Message::Batch(_)) | None => Err(KernelError::state("CROWN-INTERNAL", "the kernel failed")),
+        Some(Message::Batch(_)) | None => Err(kernel_failed()),
     }
 }
 
-pub struct StreamReader {
-    schema: SchemaRef,
-    receiver: Option<Receiver<Message>>,
-    thread: Option<JoinHandle<()>>,
+fn kernel_failed() -> KernelError {
+    KernelError::state("CROWN-INTERNAL", "the kernel failed; this view can't be used any more")
 }
 
-impl StreamReader {
+/// What a stream failed with: Arrow's own errors carry only text.
+pub type Failure = Arc<Mutex<Option<KernelError>>>;
+
+pub struct DeltaStream {
+    schema: SchemaRef,
+    queue: Arc<Queue>,
+    /// Where the thread is that fills the queue.
+    process: u32,
+    failure: Failure,
+}
+
+impl DeltaStream {
+    pub fn failure(&self) -> Failure {
+        self.failure.clone()
+    }
+
     fn receive(&mut self) -> Option<Message> {
-        let message = self.receiver.as_ref().and_then(|receiver| receiver.recv().ok());
-        if message.is_none() {
-            self.complete();
+        if std::process::id() != self.process {
+            return Some(Message::Failed(forked()));
         }
+        let mut state = self.queue.lock();
+        while state.messages.is_empty() && !state.complete {
+            state = self.queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let message = state.messages.pop_front();
+        self.queue.changed.notify_all();
         message
     }
+}
 
-    /// Lets the batch run to its end, so that the engine is free again.
-    fn complete(&mut self) {
-        self.receiver = None;
-        if let Some(thread) = self.thread.take() {
-            // The thread catches panics of the kernel and has none of its own.
-            let _ = thread.join();
+impl Drop for DeltaStream {
+    fn drop(&mut self) {
+        if std::process::id() == self.process {
+            let mut state = self.queue.lock();
+            state.dropped = true;
+            state.messages.clear();
+            self.queue.changed.notify_all();
         }
     }
 }
 
-impl Drop for StreamReader {
-    fn drop(&mut self) {
-        self.complete();
-    }
-}
-
-impl Iterator for StreamReader {
+impl Iterator for DeltaStream {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.receive()? {
             Message::Batch(batch) => Some(Ok(batch)),
-            Message::Failed(error) => Some(Err(ArrowError::ComputeError(error.to_string()))),
+            Message::Failed(error) => {
+                let text = error.to_string();
+                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Some(Err(ArrowError::ComputeError(text)))
+            }
             Message::Validated => self.next(),
         }
     }
 }
 
-impl RecordBatchReader for StreamReader {
+impl RecordBatchReader for DeltaStream {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }

@@ -1,17 +1,90 @@
 //! Python values as words and back.
 
+use crate::arrow_stream::ArrowStream;
+use crate::errors::raise;
 use crown_kernel::arrow_in::decimal_word;
-use crown_kernel::arrow_out::word_decimal;
+use crown_kernel::arrow_out::{word_decimal, Output};
 use crown_kernel::chunk::{Chunk, Nulls, Word};
+use crown_kernel::error::KernelError;
 use crown_kernel::store::interner::Interner;
+use crown_kernel::store::pool::ColumnPool;
 use crown_kernel::types::{float_word, word_float, DataType};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 const DAYS_BEFORE_1970: i64 = 719_163;
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
+
+/// Words of a tuple's values, as many as there are types, and its NULL mask; else the position of what does not fit.
+pub fn to_row(
+    row: &Bound<'_, PyTuple>,
+    types: impl Iterator<Item = DataType>,
+    values: &mut Interner,
+    words: &mut Vec<Word>,
+) -> Result<Nulls, (usize, PyErr)> {
+    let mut nulls = 0;
+    words.clear();
+    for (position, (value, data_type)) in row.iter_borrowed().zip(types).enumerate() {
+        let word = to_word(&value, data_type, values).map_err(|error| (position, error))?;
+        nulls |= Nulls::from(word.is_none()) << position;
+        words.push(word.unwrap_or(0));
+    }
+    Ok(nulls)
+}
+
+/// The error for a value that does not fit. What is no error of a value, such as Ctrl-C, stays what it is.
+pub fn misfit(py: Python<'_>, table: &str, column: &str, row: usize, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyException>(py) {
+        return error;
+    }
+    let message = format!("table '{table}', column '{column}', row {row}: {}", error.value(py));
+    raise(py, &KernelError::invalid("CROWN-CHANGE-TYPE", message))
+}
+
+/// Tuples as Arrow columns of the given names and types.
+#[pyfunction]
+pub fn rows_to_arrow(
+    py: Python<'_>,
+    table: &str,
+    columns: Vec<(String, String)>,
+    rows: Vec<Bound<'_, PyTuple>>,
+) -> PyResult<ArrowStream> {
+    let kernel = |error: KernelError| raise(py, &error);
+    let mut types = Vec::with_capacity(columns.len());
+    for (name, text) in &columns {
+        types.push((name.as_str(), DataType::parse(text).map_err(kernel)?, true));
+    }
+    let (mut values, mut words, mut chunk) = (Interner::default(), Vec::new(), Chunk::new(columns.len()));
+    for (index, row) in rows.iter().enumerate() {
+        let nulls = to_row(row, types.iter().map(|column| column.1), &mut values, &mut words)
+            .map_err(|(position, error)| misfit(py, table, &columns[position].0, index, error))?;
+        chunk.push(&words, nulls, 1);
+    }
+    let output = Output::new(types.iter().copied(), false, false, false, ColumnPool::default());
+    let batch = output.batch(&mut chunk, Vec::new(), &values).map_err(kernel)?;
+    Ok(ArrowStream::from_batches(output.schema(), vec![batch]))
+}
+
+/// A type as SQL writes it.
+fn sql_name(data_type: DataType) -> String {
+    match data_type {
+        DataType::Boolean => "BOOLEAN".into(),
+        DataType::Int8 => "TINYINT".into(),
+        DataType::Int16 => "SMALLINT".into(),
+        DataType::Int32 => "INT".into(),
+        DataType::Int64 => "BIGINT".into(),
+        DataType::Float32 => "FLOAT".into(),
+        DataType::Float64 => "DOUBLE".into(),
+        DataType::Decimal { precision, scale } => format!("DECIMAL({precision},{scale})"),
+        DataType::String => "STRING".into(),
+        DataType::Binary => "BINARY".into(),
+        DataType::Date => "DATE".into(),
+        DataType::Timestamp => "TIMESTAMP".into(),
+        DataType::TimestampNtz => "TIMESTAMP_NTZ".into(),
+    }
+}
 
 /// The word of a Python value; `None` is NULL. The message of an error says what does not fit.
 pub fn to_word(value: &Bound<'_, PyAny>, data_type: DataType, interner: &mut Interner) -> PyResult<Option<Word>> {
@@ -20,15 +93,19 @@ pub fn to_word(value: &Bound<'_, PyAny>, data_type: DataType, interner: &mut Int
     }
     let refuse = || {
         let name = value.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
-        PyTypeError::new_err(format!("expected {data_type:?}, found a Python {name}"))
+        PyTypeError::new_err(format!("expected {}, found a Python {name}: {}", sql_name(data_type), shown(value)))
     };
+    let out_of_range = || PyTypeError::new_err(format!("{} is out of range for {}", shown(value), sql_name(data_type)));
     let integer = |least: i64, most: i64| {
-        if value.is_instance_of::<PyBool>() || !value.is_instance_of::<PyInt>() {
+        // (Whatever has an index is an integer, such as numpy's; a truth value is none.)
+        if value.is_instance_of::<PyBool>() || !value.is_instance_of::<PyInt>() && !value.hasattr("__index__")? {
             return Err(refuse());
         }
         match value.extract::<i64>() {
             Ok(number) if (least..=most).contains(&number) => Ok(number as Word),
-            _ => Err(PyTypeError::new_err(format!("{value} is out of range for {data_type:?}"))),
+            Err(error) if !error.is_instance_of::<PyException>(value.py()) => Err(error),
+            Err(error) if error.is_instance_of::<PyTypeError>(value.py()) => Err(refuse()),
+            _ => Err(out_of_range()),
         }
     };
     let word = match data_type {
@@ -38,14 +115,27 @@ pub fn to_word(value: &Bound<'_, PyAny>, data_type: DataType, interner: &mut Int
         DataType::Int64 => integer(i64::MIN, i64::MAX)?,
         DataType::Boolean => value.cast::<PyBool>().map_err(|_| refuse())?.is_true().into(),
         DataType::Float32 | DataType::Float64 => {
-            if !value.is_instance_of::<PyFloat>() && !value.is_instance_of::<PyInt>() {
+            let number = value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>();
+            if value.is_instance_of::<PyBool>() || !number && !value.hasattr("__float__")? {
                 return Err(refuse());
             }
-            let number: f64 = value.extract()?;
-            float_word(if data_type == DataType::Float32 { f64::from(number as f32) } else { number })
+            let number: f64 = value.extract().map_err(|_| out_of_range())?;
+            let narrow = f64::from(number as f32);
+            if data_type == DataType::Float32 && narrow.is_infinite() && number.is_finite() {
+                return Err(out_of_range());
+            }
+            float_word(if data_type == DataType::Float32 { narrow } else { number })
         }
-        DataType::String => interner.intern(value.cast::<PyString>().map_err(|_| refuse())?.to_cow()?.as_bytes()),
+        DataType::String => {
+            let text = value.cast::<PyString>().map_err(|_| refuse())?.to_cow();
+            let text =
+                text.map_err(|_| PyTypeError::new_err(format!("{} is no Unicode text, as STRING is", shown(value))));
+            interner.intern(text?.as_bytes())
+        }
         DataType::Binary => {
+            if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+                return Err(refuse());
+            }
             let bytes: Vec<u8> = value.extract().map_err(|_| refuse())?;
             interner.intern(&bytes)
         }
@@ -54,10 +144,16 @@ pub fn to_word(value: &Bound<'_, PyAny>, data_type: DataType, interner: &mut Int
             if !value.is_instance(decimals)? && (!value.is_instance_of::<PyInt>() || value.is_instance_of::<PyBool>()) {
                 return Err(refuse());
             }
+            // A great exponent would be written out with all its zeros.
+            if value.is_instance(decimals)? && value.call_method0("adjusted")?.extract::<i64>()?.abs() > 100 {
+                return Err(out_of_range());
+            }
             let text: String =
                 value.call_method1("__format__", (if value.is_instance(decimals)? { "f" } else { "d" },))?.extract()?;
             let number = parse_decimal(&text, scale).and_then(|number| decimal_word(number, precision, interner));
-            number.ok_or_else(|| PyTypeError::new_err(format!("{text} does not fit decimal({precision},{scale})")))?
+            number.ok_or_else(|| {
+                PyTypeError::new_err(format!("{} does not fit {}", clipped(&text), sql_name(data_type)))
+            })?
         }
         DataType::Date => {
             let ordinal: i64 = value.call_method0("toordinal").map_err(|_| refuse())?.extract()?;
@@ -71,11 +167,26 @@ pub fn to_word(value: &Bound<'_, PyAny>, data_type: DataType, interner: &mut Int
     Ok(Some(word))
 }
 
+/// A value in a message.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    value.repr().map_or_else(|_| "?".into(), |text| clipped(&text.to_string_lossy()))
+}
+
+fn clipped(text: &str) -> String {
+    match text.char_indices().nth(100) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.into(),
+    }
+}
+
 /// Microseconds of a datetime; one without time zone counts as UTC.
 fn timestamp(value: &Bound<'_, PyAny>, data_type: DataType) -> PyResult<Word> {
     let days = value.call_method0("toordinal")?.extract::<i64>()? - DAYS_BEFORE_1970;
     let part = |name: &str| value.getattr(name).and_then(|part| part.extract::<i64>());
     let seconds = part("hour")? * 3600 + part("minute")? * 60 + part("second")?;
+    if part("nanosecond").is_ok_and(|nanoseconds| nanoseconds != 0) {
+        return Err(PyTypeError::new_err("nanoseconds"));
+    }
     let mut microseconds = days * MICROSECONDS_PER_DAY + seconds * 1_000_000 + part("microsecond")?;
     let offset = value.call_method0("utcoffset")?;
     if !offset.is_none() {

@@ -9,12 +9,22 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from crown.arrow import arrow_type, read_table
+from crown import _kernel
+from crown.arrow import read_table
 from crown.errors import InvalidChange
 from crown.ir.tables import Table
+from crown.view.arguments import shown
+from crown.view.engines import read_all
 
 CHANGE_TYPE = "_change_type"
-CONTROL_COLUMNS = frozenset({CHANGE_TYPE, "_multiplicity", "_atoms"})
+MULTIPLICITY = "_multiplicity"
+# What a change can say of itself, and its type.
+CONTROL_COLUMNS = {CHANGE_TYPE: "string", MULTIPLICITY: "int64"}
+# What deltas and Delta's change feed say besides.
+_IGNORED = frozenset({"_update", "_commit_version", "_commit_timestamp"})
+# Meant for the kernel alone: which parts of the plan get a change.
+_RESERVED = "_atoms"
+_TAKES_AWAY = frozenset({"delete", "update_preimage"})
 
 Changes: TypeAlias = Mapping[str, Any] | Sequence[tuple[str, Any]]
 Word: TypeAlias = Literal["insert", "delete"]
@@ -33,13 +43,18 @@ class TableInput:
         return tuple(column.name for column in self.table.columns)
 
     @cached_property
-    def types(self) -> dict[str, pa.DataType]:
-        return {column.name: arrow_type(column.type) for column in self.table.columns}
+    def types(self) -> dict[str, str]:
+        return {column.name: column.type for column in self.table.columns} | CONTROL_COLUMNS
 
     @cached_property
     def positions(self) -> tuple[int, ...]:
         """Where the needed columns are in a full tuple."""
         return tuple(self.columns.index(name) for name in self.needed)
+
+    @cached_property
+    def spelled(self) -> dict[str, str]:
+        """Column names as the schema spells them: SQL does not mind their case."""
+        return {name.lower(): name for name in (*CONTROL_COLUMNS, *self.columns)}
 
     def tuples(self, rows: Sequence[Any]) -> list[tuple[Any, ...]] | None:
         """Rows as tuples of the plan's columns, or None when they are not plain tuples."""
@@ -55,18 +70,13 @@ class TableInput:
     def arrow(self, data: Any, word: Word | None = None) -> Any:
         """The changes as something with `__arrow_c_stream__`; `word` makes all of them insertions or deletions."""
         if hasattr(data, "__arrow_c_stream__"):
-            return self._foreign(read_table(data, self.table.name), word)
+            return self._finish(read_table(data, self.table.name), word)
         if isinstance(data, Mapping | str | bytes) or not isinstance(data, Iterable):
             raise self._error(
                 f"changes of table {self.table.name} can't be read from {type(data).__name__}",
                 hint="give a list of tuples or dicts, pandas, polars, pyarrow, or anything with __arrow_c_stream__",
             )
-        return self._finish(self._from_rows(list(data)), word)
-
-    def _foreign(self, data: pa.Table, word: Word | None) -> pa.Table:
-        if word is None and set(self.needed) <= set(data.column_names):
-            return data
-        return self._finish(data, word)
+        return self._finish(self._from_rows(list(data), word), word)
 
     def _finish(self, table: pa.Table, word: Word | None) -> pa.Table:
         table = self._named(table)
@@ -83,59 +93,81 @@ class TableInput:
         return table
 
     def _named(self, table: pa.Table) -> pa.Table:
-        """Column names as the schema spells them: SQL does not mind their case."""
-        spelled = {name.lower(): name for name in self.columns}
-        names = [name if name in CONTROL_COLUMNS else spelled.get(name.lower(), name) for name in table.column_names]
+        """The columns under the schema's names, each once."""
+        names = [self.spelled.get(name.lower(), name) for name in table.column_names]
+        twice = next((name for name in (*self.needed, *CONTROL_COLUMNS) if names.count(name) > 1), None)
+        if twice is not None:
+            raise self._error(
+                f"table {self.table.name}: the changes have column {twice} more than once",
+                code="CROWN-CHANGE-COLUMN",
+                hint="rename or drop one of them; SQL does not mind the case of names",
+            )
+        if _RESERVED in names and _RESERVED not in self.needed:
+            raise self._error(
+                f"table {self.table.name}: a column {_RESERVED} can't come with changes",
+                code="CROWN-CHANGE-COLUMN",
+                reason="the name is reserved",
+                hint="rename or drop the column",
+            )
         return table if names == table.column_names else table.rename_columns(names)
 
-    def _from_rows(self, rows: list[Any]) -> pa.Table:
+    def _from_rows(self, rows: list[Any], word: Word | None) -> pa.Table:
         if rows and all(isinstance(row, Mapping) for row in rows):
-            return self._from_dicts(rows)
+            return self._from_dicts(rows, word)
         width = len(self.columns)
         for index, row in enumerate(rows):
             if isinstance(row, Mapping | str | bytes) or not isinstance(row, Sequence) or len(row) != width:
                 raise self._error(
-                    f"table {self.table.name}, row {index}: {row!r} is not a row of {width} values",
+                    f"table {self.table.name}, row {index}: {shown(row)} is not a row of {width} values",
                     reason=f"the columns are {', '.join(self.columns)}",
                     hint="give tuples in the order of the schema, or dicts by column name",
                 )
-        columns = {name: [row[self.columns.index(name)] for row in rows] for name in self.needed}
-        return pa.table({name: self._array(name, values) for name, values in columns.items()})
+        return self._table(self.needed, [tuple(row[position] for position in self.positions) for row in rows])
 
-    def _from_dicts(self, rows: list[Mapping[str, Any]]) -> pa.Table:
-        spelled = {name.lower(): name for name in self.columns} | {name: name for name in CONTROL_COLUMNS}
-        renamed = [{spelled.get(str(key).lower(), str(key)): value for key, value in row.items()} for row in rows]
-        given = {key for row in renamed for key in row}
-        arrays = {}
-        for name in self.needed:
-            if name not in given:
+    def _from_dicts(self, rows: list[Mapping[Any, Any]], word: Word | None) -> pa.Table:
+        named = [self._spell(index, row) for index, row in enumerate(rows)]
+        given = {name for row in named for name in row}
+        names = [name for name in (*self.needed, *CONTROL_COLUMNS) if name in given]
+        for index, row in enumerate(named):
+            self._check_complete(index, row, names, word)
+        defaults = {CHANGE_TYPE: "insert", MULTIPLICITY: 1}
+        return self._table(names, [tuple(row.get(name, defaults.get(name)) for name in names) for row in named])
+
+    def _spell(self, index: int, row: Mapping[Any, Any]) -> dict[str, Any]:
+        """The row under the schema's names."""
+        named: dict[str, Any] = {}
+        for key, value in row.items():
+            name = self.spelled.get(key.lower()) if isinstance(key, str) else None
+            if name is None and key in _IGNORED:
                 continue
-            arrays[name] = self._array(name, [row.get(name) for row in renamed])
-        if CHANGE_TYPE in given:
-            arrays[CHANGE_TYPE] = self._array(CHANGE_TYPE, [row.get(CHANGE_TYPE, "insert") for row in renamed])
-        if "_multiplicity" in given:
-            arrays["_multiplicity"] = pa.array([row.get("_multiplicity", 1) for row in renamed], pa.int64())
-        return pa.table(arrays)
+            if name is None or name in named:
+                problem = "has no column" if name is None else "gets more than once column"
+                raise self._error(
+                    f"table {self.table.name}, row {index}: the table {problem} {shown(key)}",
+                    code="CROWN-CHANGE-COLUMN",
+                    reason=f"the columns are {', '.join(self.columns)}",
+                    hint="name each column once, as the schema does",
+                )
+            named[name] = value
+        return named
 
-    def _array(self, name: str, values: list[Any]) -> pa.Array:
-        type_ = self.types.get(name, pa.string())
-        try:
-            return pa.array(values, type_)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            row = next((i for i, value in enumerate(values) if not _fits(value, type_)), 0)
-            raise self._error(
-                f"table {self.table.name}, column {name}, row {row}: {values[row]!r} is not {type_}",
-                reason=str(error),
-                hint="convert the value first",
-            ) from error
+    def _check_complete(self, index: int, row: Mapping[str, Any], names: Sequence[str], word: Word | None) -> None:
+        """No value may be made up: only a deletion by PRIMARY KEY may leave columns out."""
+        key = self.table.primary_key
+        by_key = bool(key) and (word or row.get(CHANGE_TYPE)) in _TAKES_AWAY
+        for name in key if by_key else self.needed:
+            # (A column that no row has is reported by the kernel.)
+            if name in names and name not in row:
+                raise self._error(
+                    f"table {self.table.name}, row {index}: column {name} is missing",
+                    code="CROWN-CHANGE-COLUMN",
+                    hint="give None for NULL",
+                )
 
-    def _error(self, message: str, *, reason: str | None = None, hint: str | None = None) -> InvalidChange:
-        return InvalidChange(message, code="CROWN-CHANGE-TYPE", reason=reason, hint=hint)
+    def _table(self, names: Sequence[str], rows: list[tuple[Any, ...]]) -> pa.Table:
+        return read_all(_kernel.rows_to_arrow(self.table.name, [(name, self.types[name]) for name in names], rows))
 
-
-def _fits(value: Any, type_: pa.DataType) -> bool:
-    try:
-        pa.array([value], type_)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return False
-    return True
+    def _error(
+        self, message: str, *, code: str = "CROWN-CHANGE-TYPE", reason: str | None = None, hint: str | None = None
+    ) -> InvalidChange:
+        return InvalidChange(message, code=code, reason=reason, hint=hint)

@@ -6,26 +6,26 @@ The kernel knows which expression failed, but not the SQL. So what it raises is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from crown.errors import CrownError
-from crown.view.engines import Engines
 
+_T = TypeVar("_T")
 _CODES = frozenset({"CROWN-DIVIDE-BY-ZERO", "CROWN-CAST", "CROWN-OVERFLOW"})
 
 
-def located(engines: Engines, sql: str) -> Engines:
-    """`engines` with errors that show the place in `sql`."""
-    return cast(Engines, _Located(engines, sql))
+def located(kernel: _T, sql: str) -> _T:
+    """An object of the kernel whose errors show the place in `sql`."""
+    return cast(_T, _Located(kernel, sql))
 
 
 class _Located:
-    def __init__(self, engines: Engines, sql: str) -> None:
-        self._engines = engines
+    def __init__(self, kernel: object, sql: str) -> None:
+        self._kernel = kernel
         self._sql = sql
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._engines, name)
+        found = getattr(self._kernel, name)
         return self._guarded(found) if callable(found) else found
 
     def _guarded(self, method: Callable[..., Any]) -> Callable[..., Any]:

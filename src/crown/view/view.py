@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
 from crown.arrow import arrow_type
-from crown.errors import InvalidChange, PlanError
+from crown.errors import CrownError, InvalidChange, PlanError
 from crown.ir.plan import Plan
 from crown.ir.serial import from_json, to_json
 from crown.ir.tables import TableColumn, Window
 from crown.plan.explain.report import report_from_json, report_to_json
 from crown.view import storage
-from crown.view.engines import Engines, ManyEngines, OneEngine, OnInvalid
+from crown.view.arguments import (
+    check_flag,
+    check_on_invalid,
+    check_sample,
+    check_text,
+    check_threads,
+    check_watermark,
+    shown,
+    table_changes,
+)
+from crown.view.engines import OnInvalid, open_engine, read_all
 from crown.view.inputs import Changes, TableInput, Word
 from crown.view.located import located
 from crown.view.ordering import ordered
+from crown.view.reader import DeltaReader
 
 if TYPE_CHECKING:
     import pandas
@@ -37,6 +49,11 @@ class View:
     is only pulled, and nothing is spent on deltas. `threads` splits the view into cells that run in parallel. A change
     that does not fit is refused with its whole batch (`on_invalid="raise"`), or set aside (`"quarantine"`; see
     `rejected`).
+
+    A batch is applied whole or not at all, also when it is refused halfway or Ctrl-C interrupts it. Threads may share a
+    view: calls run one after the other inside, and each answer shows the view at one point in time.
+    After `os.fork` the child has a copy of the view, or a `CrownError` at its next call if another thread was using the
+    view at that moment; with `multiprocessing`, start processes with "spawn" or load the view in the child.
 
     >>> view = View("SELECT a.x, b.y FROM r a JOIN s b ON a.k = b.k",
     ...             schema="CREATE TABLE r (k INT, x INT); CREATE TABLE s (k INT, y INT)")
@@ -63,6 +80,9 @@ class View:
         from crown.plan import plan_with_report
         from crown.sql import load_schema, parse
 
+        check_text("sql", sql)
+        check_text("dialect", dialect)
+        _check_options(deltas, threads, on_invalid)
         loaded = load_schema(schema, dialect=dialect)
         query = parse(sql, loaded, dialect=dialect, profiles=profiles, windows=windows)
         plan, report = plan_with_report(query, cells=threads)
@@ -72,6 +92,9 @@ class View:
     @classmethod
     def from_plan(cls, plan: Plan, *, deltas: bool = True, threads: int = 1, on_invalid: OnInvalid = "raise") -> View:
         """A view of a plan that is already there. Rows come in the order of the plan's table columns."""
+        if not isinstance(plan, Plan):
+            raise PlanError(f"{shown(plan)} is not a plan", code="CROWN-PLAN-TYPE", hint="give what crown.plan makes")
+        _check_options(deltas, threads, on_invalid)
         view = cls.__new__(cls)
         tables = {table.name: tuple(column.name for column in table.columns) for table in plan.tables}
         view._open(plan, tables, deltas=deltas, threads=threads, on_invalid=on_invalid)
@@ -88,21 +111,14 @@ class View:
         on_invalid: OnInvalid,
         state: Mapping[str, list[bytes]] | None = None,
     ) -> None:
-        from crown.plan.cells.distribute import can_be_spread
-
         self.plan = plan
         self._about = {"deltas": deltas, "threads": threads, "on_invalid": on_invalid}
         self._on_invalid: OnInvalid = on_invalid
         self._tables = {name.lower(): columns for name, columns in tables.items()}
         read = {table.name.lower(): table for table in plan.tables}
         self._inputs = {name: TableInput(t, self._tables.get(name, _names(t.columns))) for name, t in read.items()}
-        self._engines: Engines
-        # Cells that never get a row would still show that of a global aggregate.
-        if threads > 1 and can_be_spread(plan):
-            self._engines = ManyEngines(plan, threads, deltas=deltas, on_invalid=on_invalid, state=state)
-        else:
-            self._engines = OneEngine(plan, deltas=deltas, state=state)
-        self._engines = located(self._engines, plan.sql)
+        engine = open_engine(plan, threads=threads, deltas=deltas, on_invalid=on_invalid, state=state)
+        self._engine = located(engine, plan.sql)
 
     @property
     def schema(self) -> pa.Schema:
@@ -112,28 +128,32 @@ class View:
     @overload
     def apply(self, changes: Changes, *, per_update: bool = ..., stream: Literal[False] = ...) -> pa.Table: ...
     @overload
-    def apply(self, changes: Changes, *, per_update: bool = ..., stream: Literal[True]) -> pa.RecordBatchReader: ...
+    def apply(self, changes: Changes, *, per_update: bool = ..., stream: Literal[True]) -> DeltaReader: ...
     @overload
-    def apply(self, changes: Changes, *, per_update: bool = ..., stream: bool) -> pa.Table | pa.RecordBatchReader: ...
-    def apply(
-        self, changes: Changes, *, per_update: bool = False, stream: bool = False
-    ) -> pa.Table | pa.RecordBatchReader:
+    def apply(self, changes: Changes, *, per_update: bool = ..., stream: bool) -> pa.Table | DeltaReader: ...
+    def apply(self, changes: Changes, *, per_update: bool = False, stream: bool = False) -> pa.Table | DeltaReader:
         """Apply changes of several tables, in order, and return the view's change.
 
         `changes` maps table names to data (or is a sequence of such pairs): lists of tuples or dicts, pandas, polars,
         pyarrow, anything with `__arrow_c_stream__`. A column `_change_type` says `insert`, `delete`, `update_preimage`
-        or `update_postimage`; without it all are insertions.
+        or `update_postimage`; without it all are insertions. Columns that the schema does not have are ignored in
+        tables and refused in dicts.
 
         The result has the view's columns and `_change_type` (`insert` or `delete`), for queries without DISTINCT also
         `_multiplicity`. It is net: what comes and goes within the batch is not in it. With `per_update` each change has
         its own delta, and `_update` is its position among the batch's changes of tables that the query reads. With
-        `stream` the delta is produced while it is read.
+        `stream` the delta is produced while it is read; the batch is applied in full even if the reader is dropped.
+        Whoever uses the view meanwhile waits for the batch but not for the reader: rows that are not read yet are then
+        kept in memory.
         """
-        pairs = list(changes.items()) if isinstance(changes, Mapping) else list(changes)
-        inputs = [(t.table.name, t.arrow(data)) for name, data in pairs if (t := self._input(name)) is not None]
+        check_flag("per_update", per_update)
+        check_flag("stream", stream)
+        pairs = [(self._input(name), data) for name, data in table_changes(changes)]
+        inputs = [(table.table.name, table.arrow(data)) for table, data in pairs if table is not None]
         if stream:
-            return self._engines.stream(inputs, per_update=per_update, on_invalid=self._on_invalid)
-        return self._engines.apply(inputs, per_update=per_update, on_invalid=self._on_invalid)
+            delta = self._engine.stream(inputs, per_update=per_update, on_invalid=self._on_invalid)
+            return DeltaReader(located(delta, self.plan.sql))
+        return read_all(self._engine.apply(inputs, per_update=per_update, on_invalid=self._on_invalid))
 
     def insert(self, table: str, rows: Any) -> pa.Table:
         """Insert rows (as `apply` takes them) and return the view's change. Tables with a PRIMARY KEY take upserts."""
@@ -146,23 +166,30 @@ class View:
     def _change(self, table: str, rows: Any, word: Word) -> pa.Table:
         target = self._input(table)
         if target is None:
-            return self._engines.apply([], per_update=False, on_invalid=self._on_invalid)
+            return read_all(self._engine.apply([], on_invalid=self._on_invalid))
         name = target.table.name
         if isinstance(rows, list) and (tuples := target.tuples(rows)) is not None:
-            return self._engines.apply_rows(name, tuples, delete=word == "delete", on_invalid=self._on_invalid)
-        data = target.arrow(rows, word)
-        return self._engines.apply([(name, data)], per_update=False, on_invalid=self._on_invalid)
+            delete = word == "delete"
+            return read_all(self._engine.apply_rows(name, tuples, delete=delete, on_invalid=self._on_invalid))
+        return read_all(self._engine.apply([(name, target.arrow(rows, word))], on_invalid=self._on_invalid))
 
     def advance(self, table: str, watermark: int) -> pa.Table:
         """Move a time window's clock forward, in the unit of its column, and return the view's change."""
         target = self._input(table)
         window: Window | None = None if target is None else target.table.window
         if target is None or window is None or window.interval is None:
-            raise InvalidChange(f"table {table} has no time window", code="CROWN-CHANGE-WINDOW")
-        return self._engines.advance(target.table.name, watermark)
+            raise InvalidChange(
+                f"table {table} has no time window",
+                code="CROWN-CHANGE-WINDOW",
+                hint="make the view with windows={table: {'interval': ..., 'column': ...}}",
+            )
+        check_watermark(table, watermark)
+        return read_all(self._engine.advance(target.table.name, watermark))
 
     def _input(self, table: str) -> TableInput | None:
         """How to read the table; None for tables of the schema that the query does not read."""
+        if not isinstance(table, str):
+            raise InvalidChange(f"{shown(table)} is not the name of a table", code="CROWN-CHANGE-TABLE")
         name = table.lower()
         if name not in self._inputs and name not in self._tables:
             raise InvalidChange(
@@ -173,14 +200,26 @@ class View:
         return self._inputs.get(name)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """The rows, duplicates repeated, with constant delay; in the query's ORDER BY if it has one."""
+        """The rows, duplicates repeated, with constant delay; in the query's ORDER BY if it has one.
+
+        An iterator shows the view as it was when the iteration began. When the view changes meanwhile, the rows not yet
+        shown are copied first; beyond a million of them the next row is a `CrownError` instead (use `to_arrow`).
+        """
         if self.plan.order:
             rows = self.to_arrow()
             return zip(*(column.to_pylist() for column in rows.columns), strict=True)
-        return self._engines.iterate()
+        return self._engine.iterate()
 
     def __len__(self) -> int:
-        return self._engines.count()
+        count = self._engine.count()
+        if count > sys.maxsize:
+            raise CrownError(
+                f"the view has {count} rows",
+                code="CROWN-COUNT",
+                reason="Python's len() ends at 2^63 - 1",
+                hint="count in the query: SELECT COUNT(*) ...",
+            )
+        return count
 
     def __contains__(self, row: object) -> bool:
         return isinstance(row, tuple) and self.multiplicity(row) > 0
@@ -192,26 +231,32 @@ class View:
         same. The result is read through instead where COUNT, SUM or AVG are annotations of the tree, and where the
         query leaves out a variable that the tree had to show (`explain` names both).
         """
-        return self._engines.multiplicity(row)
+        if not isinstance(row, tuple):
+            raise CrownError(
+                f"a row is a tuple of the view's columns, not {shown(row)}", code="CROWN-ARGUMENT", hint="give a tuple"
+            )
+        return self._engine.multiplicity(row)
 
     def to_arrow(self, *, multiplicity: bool = False) -> pa.Table:
         """The full result, in the query's ORDER BY. With `multiplicity` each row once, with `_multiplicity`."""
-        return ordered(self.plan, self._engines.rows(multiplicity=multiplicity))
+        check_flag("multiplicity", multiplicity)
+        return ordered(self.plan, read_all(self._engine.rows(multiplicity=multiplicity)))
 
     def to_pandas(self) -> pandas.DataFrame:
         return self.to_arrow().to_pandas()
 
     def sample(self, k: int, *, seed: int | None = None) -> pa.Table:
         """`k` rows at random, with replacement, each row (each copy of it) as likely as any other."""
-        return self._engines.sample(k, random.getrandbits(63) if seed is None else seed)
+        check_sample(k, seed)
+        return read_all(self._engine.sample(k, (random.getrandbits(63) if seed is None else seed) % 2**64))
 
     def rejected(self) -> pa.Table:
         """The changes set aside so far: table, position, reason, row; and forgets them."""
-        return self._engines.rejected()
+        return read_all(self._engine.rejected())
 
     def stats(self) -> dict[str, Any]:
         """Rows, keys and bytes of every part; updates, counter changes, also per update; rejected changes."""
-        return self._engines.stats()
+        return self._engine.stats()
 
     def explain(self) -> Explanation:
         """What is guaranteed and why; print it, or ask it for `.svg()`, `.html()` or `.json()`."""
@@ -232,7 +277,7 @@ class View:
         """
         report = None if self._report is None else report_to_json(self._report)
         about = {**self._about, "plan": to_json(self.plan), "report": report, "tables": self._tables}
-        storage.write(path, about, self._engines.save())
+        storage.write(path, about, self._engine.save_parts())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> View:
@@ -247,6 +292,12 @@ class View:
             view._open(plan, tables, **options, state=state)
             view._report = None if about["report"] is None else report_from_json(about["report"])
         return view
+
+
+def _check_options(deltas: object, threads: object, on_invalid: object) -> None:
+    check_flag("deltas", deltas)
+    check_threads(threads)
+    check_on_invalid(on_invalid)
 
 
 def _names(columns: Sequence[TableColumn]) -> tuple[str, ...]:

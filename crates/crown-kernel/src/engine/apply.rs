@@ -1,6 +1,6 @@
 //! A batch through the stages.
 
-use super::batch::{Batch, BoundRows, Input, OnInvalid};
+use super::batch::{Batch, BoundRows, Input, Mark, OnInvalid};
 use super::emit::{project, ArrowSink, Blocks, Discard, Emit, Projection};
 use super::read::read_stage;
 use super::{Applied, Direct, Engine, Unshown};
@@ -13,8 +13,8 @@ use crate::tree::Sink;
 impl Engine {
     /// Applies tables of changes in order and emits the net change of the view.
     ///
-    /// An error before `Emit::validated` leaves the engine exactly as it was; after it (arithmetic overflow) the
-    /// batch is taken back, and what was emitted does not count.
+    /// An error leaves the engine exactly as it was. One after `Emit::validated` (arithmetic overflow in a tree whose rows
+    /// leave as they are found) takes back what was applied, and what was emitted does not count.
     pub fn apply(
         &mut self,
         inputs: Vec<Input>,
@@ -23,37 +23,49 @@ impl Engine {
         emit: &mut dyn Emit,
     ) -> Result<()> {
         self.settle();
-        let mut batches = self.resolve(inputs, on_invalid).inspect_err(|_| self.abandon())?;
-        let result = if per_update {
-            self.apply_updates(&mut batches, on_invalid, emit)
-        } else {
-            self.apply_net(&mut batches, on_invalid, emit)
-        };
-        self.finish(result, per_update)
+        let mark = self.mark();
+        let result = self.resolve(inputs, on_invalid).and_then(|mut batches| {
+            if per_update {
+                self.apply_updates(&mut batches, on_invalid, emit)
+            } else {
+                self.apply_net(&mut batches, on_invalid, emit)
+            }
+        });
+        self.finish(result, mark, per_update)
     }
 
     /// Moves the clock of a table's time window forward and emits the net change of the view.
     pub fn advance(&mut self, table: &str, watermark: i64, emit: &mut dyn Emit) -> Result<()> {
         self.settle();
+        let mark = self.mark();
+        let result =
+            self.leaving(table, watermark).and_then(|batch| self.apply_net(&mut [batch], OnInvalid::Raise, emit));
+        self.finish(result, mark, false)
+    }
+
+    /// The rows that leave a table's time window when its clock is moved.
+    pub(super) fn leaving(&mut self, table: &str, watermark: i64) -> Result<Batch> {
         let source = self.source_position(table).ok_or_else(|| {
             KernelError::invalid("CROWN-CHANGE-TABLE", format!("the view does not read a table '{table}'"))
         })?;
         let events = self.sources[source].advance(watermark, &mut self.interner)?;
-        let result = self.apply_net(&mut [Batch { source, events, base: 0 }], OnInvalid::Raise, emit);
-        self.finish(result, false)
+        Ok(Batch { source, events, base: 0 })
     }
 
-    fn finish(&mut self, result: Result<()>, per_update: bool) -> Result<()> {
+    pub(super) fn finish<T>(&mut self, result: Result<T>, mark: Mark, per_update: bool) -> Result<T> {
         if result.is_err() {
-            self.abandon();
+            self.abandon(mark);
             return result;
+        }
+        if let Some(applied) = &mut self.applied {
+            applied.mark = Some(mark);
         }
         self.counters.batches += 1;
         self.settled = false;
         if !self.undoable || per_update {
             self.settle();
         }
-        Ok(())
+        result
     }
 
     /// Makes the last batch final. Whoever interns values for a batch calls it before, for it sweeps the interner.
@@ -69,21 +81,24 @@ impl Engine {
         self.interner.sweep();
     }
 
-    /// Takes the last batch back. Only when `set_undoable` was on, and once.
+    /// Takes the last batch back, unless it is final. Only when `set_undoable` was on, and once.
     pub fn undo(&mut self) -> Result<()> {
-        let Some(Applied { outputs, before }) = self.applied.take() else {
-            return Err(KernelError::invalid("CROWN-UNDO", "there is no batch to take back"));
-        };
+        let Some(Applied { outputs, before, mark: Some(mark) }) = self.applied.take() else { return Ok(()) };
         self.take_back(&outputs, self.stages.len())?;
         self.set_unshown(before);
-        self.abandon();
+        self.settled = true;
+        self.abandon(mark);
         Ok(())
     }
 
     /// Nets, checks and runs the batches as one.
-    fn apply_net(&mut self, batches: &mut [Batch], on_invalid: OnInvalid, emit: &mut dyn Emit) -> Result<()> {
+    pub(super) fn apply_net(
+        &mut self,
+        batches: &mut [Batch],
+        on_invalid: OnInvalid,
+        emit: &mut dyn Emit,
+    ) -> Result<()> {
         self.net_batches(batches, on_invalid)?;
-        emit.validated()?;
         self.run(emit)
     }
 
@@ -91,12 +106,12 @@ impl Engine {
         let mut bound = BoundRows::default();
         let mut faults = Vec::new();
         let mut tables = self.table_nets(batches);
-        for Batch { source, events, .. } in batches {
+        for Batch { source, events, base } in batches {
             match &mut tables[*source] {
                 Some(table) => self.net_table(*source, events, table, &mut bound, &mut faults),
                 None => self.net_events(*source, events, 0..events.rows.len(), 1, &mut bound, &mut faults),
             }
-            self.reject(*source, &events.rows, &faults, on_invalid)?;
+            self.reject(*source, *base, &events.rows, &faults, on_invalid)?;
             for fault in faults.drain(..) {
                 events.rows.weights[fault.row] = 0;
             }
@@ -114,21 +129,33 @@ impl Engine {
         let output = self.output(true, self.plan.bag, false);
         if let (Some(Direct { tree, projection, .. }), None) = (&self.direct, &self.initial) {
             let (tree, projection) = (*tree, projection.clone());
+            emit.validated()?;
             self.run_direct(tree, projection.as_deref(), &output, emit)?;
-            self.applied = Some(Applied { outputs: Vec::new(), before: Unshown::default() });
+            self.applied = Some(Applied { outputs: Vec::new(), before: Unshown::default(), mark: None });
             return Ok(());
         }
         let before = self.unshown();
         let (outputs, rows) = self.run_shown()?;
-        let mut sink = ArrowSink::new(rows.columns.len(), true, None, false, &output, emit);
-        if self.deltas {
-            sink.push_chunk(&rows, &self.interner)?;
+        if let Err(error) = self.show(&rows, &output, emit) {
+            self.take_back(&outputs, self.stages.len())?;
+            self.set_unshown(before);
+            return Err(error);
         }
-        self.applied = Some(Applied { outputs, before });
+        self.applied = Some(Applied { outputs, before, mark: None });
+        Ok(())
+    }
+
+    fn show(&self, rows: &Chunk, output: &Output, emit: &mut dyn Emit) -> Result<()> {
+        emit.validated()?;
+        let mut sink = ArrowSink::new(rows.columns.len(), true, None, false, output, emit);
+        if self.deltas {
+            sink.push_chunk(rows, &self.interner)?;
+        }
         sink.finish(&self.interner).map(|_| ())
     }
 
     /// The one tree of the plan: its blocks of rows leave as they are, when they are known to be net.
+    /// On an error the tree is as before.
     fn run_direct(
         &mut self,
         tree: usize,
@@ -140,7 +167,10 @@ impl Engine {
         if self.stages[tree].is_net() && (!self.stages[tree].may_lose_net() || self.adds_single_copies(tree)) {
             let mut sink = ArrowSink::new(width, interned, projection, false, output, emit).expect(self.last_delta);
             self.stages[tree].apply_atoms(&self.nets[tree], &mut self.interner, &mut sink)?;
-            self.last_delta = sink.finish(&self.interner)?;
+            match sink.finish(&self.interner) {
+                Ok(rows) => self.last_delta = rows,
+                Err(error) => return self.take_back(&[], self.stages.len()).and(Err(error)),
+            }
             self.pool.trim(width, self.last_delta);
             return Ok(());
         }
@@ -152,11 +182,17 @@ impl Engine {
             self.stages[tree].apply_exactly(&self.nets[tree], &mut self.interner, &mut blocks[0])?;
         }
         if !self.stages[tree].is_net() {
-            blocks = vec![net_chunks(&blocks, width)?];
+            match net_chunks(&blocks, width) {
+                Ok(net) => blocks = vec![net],
+                Err(error) => return self.take_back(&[], self.stages.len()).and(Err(error)),
+            }
         }
         for mut block in blocks.into_iter().filter(|block| !block.is_empty()) {
             project(&mut block, projection);
-            emit.emit(output.batch(&mut block, Vec::new(), &self.interner)?)?;
+            let shown = output.batch(&mut block, Vec::new(), &self.interner).and_then(|batch| emit.emit(batch));
+            if let Err(error) = shown {
+                return self.take_back(&[], self.stages.len()).and(Err(error));
+            }
         }
         Ok(())
     }
@@ -173,11 +209,11 @@ impl Engine {
         })
     }
 
-    fn unshown(&self) -> Unshown {
+    pub(super) fn unshown(&self) -> Unshown {
         Unshown { initial: self.initial.clone(), unshown: self.unshown, aside: self.aside.clone() }
     }
 
-    fn set_unshown(&mut self, before: Unshown) {
+    pub(super) fn set_unshown(&mut self, before: Unshown) {
         Unshown { initial: self.initial, unshown: self.unshown, aside: self.aside } = before;
         for position in 0..self.stages.len() {
             self.stages[position].lenient = self.has_aside(position);

@@ -1,10 +1,10 @@
 //! A batch before it touches any stage: read, resolved by its sources, bound to atoms, netted and checked.
 
-use super::{Engine, Reader, Rejection};
+use super::{Counters, Engine, Reader, Rejection};
 use crate::arrow_in::{read_batch, Changes, Fault};
 use crate::arrow_out::value_json;
 use crate::chunk::{Chunk, Nulls, Word};
-use crate::error::{KernelError, Result};
+use crate::error::{KernelError, RefusedChange, Result};
 use crate::source::{Events, Source};
 use crate::store::interner::Interner;
 use crate::store::net::Net;
@@ -21,8 +21,23 @@ pub enum OnInvalid {
 
 /// The changes of one table.
 pub enum Input {
-    Arrow { table: String, batches: Vec<RecordBatch> },
-    Words { table: String, changes: Changes },
+    Arrow {
+        table: String,
+        batches: Vec<RecordBatch>,
+    },
+    /// Strings and the like are words of `values`.
+    Words {
+        table: String,
+        changes: Changes,
+        values: Box<Interner>,
+    },
+}
+
+/// What a batch that is not taken leaves as it was, besides the state.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    rejected: usize,
+    counters: Counters,
 }
 
 /// Events of one table; `base` is the position of its first change in the whole call.
@@ -88,10 +103,10 @@ impl Engine {
                     Ok(())
                 };
                 let events = self.sources[source].resolve(&mut changes, &mut self.interner, check);
-                self.reject(source, &changes.rows, &changes.faults, on_invalid)?;
+                self.reject(source, base, &changes.rows, &changes.faults, on_invalid)?;
                 events
             } else {
-                self.reject(source, &changes.rows, &changes.faults, on_invalid)?;
+                self.reject(source, base, &changes.rows, &changes.faults, on_invalid)?;
                 Events::from(changes)
             };
             batches.push(Batch { source, events, base });
@@ -109,7 +124,20 @@ impl Engine {
             KernelError::invalid("CROWN-CHANGE-TABLE", message)
         })?;
         let mut changes = match input {
-            Input::Words { changes, .. } => changes,
+            Input::Words { mut changes, values, .. } => {
+                let Engine { sources, interner, .. } = self;
+                for (bit, column) in sources[position].columns.iter().enumerate() {
+                    if column.data_type.interned() {
+                        let Chunk { columns, nulls, .. } = &mut changes.rows;
+                        for (row, word) in columns[bit].iter_mut().enumerate() {
+                            if nulls.get(row).is_none_or(|mask| mask >> bit & 1 == 0) {
+                                *word = interner.intern(values.get(*word));
+                            }
+                        }
+                    }
+                }
+                changes
+            }
             Input::Arrow { batches, .. } => {
                 let Source { name, columns, key, .. } = &self.sources[position];
                 let mut changes = Changes::new(columns.len());
@@ -162,22 +190,27 @@ impl Engine {
         }
     }
 
-    /// Finds the deletions of absent rows in a batch that will then be applied one change at a time; changes with faults
-    /// get weight 0. Only the atoms that can tell are looked at.
+    /// Finds what is wrong with a batch that will then be applied one change at a time: deletions of absent rows, and rows
+    /// that no atom can bind. Changes with faults get weight 0. Only the atoms that can tell are looked at.
     pub(super) fn check_updates(&mut self, batches: &mut [Batch], on_invalid: OnInvalid) -> Result<()> {
         let mut bound = BoundRows::default();
         let deletes = |batch: &Batch| batch.events.rows.weights.iter().any(|weight| *weight < 0);
         // A deletion may be of what an earlier batch of its table inserts.
         let deleting: Vec<usize> = batches.iter().filter(|batch| deletes(batch)).map(|batch| batch.source).collect();
-        for Batch { source, events, .. } in batches {
-            if self.sources[*source].has_state() || !deleting.contains(source) {
+        for Batch { source, events, base } in batches {
+            let can_fail = self.readers[*source].iter().any(|reader| reader.binder.can_fail());
+            if self.sources[*source].has_state() || !(can_fail || deleting.contains(source)) {
                 continue;
             }
             let mut faults = Vec::new();
             for event in 0..events.rows.len() {
                 let weight = events.rows.weights[event];
                 let readers = &self.readers[*source];
-                if weight == 0 || bound.bind(readers, events, event, &mut self.interner).is_err() {
+                if weight == 0 {
+                    continue;
+                }
+                if let Err(error) = bound.bind(readers, events, event, &mut self.interner) {
+                    faults.push(Fault { row: event, code: error.code, reason: error.message });
                     continue;
                 }
                 let (nets, stages) = (&mut self.nets, &self.stages);
@@ -195,7 +228,7 @@ impl Engine {
                     faults.push(absent_fault(event));
                 }
             }
-            self.reject(*source, &events.rows, &faults, on_invalid)?;
+            self.reject(*source, *base, &events.rows, &faults, on_invalid)?;
             faults.iter().for_each(|fault| events.rows.weights[fault.row] = 0);
         }
         self.clear_nets();
@@ -206,6 +239,7 @@ impl Engine {
     pub(super) fn reject(
         &mut self,
         source: usize,
+        base: u64,
         rows: &Chunk,
         faults: &[Fault],
         on_invalid: OnInvalid,
@@ -214,8 +248,10 @@ impl Engine {
             let source = &self.sources[source];
             let row = row_json(source, rows, fault.row, &self.interner);
             if on_invalid == OnInvalid::Raise {
-                let message = format!("table '{}', row {}: {}; the row is {row}", source.name, fault.row, fault.reason);
-                return Err(KernelError::invalid(fault.code, message));
+                let (table, row_number) = (source.name.clone(), fault.row as u64);
+                let reason = format!("{}; the row is {row}", fault.reason);
+                let change = RefusedChange { table, row: row_number, position: base + row_number, reason };
+                return Err(KernelError::refused(fault.code, change));
             }
             self.counters.rejects += 1;
             let (table, position) = (source.name.clone(), fault.row as u64);
@@ -225,8 +261,14 @@ impl Engine {
         Ok(())
     }
 
+    pub(super) fn mark(&self) -> Mark {
+        Mark { rejected: self.rejected.len(), counters: self.counters }
+    }
+
     /// Leaves everything as it was before the running batch; no stage was touched.
-    pub(super) fn abandon(&mut self) {
+    pub(super) fn abandon(&mut self, mark: Mark) {
+        self.rejected.truncate(mark.rejected);
+        self.counters = mark.counters;
         for source in &mut self.sources {
             source.undo(&mut self.interner);
         }

@@ -90,7 +90,19 @@ impl Engine {
             pool: ColumnPool::default(),
         };
         engine.initial = engine.start()?;
+        engine.retain_initial();
         Ok(engine)
+    }
+
+    /// Keeps the values of the initial rows, which may be shown long after they were computed.
+    fn retain_initial(&mut self) {
+        let Engine { initial: Some(rows), stages, interner, .. } = self else { return };
+        let Some(stage) = stages.last() else { return };
+        for (position, _) in stage.columns.iter().enumerate().filter(|(_, column)| column.1.interned()) {
+            for row in (0..rows.len()).filter(|row| rows.nulls_at(*row) >> position & 1 == 0) {
+                interner.retain(rows.columns[position][row]);
+            }
+        }
     }
 }
 

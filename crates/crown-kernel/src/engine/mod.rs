@@ -7,6 +7,7 @@
 //! - `batch`: changes resolved, checked and netted per atom; `table_net`: netted before that, per table
 //! - `apply`: a batch through the stages; `updates`: one change at a time
 //! - `promise`: what set operations need of their inputs; `lookup`: single rows; `aside`: rows that fail from the start
+//! - `part`: as one of the engines of a view over several cells
 //! - `read`: the full result, counts, samples; `stage`: one stage and its state
 
 mod apply;
@@ -15,6 +16,7 @@ mod batch;
 mod build;
 mod emit;
 mod lookup;
+mod part;
 mod promise;
 mod read;
 mod snapshot;
@@ -25,6 +27,8 @@ mod updates;
 
 pub use batch::{Input, OnInvalid};
 pub use emit::Emit;
+pub(crate) use part::{Steps, TableChanges};
+pub(crate) use read::Random;
 pub use read::ResultCursor;
 
 use aside::Waiting;
@@ -89,6 +93,8 @@ struct Applied {
     /// The net change of each stage but the last; none after a direct run.
     outputs: Vec<Chunk>,
     before: Unshown,
+    /// Of the time before it; set once it is done.
+    mark: Option<batch::Mark>,
 }
 
 /// What no delta has shown yet.
@@ -143,16 +149,6 @@ impl Engine {
         &self.interner
     }
 
-    /// For values that a caller looks up or changes; they go at the next batch unless it stores them.
-    pub fn interner_mut(&mut self) -> &mut Interner {
-        &mut self.interner
-    }
-
-    /// Differs after every batch.
-    pub fn version(&self) -> u64 {
-        self.counters.batches
-    }
-
     /// The columns of what `apply` emits.
     pub fn delta_schema(&self, per_update: bool) -> SchemaRef {
         self.output(true, self.plan.bag, per_update).schema()
@@ -189,6 +185,10 @@ impl Engine {
     /// Keeps what is needed to `undo` the last batch.
     pub fn set_undoable(&mut self, undoable: bool) {
         self.undoable = undoable;
+    }
+
+    pub fn table_names(&self) -> impl Iterator<Item = &str> {
+        self.sources.iter().map(|source| source.name.as_str())
     }
 
     pub(crate) fn source_position(&self, table: &str) -> Option<usize> {

@@ -8,6 +8,7 @@ use crate::error::{KernelError, Result};
 use crate::store::interner::Interner;
 use crate::store::net::{net_chunks, too_many_copies};
 use crate::tree::Cursor;
+use crate::types::DataType;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
@@ -36,8 +37,33 @@ impl Engine {
         Ok(ResultCursor { place: start(&self.stages, self.last()) })
     }
 
-    /// Appends about `rows` further rows with their multiplicity as weight; false at the end.
-    pub fn fill(&mut self, cursor: &mut ResultCursor, output: &mut Chunk, rows: usize) -> Result<bool> {
+    /// Appends about `rows` further rows with their multiplicity as weight; false at the end. Their strings and the like
+    /// become words of `values`, which the caller keeps.
+    pub fn fill_apart(
+        &mut self,
+        cursor: &mut ResultCursor,
+        output: &mut Chunk,
+        values: &mut Interner,
+        rows: usize,
+    ) -> Result<bool> {
+        let start = output.len();
+        let more = self.fill(cursor, output, rows)?;
+        for (position, (_, data_type)) in self.stages[self.last()].columns.iter().enumerate() {
+            if !data_type.interned() {
+                continue;
+            }
+            for row in start..output.len() {
+                if output.nulls_at(row) >> position & 1 == 0 {
+                    let word = &mut output.columns[position][row];
+                    *word = values.intern(self.interner.get(*word));
+                }
+            }
+        }
+        self.interner.sweep();
+        Ok(more)
+    }
+
+    fn fill(&mut self, cursor: &mut ResultCursor, output: &mut Chunk, rows: usize) -> Result<bool> {
         let last = self.last();
         fill(&self.stages, last, &mut cursor.place, output, rows, &mut self.interner)
     }
@@ -81,12 +107,30 @@ impl Engine {
     pub fn count(&mut self) -> Result<i128> {
         self.check_defined()?;
         let last = self.last();
-        count(&self.stages, last, &mut self.interner)
+        let counted = count(&self.stages, last, &mut self.interner);
+        self.interner.sweep();
+        counted
     }
 
-    /// How often the result has the row.
-    pub fn multiplicity(&mut self, words: &[Word], nulls: Nulls) -> Result<i64> {
+    /// How often the result has the row, whose strings and the like are words of `values`. Nothing of them stays.
+    pub fn multiplicity(&mut self, words: &[Word], nulls: Nulls, values: &Interner) -> Result<i64> {
         self.check_defined()?;
+        let types = &self.stages[self.last()].columns;
+        let own = |(position, (word, (_, data_type))): (usize, (&Word, &(String, DataType)))| {
+            let interned = data_type.interned() && nulls >> position & 1 == 0;
+            if interned {
+                self.interner.intern(values.get(*word))
+            } else {
+                *word
+            }
+        };
+        let words: Vec<Word> = words.iter().zip(types).enumerate().map(own).collect();
+        let found = self.find(&words, nulls);
+        self.interner.sweep();
+        found
+    }
+
+    fn find(&mut self, words: &[Word], nulls: Nulls) -> Result<i64> {
         let last = self.last();
         if let Some(weight) = lookup::weight(&self.stages, last, words, nulls, &mut self.interner)? {
             return Ok(weight);
@@ -116,6 +160,7 @@ impl Engine {
             self.sample_all(rows, &mut random, &mut drawn)?;
         }
         let batch = output.batch(&mut drawn, Vec::new(), &self.interner)?;
+        self.interner.sweep();
         Ok((output.schema(), batch))
     }
 
@@ -296,7 +341,7 @@ fn repeated(rows: Chunk) -> Chunk {
 }
 
 /// SplitMix64: the same draws for the same seed everywhere.
-struct Random(u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -308,7 +353,7 @@ impl Random {
     }
 
     /// As `below`; above 64 bits the remainder's bias is less than 2^-63 of a draw.
-    fn below_wide(&mut self, bound: u128) -> u128 {
+    pub fn below_wide(&mut self, bound: u128) -> u128 {
         match u64::try_from(bound) {
             Ok(bound) => u128::from(self.below(bound)),
             Err(_) => (u128::from(self.next()) << 64 | u128::from(self.next())) % bound,

@@ -70,7 +70,7 @@ impl Engine {
                 None => Ok(()),
                 Some(fault) => {
                     batch.events.rows.weights[event..end].fill(0);
-                    self.reject(batch.source, &batch.events.rows, &[fault], on_invalid)
+                    self.reject(batch.source, batch.base, &batch.events.rows, &[fault], on_invalid)
                 }
             });
             if let Err(error) = done {
@@ -162,7 +162,7 @@ impl Engine {
     }
 
     /// Takes back all events of weight other than 0: their inverse is one batch.
-    fn take_back_updates(&mut self, batches: &[Batch]) -> Result<()> {
+    pub(super) fn take_back_updates(&mut self, batches: &[Batch]) -> Result<()> {
         let mut bound = BoundRows::default();
         let mut faults = Vec::new();
         for batch in batches {

@@ -53,6 +53,9 @@ class Schema:
     def with_options(self, profiles: Mapping[str, Any] | None, windows: Mapping[str, Any] | None) -> Schema:
         """The schema with profiles and windows given by table name."""
         tables = dict(self.tables)
+        for given, options in (("profiles", profiles), ("windows", windows)):
+            if options is not None and not isinstance(options, Mapping):
+                raise SchemaError(f"{given} must be a dict by table name, not {options!r}", code="CROWN-SCHEMA-OPTION")
         for name, profile in (profiles or {}).items():
             tables[_known(tables, name)] = replace(tables[_known(tables, name)], profile=_profile(profile))
         for name, window in (windows or {}).items():
@@ -181,7 +184,7 @@ def _type_error(table: str, column: str, text: str) -> SchemaError:
 
 
 def _known(tables: Mapping[str, TableSchema], name: str) -> str:
-    if name.lower() not in tables:
+    if not isinstance(name, str) or name.lower() not in tables:
         raise SchemaError(f"there is no table {name} to give an option to", code="CROWN-SCHEMA-OPTION")
     return name.lower()
 
@@ -192,6 +195,10 @@ def _profile(value: Any) -> Profile:
             f"unknown update profile {value!r}", code="CROWN-SCHEMA-OPTION", hint=f"one of {', '.join(PROFILES)}"
         )
     return PROFILES[str(value).lower()]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63
 
 
 def _window(value: Any, table: TableSchema) -> Window:
@@ -209,11 +216,11 @@ def _window(value: Any, table: TableSchema) -> Window:
         window = Window(rows=value.get("rows"), interval=interval, column=value.get("column"))
     else:
         window = Window()
-    bound = table.column(window.column) if window.column is not None else None
+    bound = table.column(window.column) if isinstance(window.column, str) else None
     ordered = bound is not None and bound.type in ("date", "timestamp", "timestamp_ntz", *types.INTEGERS)
-    if window.rows is not None and window.rows > 0 and window.interval is None:
+    if _is_number(window.rows) and window.interval is None:
         return Window(rows=window.rows)
-    if window.rows is None and isinstance(window.interval, int) and window.interval > 0 and bound and ordered:
+    if window.rows is None and _is_number(window.interval) and bound and ordered:
         return replace(window, column=bound.name)
     raise SchemaError(
         f"the window {value!r} of table {table.name} is not understood",

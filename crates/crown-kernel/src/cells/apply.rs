@@ -1,0 +1,238 @@
+//! A batch through all parts.
+
+use super::{Cells, Spread, MERGED};
+use crate::arrow_in::Changes;
+use crate::arrow_out::Output;
+use crate::engine::{Emit, Engine, Input, OnInvalid, TableChanges};
+use crate::error::{KernelError, RefusedChange, Result};
+use crate::store::interner::Interner;
+use crate::store::pool::ColumnPool;
+use arrow::array::RecordBatch;
+use std::panic::resume_unwind;
+
+/// Changes on their way to the cells.
+pub(super) struct Routed {
+    pub table: String,
+    pub batches: Vec<RecordBatch>,
+    /// Where the first of them was, when they are the very changes that came.
+    pub first: Option<First>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct First {
+    /// Among all changes of the call.
+    pub position: u64,
+    /// Among those of its table.
+    pub row: u64,
+}
+
+/// Batches of fewer changes than this are not worth a thread for each cell.
+const WORTH_THREADS: usize = 64;
+
+impl Cells {
+    /// Applies tables of changes in order and emits the net change of the view; as `Engine::apply`.
+    pub fn apply(
+        &mut self,
+        inputs: Vec<Input>,
+        per_update: bool,
+        on_invalid: OnInvalid,
+        emit: &mut dyn Emit,
+    ) -> Result<()> {
+        if self.spread.is_none() {
+            return self.engines[0].apply(inputs, per_update, on_invalid, emit);
+        }
+        let changes = inputs.iter().map(rows).sum();
+        let delta = if per_update {
+            self.apply_updates(inputs, on_invalid)
+        } else {
+            let delta = self.resolve(inputs, on_invalid).and_then(|routed| self.run(&routed));
+            self.finish(delta)
+        }?;
+        self.count_batch(changes);
+        show(delta, emit)
+    }
+
+    /// Moves the clock of a table's time window forward and emits the net change of the view.
+    pub fn advance(&mut self, table: &str, watermark: i64, emit: &mut dyn Emit) -> Result<()> {
+        let Some(spread) = &mut self.spread else { return self.engines[0].advance(table, watermark, emit) };
+        let Some(front) = &mut spread.front else {
+            let message = format!("table '{table}' has no time window to advance");
+            return Err(KernelError::invalid("CROWN-CHANGE-WINDOW", message));
+        };
+        let leaving = front.advance_tables(table, watermark);
+        let routed = leaving.map(|changes| changes.into_iter().map(resolved).collect::<Vec<_>>());
+        let delta = routed.and_then(|routed| self.run(&routed));
+        let delta = self.finish(delta)?;
+        self.count_batch(0);
+        show(delta, emit)
+    }
+
+    fn count_batch(&mut self, changes: u64) {
+        if let Some(spread) = &mut self.spread {
+            spread.batches += 1;
+            spread.changes += changes;
+        }
+    }
+
+    /// Makes the batch final, or takes it back everywhere.
+    fn finish<T>(&mut self, result: Result<T>) -> Result<T> {
+        if result.is_ok() {
+            self.parts_mut().for_each(Engine::settle);
+            if let Some(spread) = &mut self.spread {
+                spread.started = true;
+            }
+            return result;
+        }
+        for engine in self.parts_mut() {
+            engine.undo().map_err(broken)?;
+        }
+        result
+    }
+
+    /// What the tables in front make of the changes; the others go on as they are.
+    fn resolve(&mut self, inputs: Vec<Input>, on_invalid: OnInvalid) -> Result<Vec<Routed>> {
+        let Some(Spread { front, .. }) = self.spread.as_deref_mut() else { return Ok(Vec::new()) };
+        let (mut first, mut routed, mut base) = (Vec::new(), Vec::new(), 0);
+        for input in inputs {
+            let length = rows(&input);
+            if front.as_ref().is_some_and(|front| front.source_position(table(&input)).is_some()) {
+                first.push(input);
+            } else {
+                routed.push(plain(input, &self.engines[0], base)?);
+            }
+            base += length;
+        }
+        if let Some(front) = front {
+            routed.extend(front.apply_tables(first, on_invalid)?.into_iter().map(resolved));
+        }
+        Ok(routed)
+    }
+
+    /// Sends the changes to the cells and merges what they give.
+    fn run(&mut self, routed: &[Routed]) -> Result<Vec<RecordBatch>> {
+        let Some(spread) = self.spread.as_deref_mut() else { return Ok(Vec::new()) };
+        let mut shares: Vec<Vec<Input>> = self.engines.iter().map(|_| Vec::new()).collect();
+        for Routed { table, batches, .. } in routed {
+            for (cell, batches) in spread.router.route(table, batches)? {
+                shares[cell as usize].push(Input::Arrow { table: table.clone(), batches });
+            }
+        }
+        let everyone = !spread.started;
+        let busy = shares.into_iter().zip(&mut self.engines).enumerate();
+        let busy: Vec<_> = busy.filter(|(_, (share, _))| everyone || !share.is_empty()).collect();
+        let mut deltas = Vec::new();
+        let mut failures = Vec::new();
+        for (cell, done) in run_cells(busy) {
+            match done {
+                Ok(mut delta) => deltas.append(&mut delta),
+                Err(error) => failures.push(spread.original(routed, cell, error)?),
+            }
+        }
+        // The change that one engine would have refused first.
+        let place = |error: &KernelError| error.change.as_ref().map_or(u64::MAX, |change| change.position);
+        if let Some(error) = failures.into_iter().min_by_key(place) {
+            return Err(error);
+        }
+        spread.merged(deltas)
+    }
+}
+
+impl Spread {
+    fn merged(&mut self, deltas: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
+        let Some(merge) = &mut self.merge else { return Ok(deltas) };
+        let mut delta = Vec::new();
+        merge.apply(merge_inputs(deltas), false, OnInvalid::Raise, &mut delta)?;
+        Ok(delta)
+    }
+
+    /// A cell's error, saying which of the caller's changes it was.
+    pub(super) fn original(&mut self, routed: &[Routed], cell: usize, error: KernelError) -> Result<KernelError> {
+        let Some(change) = error.change.as_deref() else { return Ok(error) };
+        let mut before = 0;
+        for Routed { table, batches, first } in routed {
+            let rows = self.router.rows_of(table, batches, cell)?;
+            let own = change.position.checked_sub(before).and_then(|position| rows.get(position as usize));
+            if let (Some(row), Some(first)) = (own, first) {
+                let (table, reason) = (change.table.clone(), change.reason.clone());
+                let change = RefusedChange { table, row: first.row + row, position: first.position + row, reason };
+                return Ok(KernelError::refused(error.code, change));
+            }
+            before += rows.len() as u64;
+        }
+        Ok(error)
+    }
+}
+
+pub(super) fn merge_inputs(deltas: Vec<RecordBatch>) -> Vec<Input> {
+    let deltas: Vec<RecordBatch> = deltas.into_iter().filter(|batch| batch.num_rows() > 0).collect();
+    let input = |batches| Input::Arrow { table: MERGED.into(), batches };
+    (!deltas.is_empty()).then(|| input(deltas)).into_iter().collect()
+}
+
+type Share<'a> = (usize, (Vec<Input>, &'a mut Engine));
+
+/// Each cell's delta or failure, from a thread of its own where that is worth it.
+fn run_cells(busy: Vec<Share>) -> Vec<(usize, Result<Vec<RecordBatch>>)> {
+    let apply = |(cell, (share, engine)): Share| {
+        let mut delta = Vec::new();
+        let done = engine.apply(share, false, OnInvalid::Raise, &mut delta);
+        (cell, done.map(|()| delta))
+    };
+    let changes: u64 = busy.iter().flat_map(|(_, (share, _))| share.iter().map(rows)).sum();
+    if busy.len() < 2 || changes < WORTH_THREADS as u64 {
+        return busy.into_iter().map(apply).collect();
+    }
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = busy.into_iter().map(|share| scope.spawn(move || apply(share))).collect();
+        runs.into_iter().map(|run| run.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
+}
+
+fn show(delta: Vec<RecordBatch>, emit: &mut dyn Emit) -> Result<()> {
+    // (The batch is final; what can fail in here is only a reader that has gone.)
+    emit.validated()?;
+    delta.into_iter().filter(|batch| batch.num_rows() > 0).try_for_each(|batch| emit.emit(batch))
+}
+
+/// A part that can't take a batch back: the parts no longer agree.
+pub(super) fn broken(error: KernelError) -> KernelError {
+    KernelError::state("CROWN-STATE-BROKEN", format!("a batch could not be taken back: {}", error.message))
+}
+
+pub(super) fn table(input: &Input) -> &str {
+    let (Input::Arrow { table, .. } | Input::Words { table, .. }) = input;
+    table
+}
+
+pub(super) fn rows(input: &Input) -> u64 {
+    match input {
+        Input::Arrow { batches, .. } => batches.iter().map(|batch| batch.num_rows() as u64).sum(),
+        Input::Words { changes, .. } => changes.len() as u64,
+    }
+}
+
+fn resolved(changes: TableChanges) -> Routed {
+    Routed { table: changes.table, batches: vec![changes.rows], first: None }
+}
+
+pub(super) fn plain(input: Input, cell: &Engine, position: u64) -> Result<Routed> {
+    let first = Some(First { position, row: 0 });
+    match input {
+        Input::Arrow { table, batches } => Ok(Routed { table, batches, first }),
+        Input::Words { table, changes, values } => {
+            let batch = arrow(cell, &table, changes, &values)?;
+            Ok(Routed { table, batches: vec![batch], first })
+        }
+    }
+}
+
+/// Changes that came as words, for the router.
+fn arrow(cell: &Engine, table: &str, changes: Changes, values: &Interner) -> Result<RecordBatch> {
+    let columns = cell.table_columns(table).ok_or_else(|| {
+        KernelError::invalid("CROWN-CHANGE-TABLE", format!("the view does not read a table '{table}'"))
+    })?;
+    let columns = columns.iter().map(|column| (column.name.as_str(), column.data_type, true));
+    let output = Output::new(columns, true, true, false, ColumnPool::default());
+    let Changes { mut rows, .. } = changes;
+    output.batch(&mut rows, Vec::new(), values)
+}

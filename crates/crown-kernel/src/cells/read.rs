@@ -1,0 +1,110 @@
+//! The result: read, counted, drawn from, looked up in the engines that hold it.
+
+use super::Cells;
+use crate::chunk::{Chunk, Nulls, Word};
+use crate::engine::{Random, ResultCursor};
+use crate::error::{KernelError, Result};
+use crate::store::interner::Interner;
+use arrow::array::{RecordBatch, UInt64Array};
+use arrow::compute::{concat_batches, take_record_batch};
+use arrow::datatypes::SchemaRef;
+
+/// A place in the enumeration of the view; valid until the next change.
+pub struct CellsCursor {
+    end: usize,
+    place: ResultCursor,
+}
+
+impl Cells {
+    pub fn cursor(&mut self) -> Result<CellsCursor> {
+        Ok(CellsCursor { end: 0, place: self.ends()[0].cursor()? })
+    }
+
+    /// Appends about `rows` further rows with their multiplicity as weight; false at the end. Their strings and the like
+    /// become words of `values`.
+    pub fn fill(
+        &mut self,
+        cursor: &mut CellsCursor,
+        output: &mut Chunk,
+        values: &mut Interner,
+        rows: usize,
+    ) -> Result<bool> {
+        let ends = self.ends();
+        if ends[cursor.end].fill_apart(&mut cursor.place, output, values, rows)? {
+            return Ok(true);
+        }
+        if cursor.end + 1 == ends.len() {
+            return Ok(false);
+        }
+        cursor.end += 1;
+        cursor.place = ends[cursor.end].cursor()?;
+        Ok(true)
+    }
+
+    pub fn rows(&mut self, chunk_rows: usize, multiplicity: bool) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+        let mut all = Vec::new();
+        let mut schema = None;
+        for end in self.ends() {
+            let (of_end, mut batches) = end.rows(chunk_rows, multiplicity)?;
+            schema = Some(of_end);
+            all.append(&mut batches);
+        }
+        Ok((schema.ok_or_else(no_engine)?, all))
+    }
+
+    /// How many rows the result has, copies counted.
+    pub fn count(&mut self) -> Result<i128> {
+        self.ends().iter_mut().map(|end| end.count()).sum()
+    }
+
+    /// How often the result has the row, whose strings and the like are words of `values`.
+    pub fn multiplicity(&mut self, words: &[Word], nulls: Nulls, values: &Interner) -> Result<i64> {
+        self.ends().iter_mut().map(|end| end.multiplicity(words, nulls, values)).sum()
+    }
+
+    /// Rows drawn with replacement, each copy of a row as likely as any other.
+    pub fn sample(&mut self, rows: usize, seed: u64) -> Result<(SchemaRef, RecordBatch)> {
+        let ends = self.ends();
+        if let [end] = ends {
+            return end.sample(rows, seed);
+        }
+        let mut random = Random(seed);
+        let counts = ends.iter_mut().map(|end| Ok(end.count()?.unsigned_abs())).collect::<Result<Vec<u128>>>()?;
+        let total: u128 = counts.iter().sum();
+        let mut chosen: Vec<usize> = Vec::new();
+        for _ in 0..if total > 0 { rows } else { 0 } {
+            let mut drawn = random.below_wide(total);
+            chosen.extend(counts.iter().position(|count| {
+                let here = drawn < *count;
+                drawn = drawn.saturating_sub(*count);
+                here
+            }));
+        }
+        let (mut batches, mut first, mut schema) = (Vec::new(), Vec::new(), None);
+        let mut passed = 0;
+        for (number, end) in ends.iter_mut().enumerate() {
+            let wanted = chosen.iter().filter(|chosen| **chosen == number).count();
+            let (of_end, batch) = end.sample(wanted, random.below_wide(u128::from(u64::MAX)) as u64)?;
+            first.push(passed);
+            passed += wanted as u64;
+            batches.push(batch);
+            schema = Some(of_end);
+        }
+        // Each draw takes the next row of its cell: in the order of the draws, not cell by cell.
+        let order: Vec<u64> = chosen
+            .iter()
+            .map(|cell| {
+                first[*cell] += 1;
+                first[*cell] - 1
+            })
+            .collect();
+        let schema = schema.ok_or_else(no_engine)?;
+        let fail = |error| KernelError::plan("CROWN-PLAN-TYPE", format!("the cells' samples do not fit: {error}"));
+        let all = concat_batches(&schema, &batches).map_err(fail)?;
+        Ok((schema, take_record_batch(&all, &UInt64Array::from(order)).map_err(fail)?))
+    }
+}
+
+fn no_engine() -> KernelError {
+    KernelError::plan("CROWN-PLAN-CELLS", "a view has at least one cell")
+}

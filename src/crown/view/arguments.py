@@ -1,0 +1,89 @@
+"""Checks of what users pass to a view's methods: wrong arguments are told at once, in their own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard
+
+from crown.errors import CrownError, InvalidChange
+
+MOST_THREADS = 256
+_MOST_SAMPLED = 2**31 - 1
+
+
+def check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise _wrong(f"{name} must be True or False, not {shown(value)}")
+
+
+def check_text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise _wrong(f"{name} must be a string, not {_kind(value)}")
+
+
+def check_threads(threads: object) -> None:
+    if not _is_integer(threads) or not 1 <= threads <= MOST_THREADS:
+        raise _wrong(
+            f"threads must be a number from 1 to {MOST_THREADS}, not {shown(threads)}",
+            hint="use as many threads as the machine has cores to spare",
+        )
+
+
+def check_on_invalid(on_invalid: object) -> None:
+    if not isinstance(on_invalid, str) or on_invalid not in ("raise", "quarantine"):
+        raise _wrong(
+            f"on_invalid must be 'raise' or 'quarantine', not {shown(on_invalid)}",
+            hint="'raise' refuses the whole batch, 'quarantine' sets the faulty changes aside (see `rejected`)",
+        )
+
+
+def check_sample(rows: object, seed: object) -> None:
+    if not _is_integer(rows) or not 0 <= rows <= _MOST_SAMPLED:
+        raise _wrong(f"the number of rows to sample must be from 0 to {_MOST_SAMPLED}, not {shown(rows)}")
+    if seed is not None and not _is_integer(seed):
+        raise _wrong(f"seed must be an integer, not {shown(seed)}")
+
+
+def check_watermark(table: str, watermark: object) -> None:
+    if not _is_integer(watermark) or not -(2**63) <= watermark < 2**63:
+        raise InvalidChange(
+            f"the watermark of table {table} must be a 64-bit integer, not {shown(watermark)}",
+            code="CROWN-CHANGE-TYPE",
+            hint="give it in the unit of the window's column: microseconds for timestamps, days for dates",
+        )
+
+
+def table_changes(changes: object) -> list[tuple[str, Any]]:
+    """The pairs of table and data that `apply` was given."""
+    if isinstance(changes, Mapping):
+        return list(changes.items())
+    if isinstance(changes, Sequence) and not isinstance(changes, str | bytes):
+        pairs = list(changes)
+        if all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+            return [(table, data) for table, data in pairs]
+    raise InvalidChange(
+        f"changes can't be read from {_kind(changes)}",
+        code="CROWN-CHANGE-TYPE",
+        hint="give a dict from table names to data, or a list of (table name, data) pairs",
+    )
+
+
+def _is_integer(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"{type(value).__name__} {shown(value)}"
+
+
+def shown(value: object) -> str:
+    """A value in a message."""
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 100 else f"{text[:100]}..."
+
+
+def _wrong(message: str, *, hint: str | None = None) -> CrownError:
+    return CrownError(message, code="CROWN-ARGUMENT", hint=hint)

@@ -1,0 +1,73 @@
+"""The delta of a batch that is read while it is produced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import pandas
+
+    from crown import _kernel
+
+_T = TypeVar("_T")
+
+
+class DeltaReader:
+    """Reads a delta like a `pyarrow.RecordBatchReader`, and fails with a `CrownError` like `apply` does.
+
+    Few batches can fail once their first rows are out: a sum or a number of copies may still overflow. The view is then
+    as it was before the batch, and the rows read so far do not count.
+
+    Whoever takes the rows by `__arrow_c_stream__` (`pyarrow.table`, polars, DuckDB) gets them all at once, since that
+    protocol has no place for an error other than text.
+    """
+
+    def __init__(self, stream: _kernel.ArrowStream) -> None:
+        self._stream = stream
+        self._reader = pa.RecordBatchReader.from_stream(stream)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._reader.schema
+
+    def _read(self, read: Callable[[], _T]) -> _T:
+        try:
+            return read()
+        except pa.ArrowException:
+            self._stream.check()
+            raise
+
+    def read_next_batch(self) -> pa.RecordBatch:
+        """The next rows; StopIteration at the end."""
+        return self._read(self._reader.read_next_batch)
+
+    def read_all(self) -> pa.Table:
+        return self._read(self._reader.read_all)
+
+    def read_pandas(self, **options: Any) -> pandas.DataFrame:
+        return self.read_all().to_pandas(**options)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return self.read_next_batch()
+
+    def close(self) -> None:
+        """Read no further. The batch is applied in full all the same."""
+        self._reader.close()
+
+    def __enter__(self) -> DeltaReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.read_all().__arrow_c_stream__(requested_schema)
