@@ -278,6 +278,25 @@ def test_strings_of_the_first_row_last_until_the_first_delta(threads: int) -> No
     assert delta == [{"s": "HELLO", "n": 2, "m": "other"}] == view.to_arrow().to_pylist()
 
 
+@pytest.mark.parametrize("options", [{}, {"per_update": True}, {"stream": True}, {"stream": True, "per_update": True}])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_refused_first_batch_leaves_the_first_row_to_be_shown(options: dict[str, Any], threads: int) -> None:
+    schema = "CREATE TABLE a (x BIGINT)"
+    bad = [{"x": 1, "_change_type": "insert"}, {"x": 9, "_change_type": "delete"}]
+    count = crown.View("SELECT COUNT(*) AS n FROM a", schema, threads=threads)
+    share = crown.View("SELECT COUNT(x) / COUNT(*) AS share FROM a", schema, threads=threads)
+    for _ in range(2):
+        for view in (count, share):
+            with pytest.raises(crown.InvalidChange) as caught:
+                view.apply({"a": bad}, **options)
+            assert caught.value.code == "CROWN-CHANGE-ABSENT"
+        assert list(count) == [(0,)]
+        with pytest.raises(crown.InvalidChange, match="CROWN-DIVIDE-BY-ZERO"):
+            list(share)
+    assert count.apply({}).to_pylist() == [{"n": 0, "_change_type": "insert"}]
+    assert share.insert("a", [(1,), (None,)]).to_pylist() == [{"share": 0.5, "_change_type": "insert"}]
+
+
 def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
     view = joined()
     view.save(tmp_path / "view")

@@ -7,7 +7,7 @@
 //! only, and a view that has a value keeps having one.
 
 use super::stage::State;
-use super::Engine;
+use super::{Engine, Unshown};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Kind, Result};
 use crate::store::net::{net_chunks, Net};
@@ -126,6 +126,19 @@ impl Engine {
                 if data_type.interned() && row.nulls >> column & 1 == 0 {
                     self.interner.retain(row.words[column]);
                 }
+            }
+        }
+    }
+
+    /// Makes room for rows that were aside before a batch that is about to be taken back: they come again.
+    pub(super) fn expect_aside(&mut self, before: &Unshown) {
+        for row in &before.aside {
+            let same = |other: &Waiting| {
+                (other.stage, other.input, other.nulls) == (row.stage, row.input, row.nulls) && other.words == row.words
+            };
+            if !self.aside.iter().any(same) {
+                self.aside.push(Waiting { weight: 0, ..row.clone() });
+                self.stages[row.stage].lenient = true;
             }
         }
     }

@@ -144,8 +144,7 @@ impl Engine {
         if keep {
             self.counters.batches += 1;
         } else {
-            self.take_back_updates(&steps.batches)?;
-            self.set_unshown(steps.before);
+            self.take_back_updates(&steps.batches, steps.before)?;
             self.abandon(steps.mark);
         }
         self.settled = false;

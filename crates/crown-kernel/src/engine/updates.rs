@@ -5,7 +5,7 @@
 
 use super::batch::{absent_fault, Batch, BoundRows, OnInvalid};
 use super::emit::{ArrowSink, Discard, Emit};
-use super::Engine;
+use super::{Engine, Unshown};
 use crate::arrow_in::Fault;
 use crate::chunk::Chunk;
 use crate::error::{KernelError, Result};
@@ -34,9 +34,10 @@ impl Engine {
             None => (self.plan.columns.len(), true, None),
         };
         let mut sink = ArrowSink::new(width, interned, projection, true, &output, emit);
+        let before = self.unshown();
         for position in 0..batches.len() {
             if let Err(error) = self.apply_events(&mut batches[position], on_invalid, &mut sink) {
-                self.take_back_updates(&batches[..=position])?;
+                self.take_back_updates(&batches[..=position], before)?;
                 return Err(error);
             }
         }
@@ -161,8 +162,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Takes back all events of weight other than 0: their inverse is one batch.
-    pub(super) fn take_back_updates(&mut self, batches: &[Batch]) -> Result<()> {
+    /// Takes back all events of weight other than 0: their inverse is one batch. `before` was not shown before them.
+    pub(super) fn take_back_updates(&mut self, batches: &[Batch], before: Unshown) -> Result<()> {
+        self.expect_aside(&before);
         let mut bound = BoundRows::default();
         let mut faults = Vec::new();
         for batch in batches {
@@ -175,6 +177,7 @@ impl Engine {
         }
         self.run_stages()?;
         self.clear_nets();
+        self.set_unshown(before);
         Ok(())
     }
 }
