@@ -103,7 +103,7 @@ def test_refused_at_the_place(sql: str) -> None:
     assert error.reason and error.hint
 
 
-@pytest.mark.parametrize("depth", [10, 40, 100, 400, 3000])
+@pytest.mark.parametrize("depth", [40, 400, 2000])
 @pytest.mark.parametrize(
     "left, middle, right",
     [
