@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 
 import crown
+from crown import _kernel
+from crown.ir.serial import to_json
+from crown.spark.flow.topology import lay_out
 
 PLAIN = "CREATE TABLE t (k BIGINT, x BIGINT) PROFILE insert_only; CREATE TABLE u (k BIGINT, y BIGINT)"
 KEYED = "CREATE TABLE t (k BIGINT PRIMARY KEY, x BIGINT) PROFILE insert_only; CREATE TABLE u (k BIGINT, y BIGINT)"
@@ -83,3 +86,24 @@ def test_the_promise_outlives_a_saved_view(tmp_path: Any) -> None:
     opened(PLAIN, 1).save(tmp_path / "view.crown")
     with pytest.raises(crown.InvalidChange, match="insert_only"):
         crown.View.load(tmp_path / "view.crown").delete("t", [(1, 1)])
+
+
+def test_on_spark_the_cells_keep_the_promise_of_tables_that_nobody_resolves_before() -> None:
+    """A window's deletions reach the cells as changes; a plain table's reach nobody else."""
+    topology = lay_out(
+        "SELECT t.x, u.y, w.z FROM t JOIN u ON t.k = u.k JOIN w ON w.k = u.k",
+        {
+            "t": {"columns": {"k": "bigint", "x": "bigint"}, "profile": "insert_only"},
+            "u": {"columns": {"k": "bigint", "y": "bigint"}},
+            "w": {"columns": {"k": "bigint", "z": "bigint"}, "profile": "insert_only", "window": 2},
+        },
+        2,
+    )
+    cell = _kernel.Engine(to_json(topology.cell))
+    goes = {"_change_type": ["insert", "delete"]}
+    cell.apply([("w", pa.table({"k": [1, 1], "z": [1, 1], **goes}))])
+    with pytest.raises(crown.InvalidChange, match="insert_only"):
+        cell.apply([("t", pa.table({"k": [1, 1], "x": [1, 1], **goes}))])
+    front = _kernel.Engine(to_json(topology.resolved["w"][0]))
+    with pytest.raises(crown.InvalidChange, match="insert_only"):
+        front.apply([("w", pa.table({"k": [1, 1], "z": [1, 1], **goes}))])
