@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.workloads import WORKLOADS
-from crown.plan import explain, plan_with_report
-from crown.sql import parse
+from crown.errors import PlanError
+from crown.plan import explain, plan, plan_with_report
+from crown.sql import load_schema, parse
 
 SCHEMA = """
 CREATE TABLE r (a INT, b INT, c STRING, p DECIMAL(6,2), t BIGINT);
@@ -176,3 +177,15 @@ def test_every_construct_that_the_planner_notes_is_tested() -> None:
 def test_a_plain_join_loses_nothing() -> None:
     _, report = plan_with_report(parse("SELECT r.a, r.b, s.b AS x FROM r JOIN s ON r.a = s.a", SCHEMA))
     assert not report.constructs
+
+
+def test_a_query_that_reads_its_tables_too_often_is_refused_in_words() -> None:
+    schema = load_schema("CREATE TABLE g (x INT, y INT)")
+    chain = "g AS t0 " + " ".join(f"LEFT JOIN g AS t{i} ON t{i}.x = t{i - 1}.y" for i in range(1, 6))
+    sql = f"SELECT t0.x FROM {chain}"
+    with pytest.raises(PlanError, match="reads its tables") as raised:
+        for _ in range(8):
+            sql = f"({sql}) UNION ALL ({sql})"
+            plan(parse(sql, schema))
+    assert raised.value.code == "CROWN-PLAN-ATOMS"
+    assert "split the query" in str(raised.value)

@@ -356,11 +356,17 @@ CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
 
 
 @st.composite
-def composed(draw: st.DrawFn, path: Sequence[str] = (), depth: int = 2) -> tuple[Schema, Query]:
-    schema = draw(st.sampled_from(SCHEMAS))
+def over(draw: st.DrawFn, schema: Schema, path: Sequence[str] = (), depth: int = 2) -> Query:
+    """A query over the tables of `schema`, sometimes with an ORDER BY of its own."""
     composer = Composer(draw, schema, path)
     query = composer.query(depth)
     if not query.ordered and composer.chance(15):
         keys = ", ".join(f"{i + 1} {composer.pick(['ASC', 'DESC'])} NULLS LAST" for i in range(len(query.columns)))
         query = replace(query, text=f"{query.text} ORDER BY {keys}", ordered=True)
-    return schema, query
+    return query
+
+
+@st.composite
+def composed(draw: st.DrawFn, path: Sequence[str] = ()) -> tuple[Schema, Query]:
+    schema = draw(st.sampled_from(SCHEMAS))
+    return schema, draw(over(schema, path))

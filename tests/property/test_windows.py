@@ -7,6 +7,10 @@ import pytest
 from hypothesis import strategies as st
 
 import crown
+from crown.errors import CrownError
+from tests.property.compose import Query, over
+from tests.property.queries import Schema, TableShape
+from tests.support.followed import Followed
 from tests.support.judge import Change, Judge, Row
 
 COLUMNS = "g (src INT, dst INT, at BIGINT NOT NULL)"
@@ -58,3 +62,38 @@ def test_windows_forget(
         judge.apply([*arrivals, *(Change("g", row, -1) for row in expired)])
         judge.check_delta(delta)
         judge.check_result(view.to_arrow())
+
+
+NESTED = Schema(
+    f"CREATE TABLE {COLUMNS}; {OTHER}",
+    (
+        TableShape("g", (("src", "int"), ("dst", "int"), ("at", "int"))),
+        TableShape("f", (("n", "int"), ("w", "int"))),
+    ),
+)
+
+
+@hypothesis.settings(max_examples=25)
+@hypothesis.given(query=over(NESTED), batches=batches_of_rows, size=st.integers(1, 9), threads=st.sampled_from([1, 3]))
+def test_windows_under_nested_constructs(
+    query: Query, batches: list[tuple[list[Row], list[Row]]], size: int, threads: int
+) -> None:
+    hypothesis.note(query.text)
+    windowed_schema = f"CREATE TABLE {COLUMNS} WINDOW (ROWS {size}); {OTHER}"
+    try:
+        view = crown.View(query.text, schema=windowed_schema, threads=threads)
+    except CrownError as error:
+        hypothesis.event(f"refused: {error.code}")
+        hypothesis.reject()
+    followed = Followed(f"threads={threads}", view)
+    judge = Judge(query.text, NESTED.ddl)
+    kept: list[Row] = []
+    for number, (windowed, plain) in enumerate(batches):
+        arrivals = [Change("g", row) for row in windowed] + [Change("f", row) for row in plain]
+        delta = followed.apply(judge.as_arrow(arrivals))
+        expired, kept = [*kept, *windowed][:-size], kept_by_count([*kept, *windowed], size)
+        judge.apply([*arrivals, *(Change("g", row, -1) for row in expired)])
+        followed.check_delta(judge, delta)
+        if number == 1:
+            followed.reload()
+        followed.check(judge, ordered=query.ordered)

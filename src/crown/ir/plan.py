@@ -204,8 +204,8 @@ class MaterializeStage:
 @dataclass(frozen=True)
 class SetOperationStage:
     """With m and n the weights of a row in the two inputs: union all m+n, union min(1,m+n), except all max(0,m-n),
-    except (m>0 and n=0), intersect all min(m,n), intersect (m>0 and n>0). Looks rows up in its inputs, which must
-    be tree stages of mode set or bag, distinct, materialize, aggregate or set operation stages (any for union all).
+    except (m>0 and n=0), intersect all min(m,n), intersect (m>0 and n>0). Looks rows up in its inputs, which must be
+    able to (see `crown.plan.promise`); any stage will do for union all.
     """
 
     id: str
