@@ -39,7 +39,7 @@ def run(
     console = Console(highlight=False, soft_wrap=True)
     described = Pipeline.read(pipeline)
     checked = described.check()
-    check_claim(described)
+    check_claim(described, checked)
     if check:
         show(report(described, checked))
         return

@@ -5,15 +5,18 @@ written, no connection is made.
 from __future__ import annotations
 
 import glob
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from crown.errors import CrownError
 from crown.ir.plan import Plan
-from crown.plan import Explanation, explain, plan_with_report
+from crown.ir.query import Query
+from crown.plan import Explanation, explain, plan, plan_with_report, to_json
+from crown.spark.flow.canonical import canonical
 from crown.spark.pipeline.connectors import has_connector, local_jars
 from crown.spark.pipeline.description import Pipeline, TableSource
 from crown.spark.pipeline.formats import CONNECTORS, FILES, KNOWN_SINKS, KNOWN_SOURCES
@@ -37,6 +40,7 @@ class Check:
     unknown: str | None
     unread: tuple[str, ...]  # tables that the query doesn't read
     explanation: Explanation | None = None
+    view: str | None = None  # tells the plan from another, whatever names the query gives to things
 
 
 def check(pipeline: Pipeline) -> Check:
@@ -56,11 +60,13 @@ def check(pipeline: Pipeline) -> Check:
     unknown = next((name for name, value in schema.items() if value is None), None)
     if unknown is not None:
         return Check(delivery, unknown, ())
-    explanation = _planned(pipeline, schema, place)
+    query = _parsed(pipeline, schema, place)
+    explanation = explain(*plan_with_report(query, cells=pipeline.cells))
+    view = hashlib.sha256(to_json(replace(plan(canonical(query)), sql="")).encode()).hexdigest()[:16]
     read = {table.name.lower() for table in explanation.plan.tables}
     unread = tuple(table.name for table in pipeline.tables if table.name.lower() not in read)
     _check_key(pipeline, explanation.plan, place.at("sink.key"))
-    return Check(delivery, None, unread, explanation)
+    return Check(delivery, None, unread, explanation, view)
 
 
 def described(table: TableSource, place: Place) -> dict[str, Any] | None:
@@ -109,7 +115,8 @@ def _files(path: str, ending: str) -> list[str]:
     return sorted(map(str, local.rglob(f"*{ending}"))) if local.is_dir() else [str(local)] if local.is_file() else []
 
 
-def _planned(pipeline: Pipeline, schema: Mapping[str, Any], place: Place) -> Explanation:
+def _parsed(pipeline: Pipeline, schema: Mapping[str, Any], place: Place) -> Query:
+    """The query, which can be planned."""
     loaded: dict[str, Any] = {}
     for name, value in schema.items():
         try:
@@ -120,7 +127,8 @@ def _planned(pipeline: Pipeline, schema: Mapping[str, Any], place: Place) -> Exp
             ) from error
     try:
         query = parse(pipeline.query, load_schema(loaded))
-        return explain(*plan_with_report(query, cells=pipeline.cells))
+        plan(query)
+        return query
     except CrownError as error:
         raise type(error)(
             f"{place.file}: the query can't be used: {error.message}",
@@ -182,8 +190,8 @@ def _check_directory(path: str, place: Place) -> None:
         raise place.fault(f"is {path}, but {existing} is a file", code="PATH", hint="name a directory")
 
 
-def _check_key(pipeline: Pipeline, plan: Plan, place: Place) -> None:
-    names = [column.name for column in plan.columns]
+def _check_key(pipeline: Pipeline, planned: Plan, place: Place) -> None:
+    names = [column.name for column in planned.columns]
     for column in pipeline.sink.key:
         if column not in names:
             hint = closest(column, names) + f"the query shows {', '.join(names)}"

@@ -1,52 +1,69 @@
-"""Whose a checkpoint is: a note beside Spark's own files, written when a query starts, never before it is planned."""
+"""Whose a checkpoint is: a note beside Spark's own files, written when a query starts, never before it is planned.
+
+It lets a changed pipeline be refused before Spark starts. What counts in the end is the state itself, which `start`
+compares.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import pyarrow as pa
+
 from crown.errors import StateError
 from crown.spark.filesystem import names_in, read_file, write_at_once
+from crown.spark.pipeline.checking import Check
 from crown.spark.pipeline.description import Pipeline
 
 _NOTE = "crown.json"
 
 
-def check_claim(pipeline: Pipeline) -> None:
+def check_claim(pipeline: Pipeline, checked: Check) -> None:
     """Refuse a checkpoint that belongs to another pipeline. One in which no query ever started belongs to nobody."""
-    text = read_file(pipeline.checkpoint, _NOTE)
-    if text is None or not names_in(f"{pipeline.checkpoint}/offsets"):
+    before = _noted(pipeline.checkpoint)
+    now = _identity(pipeline, checked)
+    if before is None or before.get("view") is None or now["view"] is None:
         return
+    if all(before.get(part) == now[part] for part in ("view", "cells")):
+        return
+    changed = [name for name in {**before, **now} if name != "view" and before.get(name) != now.get(name)]
+    differences = "; ".join(f"{name} was {before.get(name)!r}, is {now.get(name)!r}" for name in changed)
+    raise StateError(
+        f"the checkpoint {pipeline.checkpoint} belongs to another pipeline",
+        code="CROWN-STATE-OTHER-PLAN",
+        reason=differences or "this version of Crown plans the query in another way",
+        hint="use a new checkpoint, or go back to what it was made with",
+    )
+
+
+def write_claim(pipeline: Pipeline, checked: Check) -> None:
     try:
-        before = json.loads(text)
-        assert isinstance(before, dict)
-    except (ValueError, AssertionError) as error:
-        raise StateError(
-            f"{pipeline.checkpoint}/{_NOTE} is damaged",
-            code="CROWN-STATE-CORRUPT",
-            hint="restore the checkpoint from a copy, or start again with a new one",
-        ) from error
-    now = _identity(pipeline)
-    changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    if changed:
-        raise StateError(
-            f"the checkpoint {pipeline.checkpoint} belongs to another pipeline",
-            code="CROWN-STATE-OTHER-PLAN",
-            reason="; ".join(f"{name} was {before.get(name)!r}, is {now.get(name)!r}" for name in changed),
-            hint="use a new checkpoint, or go back to what it was made with",
-        )
+        write_at_once(pipeline.checkpoint, _NOTE, json.dumps(_identity(pipeline, checked), indent=1).encode())
+    except pa.ArrowException:
+        return  # a file system that only Spark knows
 
 
-def write_claim(pipeline: Pipeline) -> None:
-    write_at_once(pipeline.checkpoint, _NOTE, json.dumps(_identity(pipeline), indent=1).encode())
+def _noted(checkpoint: str) -> dict[str, Any] | None:
+    """What the note says, if there is one and it counts."""
+    try:
+        text = read_file(checkpoint, _NOTE)
+        if text is None or not names_in(f"{checkpoint}/offsets"):
+            return None
+        found = json.loads(text)
+    except (pa.ArrowException, ValueError):
+        return None  # `start` reads the state itself
+    return found if isinstance(found, dict) else None
 
 
-def _identity(pipeline: Pipeline) -> dict[str, Any]:
-    """What a checkpoint is bound to, in words that a refusal can show."""
+def _identity(pipeline: Pipeline, checked: Check) -> dict[str, Any]:
+    """`view` and `cells` tell two pipelines apart; the rest says how they differ."""
     return {
+        "view": checked.view,
         "query": " ".join(pipeline.query.split()),
         "cells": pipeline.cells,
         **{f"schema of {t.name}": t.schema for t in pipeline.tables},
         **{f"key of {t.name}": list(t.key) for t in pipeline.tables},
+        **{f"profile of {t.name}": t.profile for t in pipeline.tables},
         **{f"window of {t.name}": t.window for t in pipeline.tables},
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -38,14 +36,14 @@ def session(pipeline: Pipeline) -> SparkSession:
 
 def start(pipeline: Pipeline, spark: SparkSession) -> StreamingQuery:
     checked = check(pipeline)
-    check_claim(pipeline)
+    check_claim(pipeline, checked)
     try:
         writer = _writer(pipeline, _deltas(pipeline, spark), checked)
         if pipeline.trigger == "available":
             writer = writer.trigger(availableNow=True)
         elif pipeline.trigger is not None:
             writer = writer.trigger(processingTime=pipeline.trigger)
-        write_claim(pipeline)
+        write_claim(pipeline, checked)
         return writer.start()
     except (PySparkException, Py4JJavaError) as error:
         raise crown_error(str(error), what=f"{pipeline.file} can't be started") from error
@@ -53,7 +51,6 @@ def start(pipeline: Pipeline, spark: SparkSession) -> StreamingQuery:
 
 def _deltas(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     tables = pipeline.tables
-    numbered: dict[str, Any] = {"batch": True} if pipeline.sink.format == "kafka" else {}
     return maintain(
         spark,
         pipeline.query,
@@ -64,7 +61,7 @@ def _deltas(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
         windows={table.name: table.window for table in tables if table.window},
         on_invalid=pipeline.on_invalid,
         rejects=pipeline.rejects,
-        **numbered,
+        batch=pipeline.sink.format == "kafka",
     )
 
 

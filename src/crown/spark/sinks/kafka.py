@@ -11,9 +11,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from crown.errors import PlanError
 from crown.spark.flow.selection import quoted
-from crown.spark.schema import CHANGE_TYPE, MULTIPLICITY
+from crown.spark.schema import BATCH, CHANGE_TYPE, MULTIPLICITY, POSITION
 
-_NOT_OF_THE_ROW = (CHANGE_TYPE, MULTIPLICITY, "_batch", "_position")
+_NOT_OF_THE_ROW = (CHANGE_TYPE, MULTIPLICITY, BATCH, POSITION)
 # NULLs are said, and times with all that they have.
 _JSON = {
     "ignoreNullFields": "false",
