@@ -39,7 +39,9 @@ class TableSource:
 
 @dataclass(frozen=True)
 class Sink:
-    """`format` is `materialized` (a parquet table by version), `postgres`, `kafka`, or any sink of Spark's."""
+    """`format` is `materialized` (a parquet table by version), `postgres`, `kafka`, or any sink of Spark's. With
+    `overwrite` a new checkpoint may replace what another left in the first two.
+    """
 
     format: str
     path: str | None = None
@@ -48,6 +50,7 @@ class Sink:
     servers: str | None = None
     topic: str | None = None
     key: tuple[str, ...] = ()
+    overwrite: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
 
 

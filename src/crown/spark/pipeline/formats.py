@@ -39,9 +39,9 @@ def sink_options(format_: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The options that a sink takes, and those that it needs."""
     match format_:
         case "materialized":
-            return ("format", "path"), ("path",)
+            return ("format", "path", "overwrite"), ("path",)
         case "postgres":
-            return ("format", "connection", "table"), ("connection", "table")
+            return ("format", "connection", "table", "overwrite"), ("connection", "table")
         case "kafka":
             return ("format", "servers", "topic", "key", "options"), ()
         case _ if format_ in (*FILES, "text", "xml", "avro", "delta"):

@@ -299,5 +299,6 @@ _SINK: Mapping[str, Reader] = {
     "servers": _text,
     "topic": _text,
     "key": _names,
+    "overwrite": _flag,
     "options": _settings,
 }

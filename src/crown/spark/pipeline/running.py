@@ -69,9 +69,15 @@ def _writer(pipeline: Pipeline, deltas: DataFrame, checked: Check) -> DataStream
     sink, checkpoint = pipeline.sink, pipeline.checkpoint
     match sink.format:
         case "materialized":
-            return materialize(deltas, checkpoint=checkpoint, parquet=sink.path)
+            return materialize(deltas, checkpoint=checkpoint, parquet=sink.path, overwrite=sink.overwrite)
         case "postgres":
-            return materialize(deltas, checkpoint=checkpoint, postgres=sink.connection, table=sink.table)
+            return materialize(
+                deltas,
+                checkpoint=checkpoint,
+                postgres=sink.connection,
+                table=sink.table,
+                overwrite=sink.overwrite,
+            )
         case "kafka":
             key = sink.key or (view_key(checked.explanation.plan) if checked.explanation is not None else ())
             return to_kafka(
