@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -133,6 +134,8 @@ class Kafka:
 
 @pytest.fixture(scope="module")
 def kafka(quick_python: str) -> Iterator[Kafka]:
+    if shutil.which("javac") is None:
+        pytest.skip("there is no javac to compile Kafka's client with: install a JDK")
     broker.jars("connector")
     with tempfile.TemporaryDirectory(prefix="crown-kafka-") as folder, broker.broker(Path(folder)) as servers:
         yield Kafka(servers, Path(folder))
