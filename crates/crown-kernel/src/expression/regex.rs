@@ -21,10 +21,11 @@ pub(super) struct Regex {
 impl Regex {
     pub fn new(pattern: &str) -> Result<Regex> {
         let mut translation = Translation { rest: pattern, text: String::new(), groups: 0, ends: false };
-        let translated = translation.alternatives(0).and(match translation.rest {
-            "" => Ok(()),
-            _ => Err("a closing parenthesis without an opening one"),
-        });
+        let translated = match (translation.alternatives(0), translation.rest) {
+            (Ok(_), "") => Ok(()),
+            (Ok(_), _) => Err("a closing parenthesis without an opening one"),
+            (Err(reason), _) => Err(reason),
+        };
         let fail = |reason: &str| {
             let message = format!("the regular expression '{pattern}' has {reason}");
             KernelError::plan("CROWN-PLAN-REGEX", message)

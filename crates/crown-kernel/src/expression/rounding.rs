@@ -26,11 +26,11 @@ pub(super) fn round<'a>(
         (Value::Float(value), _, DataType::Int64) => {
             whole(if rounding == Rounding::Down { value.floor() } else { value.ceil() }).map(Value::Integer)
         }
+        // Spark rounds a float's value as a double.
         (Value::Float(value), DataType::Float32, _) => {
-            let text = format!("{:e}", value as f32);
-            Ok(Value::Float(round_float(value, &text, digits, rounding, |text| {
-                text.parse::<f32>().ok().map(f64::from)
-            })))
+            let text = format!("{value:e}");
+            let read = |text: &str| text.parse::<f32>().ok().map(f64::from);
+            Ok(Value::Float(round_float(value, &text, digits, rounding, read)))
         }
         (Value::Float(value), ..) => {
             let text = format!("{value:e}");

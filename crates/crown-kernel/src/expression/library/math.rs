@@ -1,8 +1,9 @@
-//! Functions of floats. Spark takes Java's StrictMath (fdlibm), whose last bit the crate `libm` has too, but for `cbrt`.
+//! Functions of floats. Spark takes Java's StrictMath, which is fdlibm; the crate `libm` has the same last bit where it
+//! comes from there too, and `fdlibm` what it has from elsewhere.
 
 use super::super::divide_by_zero;
 use super::super::value::Value;
-use super::boolean;
+use super::{boolean, fdlibm};
 use crate::error::Result;
 use crate::types::DataType;
 
@@ -24,7 +25,7 @@ macro_rules! of_one {
 
 of_one! {
     sqrt = f64::sqrt;
-    cbrt = cube_root;
+    cbrt = fdlibm::cbrt;
     exp = libm::exp;
     expm1 = libm::expm1;
     sin = libm::sin;
@@ -42,29 +43,6 @@ of_one! {
     sign = |value| if value == 0.0 { value } else { value.signum() };
 }
 
-/// fdlibm's cube root, whose error is below 0.667 units in the last place; `libm` has one that is always the nearest.
-fn cube_root(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return value;
-    }
-    let high = |value: f64| (value.to_bits() >> 32) as u32;
-    let from_high = |high: u32| f64::from_bits(u64::from(high) << 32);
-    let magnitude = value.abs();
-    let mut root = if magnitude < f64::MIN_POSITIVE {
-        from_high(high(magnitude * 18_014_398_509_481_984.0) / 3 + 696_219_795)
-    } else {
-        from_high(high(magnitude) / 3 + 715_094_163)
-    };
-    // To 23 bits, cut to 20 bits and made larger than the root, then one step of Newton's.
-    let ratio = root * root / magnitude;
-    let sum = 19.0 / 35.0 + ratio * root;
-    root *= 5.0 / 14.0 + (45.0 / 28.0) / (sum + 99.0 / 70.0 + (-864.0 / 1225.0) / sum);
-    root = from_high(high(root) + 1);
-    let ratio = magnitude / (root * root);
-    root += root * ((ratio - root) / (root + root + ratio));
-    root.copysign(value)
-}
-
 /// A logarithm: NULL where there is none.
 macro_rules! logarithms {
     ($($name:ident = $function:expr, above $least:literal;)*) => {
@@ -76,9 +54,9 @@ macro_rules! logarithms {
 }
 
 logarithms! {
-    ln = libm::log, above 0.0;
-    log10 = libm::log10, above 0.0;
-    log2 = |value| libm::log(value) / libm::log(2.0), above 0.0;
+    ln = fdlibm::log, above 0.0;
+    log10 = fdlibm::log10, above 0.0;
+    log2 = |value| fdlibm::log(value) / fdlibm::log(2.0), above 0.0;
     log1p = libm::log1p, above -1.0;
 }
 
@@ -87,7 +65,7 @@ pub fn log<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     if base <= 0.0 || value <= 0.0 {
         return Ok(None);
     }
-    float(libm::log(value) / libm::log(base))
+    float(fdlibm::log(value) / fdlibm::log(base))
 }
 
 pub fn power<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {

@@ -5,6 +5,7 @@
 
 mod bits;
 mod digest;
+mod fdlibm;
 pub(super) mod hashing;
 mod math;
 mod text;
