@@ -164,24 +164,27 @@ pub(super) enum Moment {
 /// `+hh[:mm]`.
 pub(super) fn parse_timestamp(text: &str) -> Option<Moment> {
     let Some((date, rest)) = split_date(text) else {
-        let clock = text.strip_prefix('T').unwrap_or(text);
-        return (clock.contains(':') && clock.starts_with(|c: char| c.is_ascii_digit())).then_some(Moment::Today);
+        let (clock, _) = split_clock(text.strip_prefix('T').unwrap_or(text));
+        return (clock.contains(':') && parse_clock(clock).is_some()).then_some(Moment::Today);
     };
     let midnight = date.checked_mul(MICROS_PER_DAY)?;
     if rest.is_empty() {
         return Some(Moment::At { local: midnight, zone: 0 });
     }
     let time = rest.strip_prefix([' ', 'T'])?;
-    let zone_at = time.find(|c: char| !(c.is_ascii_digit() || c == ':' || c == '.')).unwrap_or(time.len());
-    let (clock, zone) = time.split_at(zone_at);
+    let (clock, zone) = split_clock(time);
     if !zone.is_empty() && clock.matches(':').count() < 2 {
         return None;
     }
     let local = midnight.checked_add(parse_clock(clock)?)?;
-    match parse_zone(zone.trim_start()) {
-        Some(zone) => Some(Moment::At { local, zone }),
-        None => zone.trim_start().starts_with(|c: char| c.is_ascii_alphabetic()).then_some(Moment::InRegion),
-    }
+    parse_zone(zone.trim_start()).map(|zone| match zone {
+        Some(zone) => Moment::At { local, zone },
+        None => Moment::InRegion,
+    })
+}
+
+fn split_clock(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !(c.is_ascii_digit() || c == ':' || c == '.')).unwrap_or(text.len()))
 }
 
 /// The date at the start of `text`, and what follows it. A year or a month alone must be all of the text.
@@ -234,19 +237,40 @@ fn parse_clock(text: &str) -> Option<i64> {
     Some((hour * 3600 + minute * 60 + second) * MICROS_PER_SECOND + micros)
 }
 
-/// The offset of a zone from UTC in microseconds.
-fn parse_zone(text: &str) -> Option<i64> {
-    let offset = ["UTC", "GMT", "UT", "Z"].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text);
-    let (sign, unsigned) = match offset.as_bytes().first() {
-        None => return Some(0),
-        Some(b'-') => (-1, &offset[1..]),
-        Some(b'+') => (1, &offset[1..]),
-        Some(_) => return None,
+/// The offset of a zone from UTC in microseconds; `Some(None)` for what may be the name of a region.
+fn parse_zone(text: &str) -> Option<Option<i64>> {
+    if matches!(text, "" | "Z" | "UTC" | "GMT" | "UT" | "GMT0") {
+        return Some(Some(0));
+    }
+    let offset = ["UTC", "GMT", "UT"].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text);
+    match offset.as_bytes()[0] {
+        b'-' => parse_offset(&offset[1..]).map(|offset| Some(-offset)),
+        b'+' => parse_offset(&offset[1..]).map(Some),
+        _ => text.starts_with(|c: char| c.is_ascii_uppercase()).then_some(None),
+    }
+}
+
+/// `[h]h`, `[h]h:[m]m`, `[h]h:mm:ss`, `hhmm` or `hhmmss`, up to 18 hours.
+fn parse_offset(text: &str) -> Option<i64> {
+    let parts: Vec<&str> = if text.contains(':') {
+        text.split(':').collect()
+    } else {
+        match text.len() {
+            1 | 2 => vec![text],
+            4 if text.is_ascii() => vec![&text[..2], &text[2..]],
+            6 if text.is_ascii() => vec![&text[..2], &text[2..4], &text[4..]],
+            _ => return None,
+        }
     };
-    let (hours, rest) = number(unsigned, 1, 2)?;
-    let minutes = match rest.strip_prefix(':') {
-        Some(minutes) => number(minutes, 1, 2).filter(|(_, rest)| rest.is_empty())?.0,
-        None => rest.is_empty().then_some(0)?,
-    };
-    (hours <= 18 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60) * MICROS_PER_SECOND)
+    let mut seconds = 0;
+    for (at, part) in parts.iter().enumerate() {
+        // One digit is enough for hours, and for minutes at the end.
+        let least = if at == 0 || (at == 1 && parts.len() == 2) { 1 } else { 2 };
+        let (value, rest) = number(part, least, 2)?;
+        if !rest.is_empty() || at > 2 || (at > 0 && value > 59) {
+            return None;
+        }
+        seconds += value * [3600, 60, 1][at];
+    }
+    (seconds <= 18 * 3600).then_some(seconds * MICROS_PER_SECOND)
 }

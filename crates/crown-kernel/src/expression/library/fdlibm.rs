@@ -75,7 +75,7 @@ pub fn log(value: f64) -> f64 {
 
 /// The logarithm of base 10 of a positive value, or of NaN.
 pub fn log10(value: f64) -> f64 {
-    const ONE_BY_LN10: f64 = 4.342_944_819_032_518_166_68e-01;
+    const ONE_BY_LN10: f64 = std::f64::consts::LOG10_E;
     const LOG10_2_HIGH: f64 = 3.010_299_956_636_117_713_06e-01;
     const LOG10_2_LOW: f64 = 3.694_239_077_158_930_786_16e-13;
     if !value.is_finite() {
