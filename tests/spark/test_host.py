@@ -117,6 +117,16 @@ def test_what_is_in_the_way_is_left_alone(
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700 and (directory / "host.sock").exists()
 
 
+def test_a_directory_with_a_long_name(host_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address of a socket has room for about 100 bytes only."""
+    deep = tmp_path / ("deep" * 40)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    assert deltas(engine().apply((0, ""), "t1", [("g", changes((1, 2)))], list)) == [(1, 2)]
+    (directory,) = (deep / host_directory.name).iterdir()
+    assert (directory / "host.sock").exists()
+
+
 @pytest.mark.parametrize("obstacle", OBSTACLES)
 def test_without_any_private_place_the_reason_is_told(
     host_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, obstacle: str

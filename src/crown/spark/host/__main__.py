@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from crown.spark.host.launch import Executor, lock_directory, sweep
+from crown.spark.host.protocol import socket_address
 from crown.spark.host.server import Server
 
 _ENGINE_IDLE_SECONDS = 1800.0
@@ -39,7 +40,8 @@ def _listen(directory: Path) -> socket.socket:
     """Bind under another name first, so that the socket's name appears only when it answers."""
     early = directory / f"{os.getpid()}.sock"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(str(early))
+    with socket_address(early) as address:
+        listener.bind(address)
     early.chmod(0o600)
     listener.listen(128)
     early.rename(directory / "host.sock")

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crown.errors import StateError
-from crown.spark.host.protocol import VERSION, Connection, HostGone
+from crown.spark.host.protocol import VERSION, Connection, HostGone, socket_address
 
 _START_SECONDS = 60.0
 _IDLE_SECONDS = 3600.0
@@ -183,7 +183,8 @@ def _cannot_start(cause: str) -> StateError:
 def _try_connect(directory: Path) -> Connection | None:
     connecting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connecting.connect(str(directory / "host.sock"))
+        with socket_address(directory / "host.sock") as address:
+            connecting.connect(address)
     except OSError:
         connecting.close()
         return None

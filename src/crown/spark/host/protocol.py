@@ -6,11 +6,14 @@ message sends an `ERROR` frame in place of the rest. Nothing is ever unpickled.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import socket
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from crown.errors import CrownError
@@ -21,6 +24,21 @@ _FRAME = struct.Struct("<BQ")
 _HEADER, _BLOB, _END, _ERROR = 1, 2, 3, 4
 # A frame longer than this is a torn or foreign stream, not a message.
 _LONGEST_FRAME = 1 << 40
+# A socket's address has room for so many bytes, everywhere.
+_LONGEST_ADDRESS = 103
+
+
+@contextlib.contextmanager
+def socket_address(path: Path) -> Iterator[str]:
+    """An address for the socket at `path`. One that is too long is written by way of its open directory."""
+    if len(os.fsencode(path)) <= _LONGEST_ADDRESS:
+        yield str(path)
+        return
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{path.name}"
+    finally:
+        os.close(descriptor)
 
 
 class HostGone(ConnectionError):

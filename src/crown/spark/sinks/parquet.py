@@ -59,7 +59,11 @@ class ParquetTarget:
         todo = self._step(stream, batch)
         store = _Store(self._path, stream)
         note = json.dumps({"stream": stream, "columns": self._columns}).encode()
-        version = self._write(deltas, batch, store)
+        try:
+            version = self._write(deltas, batch, store)
+        except Exception:
+            self._step(stream, batch)  # a stream that was faster has removed the part: tell that, not a missing file
+            raise
         if todo is Step.FIRST and not write_new(store.root, _CURRENT, note):
             todo = self._step(stream, batch)  # another stream was faster
         store.write(batch, version)
