@@ -191,7 +191,6 @@ def test_settings_that_change_answers_are_refused(spark: SparkSession) -> None:
     for name, value, sql in (
         ("spark.sql.session.timeZone", "America/New_York", "SELECT HOUR(t) AS h FROM r"),
         ("spark.sql.session.timeZone", "America/New_York", "SELECT t FROM r WHERE t > '2024-01-01'"),
-        ("spark.sql.ansi.enabled", "false", "SELECT REVERSE(s) AS x FROM r"),
     ):
         before = spark.conf.get(name)
         spark.conf.set(name, value)
