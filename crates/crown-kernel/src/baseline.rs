@@ -207,13 +207,13 @@ mod tests {
             let mut baseline = PairwiseBaseline::new(&variables);
             let mut total = Counts::new();
             for step in 0..100 {
-                let atom = random.below(atoms.len());
+                let atom = random.index(atoms.len());
                 let known = atoms[atom].1.len();
-                let delete = known > 0 && random.below(5) < if step < 70 { 1 } else { 4 };
+                let delete = known > 0 && random.index(5) < if step < 70 { 1 } else { 4 };
                 let row = if delete {
-                    atoms[atom].1.keys().nth(random.below(known)).unwrap().clone()
+                    atoms[atom].1.keys().nth(random.index(known)).unwrap().clone()
                 } else {
-                    vec![random.below(4) as Word, random.below(4) as Word]
+                    vec![random.index(4) as Word, random.index(4) as Word]
                 };
                 let weight = if delete { -1 } else { 1 };
                 let mut out = Chunk::new(baseline.variables().len());

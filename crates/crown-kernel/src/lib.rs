@@ -12,7 +12,6 @@ pub mod engine;
 pub mod error;
 pub mod expression;
 pub mod plan;
-#[cfg(test)]
 mod random;
 pub mod router;
 pub mod source;

@@ -15,8 +15,8 @@ use crate::error::{KernelError, Result};
 use crate::expression::Compiled;
 use crate::plan::{self, Expression, Plan};
 use crate::source::Source;
+use crate::store::hash::{stable_hash, stable_hash_bytes};
 use crate::store::interner::Interner;
-use crate::store::row_table::{hash_bytes, hash_words};
 use crate::types::DataType;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array, UInt8Array};
 use arrow::compute::take_record_batch;
@@ -207,8 +207,8 @@ fn pick(
 fn hash_value(value: Option<Word>, data_type: DataType, interner: &Interner) -> u64 {
     match value {
         None => 0,
-        Some(word) if data_type.interned() => hash_bytes(interner.get(word)),
-        Some(word) => hash_words([word]),
+        Some(word) if data_type.interned() => stable_hash_bytes(interner.get(word)),
+        Some(word) => stable_hash([word]),
     }
 }
 

@@ -4,8 +4,8 @@
 
 use crate::chunk::{Nulls, Word};
 use crate::stages::Rows;
+use crate::store::hash::hash_words;
 use crate::store::interner::Interner;
-use crate::store::row_table::hash_words;
 use crate::types::DataType;
 use hashbrown::HashTable;
 use std::mem::size_of;

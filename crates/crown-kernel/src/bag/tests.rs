@@ -97,19 +97,19 @@ fn oracle_random_changes_against_nested_loops() {
         let empty = bag.stats();
         for step in 0..150 {
             // Mostly insertions first, then mostly deletions.
-            let delete = random.below(4) < if step < 90 { 1 } else { 3 };
-            let first = if query.self_join { 0 } else { random.below(atoms.len()) };
+            let delete = random.index(4) < if step < 90 { 1 } else { 3 };
+            let first = if query.self_join { 0 } else { random.index(atoms.len()) };
             let known = atoms[first].len();
             let row: Row = if delete && known > 0 {
-                atoms[first].keys().nth(random.below(known)).unwrap().clone()
+                atoms[first].keys().nth(random.index(known)).unwrap().clone()
             } else {
                 let value = |name: char, random: &mut Random| {
-                    (name.is_lowercase() || random.below(3) > 0).then(|| random.below(4) as Word)
+                    (name.is_lowercase() || random.index(3) > 0).then(|| random.index(4) as Word)
                 };
                 query.atoms[first].chars().map(|name| value(name, &mut random)).collect()
             };
             let has = atoms[first].get(&row).copied().unwrap_or(0);
-            let weight = if delete { -has.min(1 + random.below(2) as i64) } else { 1 + random.below(2) as i64 };
+            let weight = if delete { -has.min(1 + random.index(2) as i64) } else { 1 + random.index(2) as i64 };
             let changed = if query.self_join { 0..atoms.len() } else { first..first + 1 };
             let (words, nulls) = row_parts(&row);
             let mut out = Chunk::new(query.outputs.len());
@@ -211,7 +211,7 @@ fn memory_follows_the_live_rows() {
             let mut next = Vec::new();
             for number in 0..1500 {
                 let atom = number % query.atoms.len();
-                let word = |random: &mut Random| generation * 10_000 + random.below(300) as Word;
+                let word = |random: &mut Random| generation * 10_000 + random.index(300) as Word;
                 let row: Vec<Word> = (0..query.atoms[atom].len()).map(|_| word(&mut random)).collect();
                 bag.apply(atom, &row, 0, 1, &mut interner, &mut Chunk::new(query.outputs.len())).unwrap();
                 next.push((atom, row));

@@ -2,8 +2,9 @@
 
 use super::Cells;
 use crate::chunk::{Chunk, Nulls, Word};
-use crate::engine::{Random, ResultCursor};
+use crate::engine::ResultCursor;
 use crate::error::{KernelError, Result};
+use crate::random::Random;
 use crate::store::interner::Interner;
 use arrow::array::{RecordBatch, UInt64Array};
 use arrow::compute::{concat_batches, take_record_batch};

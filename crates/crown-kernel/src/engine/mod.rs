@@ -28,7 +28,6 @@ mod updates;
 pub use batch::{Input, OnInvalid};
 pub use emit::Emit;
 pub(crate) use part::{Steps, TableChanges};
-pub(crate) use read::Random;
 pub use read::ResultCursor;
 
 use aside::Waiting;

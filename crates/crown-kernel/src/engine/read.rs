@@ -5,6 +5,7 @@ use super::stage::{Stage, State};
 use super::Engine;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
+use crate::random::Random;
 use crate::store::interner::Interner;
 use crate::store::net::{net_chunks, too_many_copies};
 use crate::tree::Cursor;
@@ -338,36 +339,4 @@ fn repeated(rows: Chunk) -> Chunk {
         }
     }
     result
-}
-
-/// SplitMix64: the same draws for the same seed everywhere.
-pub(crate) struct Random(pub u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// As `below`; above 64 bits the remainder's bias is less than 2^-63 of a draw.
-    pub fn below_wide(&mut self, bound: u128) -> u128 {
-        match u64::try_from(bound) {
-            Ok(bound) => u128::from(self.below(bound)),
-            Err(_) => (u128::from(self.next()) << 64 | u128::from(self.next())) % bound,
-        }
-    }
-
-    /// Uniform below `bound`, without the bias of a remainder.
-    fn below(&mut self, bound: u64) -> u64 {
-        let bound = bound.max(1);
-        loop {
-            let product = u128::from(self.next()) * u128::from(bound);
-            if (product as u64) >= bound.wrapping_neg() % bound {
-                return (product >> 64) as u64;
-            }
-        }
-    }
 }

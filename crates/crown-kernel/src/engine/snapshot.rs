@@ -13,10 +13,10 @@ use crate::arrow_out::{array, arrow_type};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::plan::{self, Plan};
+use crate::store::hash::stable_hash_bytes;
 use crate::store::interner::Interner;
 use crate::store::net::net_chunks;
 use crate::store::pool::ColumnPool;
-use crate::store::row_table::hash_bytes;
 use crate::tree::AtomChange;
 use crate::types::DataType;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
@@ -69,7 +69,7 @@ fn corrupt(why: impl std::fmt::Display) -> KernelError {
 
 fn fingerprint(plan: &Plan) -> u64 {
     let text = serde_json::to_vec(&(&plan.tables, &plan.stages, &plan.columns)).unwrap_or_default();
-    hash_bytes(&text)
+    stable_hash_bytes(&text)
 }
 
 /// The types of an atom's row: its distinct variables, in order.
@@ -206,7 +206,7 @@ impl Engine {
             started: self.initial.is_none(),
             atoms: atom_sections,
             tables: table_sections,
-            chunks: chunks[1..].iter().map(|chunk| hash_bytes(chunk)).collect(),
+            chunks: chunks[1..].iter().map(|chunk| stable_hash_bytes(chunk)).collect(),
         };
         chunks[0] = write_header(&header)?;
         Ok(chunks)
@@ -232,7 +232,7 @@ impl Engine {
             return Err(corrupt(format!("{} chunks instead of {}", rest.len(), header.chunks.len())));
         }
         for (number, (chunk, hash)) in rest.iter().zip(&header.chunks).enumerate() {
-            if hash_bytes(chunk) != *hash {
+            if stable_hash_bytes(chunk) != *hash {
                 return Err(corrupt(format!("chunk {} is damaged", number + 1)));
             }
         }
@@ -385,7 +385,7 @@ fn rename(batch: &RecordBatch, columns: &[InputColumn]) -> Result<RecordBatch> {
 /// The header's text behind its hash: one entry of metadata, for several have no fixed order.
 fn write_header(header: &Header) -> Result<Vec<u8>> {
     let text = serde_json::to_string(header).map_err(corrupt)?;
-    let entry = format!("{}:{text}", hash_bytes(text.as_bytes()));
+    let entry = format!("{}:{text}", stable_hash_bytes(text.as_bytes()));
     let metadata = HashMap::from([(HEADER.to_string(), entry)]);
     write(&RecordBatch::new_empty(Arc::new(Schema::new_with_metadata(Vec::<Field>::new(), metadata))))
 }
@@ -395,7 +395,7 @@ fn read_header(chunk: &[u8]) -> Result<Header> {
     let schema = reader.schema();
     let entry = schema.metadata().get(HEADER).ok_or_else(|| corrupt("the first chunk is not a header"))?;
     let (check, text) = entry.split_once(':').ok_or_else(|| corrupt("the header is damaged"))?;
-    if hash_bytes(text.as_bytes()).to_string() != check {
+    if stable_hash_bytes(text.as_bytes()).to_string() != check {
         return Err(corrupt("the header is damaged"));
     }
     let header: Header = serde_json::from_str(text).map_err(corrupt)?;

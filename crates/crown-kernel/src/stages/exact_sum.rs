@@ -65,8 +65,8 @@ mod tests {
             let mut random = Random(seed);
             let (mut sum, mut wide) = (ExactSum::default(), i256::ZERO);
             for _ in 0..20 {
-                let value = (i128::from(random.next() as i64) << 64 | i128::from(random.next())) >> random.below(120);
-                let weight = random.next() as i64 >> random.below(60);
+                let value = (i128::from(random.next() as i64) << 64 | i128::from(random.next())) >> random.index(120);
+                let weight = random.next() as i64 >> random.index(60);
                 sum.add(value, weight);
                 wide = wide.wrapping_add(i256::from_i128(value).wrapping_mul(i256::from(weight)));
                 assert_eq!(sum.value(), wide.to_i128());

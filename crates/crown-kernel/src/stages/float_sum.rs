@@ -165,7 +165,7 @@ mod tests {
         for seed in 0..200 {
             println!("seed {seed}");
             let mut random = Random(seed);
-            let magnitude = |random: &mut Random| 2f64.powi(random.below(1800) as i32 - 1000);
+            let magnitude = |random: &mut Random| 2f64.powi(random.index(1800) as i32 - 1000);
             let values: Vec<f64> =
                 (0..40).map(|_| (random.next() as i64 as f64 / 2f64.powi(63)) * magnitude(&mut random)).collect();
             let (mut forward, mut backward) = (FloatSum::default(), FloatSum::default());

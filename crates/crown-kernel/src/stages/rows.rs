@@ -7,9 +7,9 @@
 use super::Lookup;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::Result;
+use crate::store::hash::hash_words;
 use crate::store::interner::Interner;
 use crate::store::net::too_many_copies;
-use crate::store::row_table::hash_words;
 use crate::types::DataType;
 use hashbrown::HashTable;
 

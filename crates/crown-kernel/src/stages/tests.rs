@@ -58,7 +58,7 @@ impl Source {
 
     fn row(&mut self) -> Row {
         let random = &mut self.random;
-        let pick = |domain: &Vec<Word>| (random.below(6) > 0).then(|| domain[random.below(domain.len())]);
+        let pick = |domain: &Vec<Word>| (random.index(6) > 0).then(|| domain[random.index(domain.len())]);
         self.domains.iter().map(pick).collect()
     }
 
@@ -67,12 +67,12 @@ impl Source {
         let mut changes: BTreeMap<Row, i64> = BTreeMap::new();
         for _ in 0..size {
             let existing = self.rows.len();
-            let row = match self.random.below(3) {
-                0 if existing > 0 => self.rows.keys().nth(self.random.below(existing)).unwrap().clone(),
+            let row = match self.random.index(3) {
+                0 if existing > 0 => self.rows.keys().nth(self.random.index(existing)).unwrap().clone(),
                 _ => self.row(),
             };
             let now = self.rows.get(&row).copied().unwrap_or(0) + changes.get(&row).copied().unwrap_or(0);
-            let weight = self.random.below(4) as i64 - 2;
+            let weight = self.random.index(4) as i64 - 2;
             *changes.entry(row).or_default() += weight.max(-now);
         }
         self.commit(changes)

@@ -150,7 +150,7 @@ impl Index {
         let mut slots = with_capacity(capacity);
         slots.resize(capacity, 0);
         let old = std::mem::replace(&mut self.slots, slots);
-        self.multiplier = hash_words(&[capacity as u64]) as u32 | 1;
+        self.multiplier = hash_words([capacity as u64]) as u32 | 1;
         for slot in old.into_iter().filter(|slot| *slot != 0) {
             self.place(slot);
         }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn rows_in_the_order_of_another_index_don_t_crowd() {
-        let mut hashes: Vec<u64> = (0..50_000u64).map(|key| hash_words(&[key])).collect();
+        let mut hashes: Vec<u64> = (0..50_000u64).map(|key| hash_words([key])).collect();
         for by_order in [false, true] {
             if by_order {
                 hashes.sort_unstable();
@@ -196,13 +196,13 @@ mod tests {
     fn an_index_behaves_like_a_map() {
         let mut index = Index::new();
         let mut model: HashMap<u64, u32> = HashMap::new();
-        let mut state = 11u64;
+        let mut random = crate::random::Random(11);
         for step in 0..60_000u32 {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let state = random.next();
             let range = if step / 10_000 % 2 == 0 { 3000 } else { 40 };
             let key = (state >> 33) % range;
             // Few distinct hashes, so that runs collide and wrap around.
-            let hash = hash_words(&[key % 700]);
+            let hash = hash_words([key % 700]);
             let found = index.find(hash, |id| model.get(&key) == Some(&id));
             assert_eq!(found, model.get(&key).copied());
             match found {

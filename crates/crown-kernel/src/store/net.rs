@@ -2,7 +2,7 @@
 //!
 //! Sums are exact: what passes 64 bits on its way and comes back is right, and what doesn't come back is refused.
 
-use super::hash::hash_all;
+use super::hash::hash_words;
 use super::index::Index;
 use super::slab::prefetch;
 use crate::chunk::{Chunk, Nulls, Word};
@@ -56,7 +56,7 @@ impl Net {
 
     /// The hash of a row, for what takes it.
     pub fn hash(words: &[Word], nulls: Nulls) -> u64 {
-        hash_all(words.iter().copied().chain([nulls]))
+        hash_words(words.iter().copied().chain([nulls]))
     }
 
     /// Asks the memory for the slot of a row that will be looked up soon.

@@ -3,33 +3,10 @@
 //! A row has a slot (`u32`) that is stable while it lives. Slots are handed out and taken back last in, first
 //! out, so undoing operations in reverse order restores the table exactly, slot by slot.
 
+use super::hash::hash_words;
 use super::interner::Interner;
 use crate::chunk::Word;
 use hashbrown::HashTable;
-
-/// A fast hash of words; the same on every platform and in every process.
-pub fn hash_words(words: impl IntoIterator<Item = Word>) -> u64 {
-    let mut state = 0x243F_6A88_85A3_08D3;
-    for word in words {
-        state = fold(state ^ word, 0x9E37_79B9_7F4A_7C15).wrapping_add(word);
-    }
-    fold(state, 0xD6E8_FEB8_6659_FD93)
-}
-
-/// A hash of bytes; the same on every platform and in every process.
-pub fn hash_bytes(bytes: &[u8]) -> u64 {
-    let words = bytes.chunks(8).map(|part| {
-        let mut word = [0; 8];
-        word[..part.len()].copy_from_slice(part);
-        Word::from_le_bytes(word)
-    });
-    hash_words(words.chain([bytes.len() as Word]))
-}
-
-fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    (product as u64) ^ ((product >> 64) as u64)
-}
 
 /// The columns of stored rows whose words are the interner's; the rows' NULL masks are at `nulls`.
 #[derive(Clone, Debug)]
@@ -182,16 +159,5 @@ mod tests {
         table.remove(third);
         assert_eq!(table.insert(&[1, 10, 5]), first);
         assert_eq!(table.row(first), [1, 10, 5]);
-    }
-
-    #[test]
-    fn hashes_spread_small_integers() {
-        let mut low = std::collections::HashSet::new();
-        for a in 0..100u64 {
-            for b in 0..100 {
-                low.insert(hash_words([a, b]) & 0xFFFF);
-            }
-        }
-        assert!(low.len() > 8500, "{}", low.len());
     }
 }

@@ -146,7 +146,7 @@ impl Tree {
         at(&self.ids, shape.twins.first).prefetch_slot(coming.hash);
         if coming.comes && change.words.len() == shape.variables.len() {
             for (keyed, known) in shape.keyed.iter().zip(&mut coming.keys) {
-                *known = hash_words(&[*at(change.words, keyed.column)]);
+                *known = hash_words([*at(change.words, keyed.column)]);
                 at(&self.edges, keyed.edge).prefetch_slot(*known);
             }
         }

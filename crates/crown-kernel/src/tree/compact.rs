@@ -44,7 +44,7 @@ impl Tree {
     /// The rows of a node and of its twins.
     fn compact_ids(&mut self, first: usize) {
         let rows = &self.rows[first];
-        let (ids, count) = self.ids[first].compact(|row| hash_words(rows.words(row)));
+        let (ids, count) = self.ids[first].compact(|row| hash_words(rows.words(row).iter().copied()));
         for node in first..self.rows.len() {
             if self.shape.nodes[node].twins.first == first {
                 self.rows[node].rename(&ids, count);

@@ -124,7 +124,7 @@ impl Edge {
         if self.entries.get(hint as usize).is_some_and(|entry| entry.key == word && entry.live != NONE) {
             return hint;
         }
-        let hash = hash_words(&[word]);
+        let hash = hash_words([word]);
         let found = self.index.find(hash, |entry| self.entry(entry).key == word);
         found.unwrap_or_else(|| self.insert(hash, &[word]))
     }
@@ -167,7 +167,7 @@ impl Edge {
     }
 
     fn release(&mut self, entry: u32) {
-        self.index.remove(hash_words(self.key(entry)), entry);
+        self.index.remove(hash_words(self.key(entry).iter().copied()), entry);
         let state = &mut self.entries[entry as usize];
         (state.references, state.live) = (self.free, NONE);
         self.free = entry;
@@ -202,7 +202,7 @@ impl Edge {
         fresh.entries = with_capacity(entries.len());
         fresh.keys = with_capacity(if self.width == 1 { 0 } else { entries.len() * self.width });
         for entry in entries {
-            let target = fresh.insert(hash_words(self.key(entry)), self.key(entry));
+            let target = fresh.insert(hash_words(self.key(entry).iter().copied()), self.key(entry));
             fresh.entries[target as usize] = self.entries[entry as usize];
             fresh.values_mut(target).copy_from_slice(self.values(entry));
             ids[entry as usize] = target;

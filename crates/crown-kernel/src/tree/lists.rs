@@ -291,17 +291,16 @@ mod tests {
     fn check(words: usize) {
         let mut lists = Lists::new(words);
         let mut pairs: Vec<(List, Vec<u32>)> = vec![Default::default(); 8];
-        let mut state = 7u64;
+        let mut random = crate::random::Random(7);
         let mut peak = 0;
         for step in 0..40_000u32 {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let random = (state >> 33) as usize;
-            let (list, model) = &mut pairs[random % 8];
-            if step / 4000 % 2 == 0 && !random.is_multiple_of(5) || model.is_empty() {
+            let drawn = (random.next() >> 33) as usize;
+            let (list, model) = &mut pairs[drawn % 8];
+            if step / 4000 % 2 == 0 && !drawn.is_multiple_of(5) || model.is_empty() {
                 lists.push(list, step, (0..words).map(|index| u64::from(step) << 33 | index as u64));
                 model.push(step);
             } else {
-                let position = random / 8 % model.len();
+                let position = drawn / 8 % model.len();
                 let moved = lists.swap_remove(list, position as u32);
                 model.swap_remove(position);
                 assert_eq!(moved, model.get(position).copied());

@@ -49,7 +49,7 @@ pub use stats::{NodeStats, TreeStats};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{overflow, KernelError, Result};
 use crate::plan::{self, Mode};
-use crate::store::hash::{hash_all, hash_words};
+use crate::store::hash::hash_words;
 use crate::store::interner::Interner;
 use crate::store::net::too_many_copies;
 use edges::Edge;
@@ -146,7 +146,7 @@ impl Tree {
             .iter()
             .map(|node| Edge::new(node.key.width(), if node.annotated { slots } else { 0 }))
             .collect();
-        let top = edges[shape.root].find_or_insert(hash_words(&[]), &[]) as usize;
+        let top = edges[shape.root].find_or_insert(hash_words([]), &[]) as usize;
         let virtual_entry = &mut edges[shape.root].entries[top];
         (virtual_entry.live, virtual_entry.references) = (1, 1);
         Ok(Tree {
@@ -188,7 +188,8 @@ impl Tree {
     /// The row of a node with these words, of which the NULL mask is the last where a variable may be NULL.
     fn find(&self, node: usize, words: &[Word]) -> Option<u32> {
         let twins = &self.shape.nodes[node].twins;
-        self.locate(node, hash_words(words), words, NONE).filter(|row| self.ids[twins.first].holds(twins.bit, *row))
+        self.locate(node, hash_words(words.iter().copied()), words, NONE)
+            .filter(|row| self.ids[twins.first].holds(twins.bit, *row))
     }
 
     /// The id of a row with these words that the node or one of its twins has, most likely `hint`.
@@ -229,7 +230,7 @@ impl Tree {
     fn remove_row(&mut self, node: usize, row: u32) {
         let Twins { first, bit } = self.shape.nodes[node].twins;
         let rows = &self.rows[node];
-        self.ids[first].leave(bit, row, || hash_words(rows.words(row)));
+        self.ids[first].leave(bit, row, || hash_words(rows.words(row).iter().copied()));
         self.rows[node].remove(row);
     }
 
@@ -243,7 +244,7 @@ impl Tree {
     #[inline]
     fn hash_row(&self, node: usize, words: &[Word], nulls: Nulls) -> u64 {
         let nulls = (self.shape.nodes[node].nullable != 0).then_some(nulls);
-        hash_all(words.iter().copied().chain(nulls))
+        hash_words(words.iter().copied().chain(nulls))
     }
 
     /// One change of one atom: `weight` (not 0) more copies of a row, or fewer, but never fewer than none: the

@@ -313,7 +313,7 @@ impl Tree {
             *words.last_mut().expect("a nullable node has a mask") = bits.sum();
         }
         let words = std::mem::take(words);
-        let row = self.add_row(node, hash_words(&words), &words, None);
+        let row = self.add_row(node, hash_words(words.iter().copied()), &words, None);
         scratch.words = words;
         self.attach(node, row, &Hints::NOTHING, scratch);
         row
@@ -334,7 +334,7 @@ impl Tree {
                 None => {
                     let key = &self.shape.nodes[below.child].key;
                     key.read(&key.parent_columns, rows.words(row), &mut scratch.key);
-                    edge.find_or_insert(hash_words(&scratch.key), &scratch.key)
+                    edge.find_or_insert(hash_words(scratch.key.iter().copied()), &scratch.key)
                 }
             };
             let state = edge.entry_mut(entry);
@@ -350,7 +350,7 @@ impl Tree {
             (Some(column), _) => edge.find_or_insert_word(rows.word(row, column), hints.entry(0)),
             (None, Some(_)) => {
                 shape.key.read(&shape.key.child_columns, rows.words(row), &mut scratch.key);
-                edge.find_or_insert(hash_words(&scratch.key), &scratch.key)
+                edge.find_or_insert(hash_words(scratch.key.iter().copied()), &scratch.key)
             }
             (None, None) => 0,
         };

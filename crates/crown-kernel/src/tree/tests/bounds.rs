@@ -2,9 +2,10 @@
 
 use super::harness::{enumerate, split};
 use super::named::{stage as stage_of, Line};
-use super::random::{stage, updates, Random};
+use super::random::{stage, updates};
 use crate::chunk::Chunk;
 use crate::plan::{Edge, Mode};
+use crate::random::Random;
 use crate::store::interner::Interner;
 use crate::tree::Tree;
 
@@ -12,7 +13,7 @@ use crate::tree::Tree;
 #[test]
 fn delay_is_bounded_by_the_size_of_the_query() {
     for seed in 0..300 {
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         let mut stage = stage(&mut random);
         stage.residual.clear();
         let mut tree = Tree::new(&stage, false).unwrap();
@@ -52,7 +53,7 @@ fn insertions_change_a_linear_number_of_counters() {
     let mut ratios = Vec::new();
     for size in [500u64, 2000] {
         let (mut tree, mut interner, mut random) =
-            (Tree::new(&hops(4), true).unwrap(), Interner::default(), Random::new(size));
+            (Tree::new(&hops(4), true).unwrap(), Interner::default(), Random(size));
         let mut updates = 0;
         for _ in 0..size {
             let (atom, row) = (random.below(4) as usize, [random.below(size), random.below(size)]);
@@ -72,8 +73,7 @@ fn insertions_change_a_linear_number_of_counters() {
 #[test]
 fn fifo_updates_of_height_two_change_a_linear_number_of_counters() {
     for window in [50usize, 400] {
-        let (mut tree, mut interner, mut random) =
-            (Tree::new(&hops(2), true).unwrap(), Interner::default(), Random::new(5));
+        let (mut tree, mut interner, mut random) = (Tree::new(&hops(2), true).unwrap(), Interner::default(), Random(5));
         let mut queue = std::collections::VecDeque::new();
         let mut updates = 0u64;
         for step in 0..4000u64 {

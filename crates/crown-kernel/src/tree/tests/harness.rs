@@ -106,7 +106,7 @@ pub fn run(stage: &TreeStage, stream: &[Update]) {
                 new.iter().filter(|(row, _)| row[..stage.outputs.len()] == candidate[..]).map(|(_, n)| n).sum();
             assert_eq!(i128::from(found), expected, "membership of {candidate:?} after step {step}");
         }
-        let mut random = super::random::Random::new(step as u64);
+        let mut random = crate::random::Random(step as u64);
         let mut drawn = Chunk::new(columns);
         let found = tree.sampler().draw(&tree, &mut interner, &mut |n| random.below(n), &mut drawn).unwrap();
         assert_eq!(found, count > 0);

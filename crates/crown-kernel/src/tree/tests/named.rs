@@ -2,9 +2,10 @@
 
 use super::harness::{enumerate, rows, run, Update};
 use super::oracle::Row;
-use super::random::{bind, column, Random};
+use super::random::{bind, column};
 use crate::chunk::{Chunk, Word};
 use crate::plan::*;
+use crate::random::Random;
 use crate::store::interner::Interner;
 use crate::tree::Tree;
 
@@ -155,7 +156,7 @@ fn two_rows_with_one_key_leave_together_with_their_parent() {
 }
 
 fn random_stream(seed: u64, arities: &[usize], length: usize) -> Vec<Update> {
-    let mut random = Random::new(seed);
+    let mut random = Random(seed);
     let mut present: Vec<Update> = Vec::new();
     let mut stream = Vec::new();
     for _ in 0..length {

@@ -2,10 +2,11 @@
 
 use super::harness::{enumerate, run, Update};
 use super::named::{stage as stage_of, Line};
-use super::random::{column, stage, updates, Random};
+use super::random::{column, stage, updates};
 use crate::chunk::{Chunk, Word};
 use crate::error::{KernelError, Result};
 use crate::plan::{Comparison, Edge, Expression, Mode, TreeStage};
+use crate::random::Random;
 use crate::store::interner::Interner;
 use crate::tree::{Sink, Tree};
 use crate::types::float_word;
@@ -29,7 +30,7 @@ fn oracle_random_trees_with_comparisons() {
     let seeds = first.map_or(0..500, |seed| seed..seed + 1);
     let mut compared = 0;
     for seed in seeds {
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         let mut stage = stage(&mut random);
         let integer = |name: &&String| {
             stage.variables.iter().any(|variable| variable.name == **name && variable.data_type == "int64")
@@ -93,7 +94,7 @@ struct Counted {
 /// one full enumeration between.
 fn walk(stage: &TreeStage, size: u64) -> [Counted; 3] {
     let (mut tree, mut interner) = (Tree::new(stage, true).unwrap(), Interner::default());
-    let mut random = Random::new(size);
+    let mut random = Random(size);
     let mut changes: Vec<(usize, Vec<Word>)> = Vec::new();
     for value in 0..size {
         for (atom, relation) in stage.atoms.iter().enumerate() {

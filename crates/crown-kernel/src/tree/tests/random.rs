@@ -3,32 +3,7 @@
 use super::harness::{run, Update};
 use super::oracle::{variables, Row};
 use crate::plan::*;
-
-/// A small deterministic generator (PCG's multiplier).
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Random {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678);
-        random.below(2);
-        random
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % bound
-    }
-
-    pub fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for index in (1..items.len()).rev() {
-            items.swap(index, self.below(index as u64 + 1) as usize);
-        }
-    }
-}
+use crate::random::Random;
 
 pub fn column(name: &str) -> Expression {
     Expression::Column { name: name.into(), data_type: "int64".into() }
@@ -233,7 +208,7 @@ fn oracle_random_trees_after_every_update() {
     let first = std::env::var("CROWN_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = first.map_or(0..300, |seed| seed..seed + 1);
     for seed in seeds {
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         let stage = stage(&mut random);
         let length = 10 + random.below(30) as usize;
         let stream = updates(&stage, &mut random, length);
