@@ -1,5 +1,7 @@
 //! Crown's kernel: join-free change propagation (CROWN, VLDB 2023) over Arrow, without Python and without Spark.
 
+#![warn(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
+
 pub mod arrow_check;
 pub mod arrow_in;
 pub mod arrow_out;

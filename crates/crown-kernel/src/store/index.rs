@@ -49,12 +49,14 @@ impl Index {
         self.slots.iter().filter(|slot| **slot != 0).map(|slot| *slot as u32 - 1)
     }
 
+    /// Where the search for a hash begins: below `slots.len()`, unless there are no slots.
     #[inline(always)]
     fn home(&self, short: u64) -> usize {
         let mixed = (short as u32).wrapping_mul(self.multiplier);
         ((u64::from(mixed) * self.slots.len() as u64) >> 32) as usize
     }
 
+    /// The next slot, with the first after the last.
     #[inline(always)]
     fn after(&self, slot: usize) -> usize {
         if slot + 1 == self.slots.len() {
@@ -64,28 +66,30 @@ impl Index {
         }
     }
 
-    /// Asks the memory for the slot of a hash that will be looked up soon.
+    /// Prefetches the slot of a hash.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
         prefetch(&self.slots, self.home(short(hash)));
     }
 
+    /// The id with this hash that is `equal`.
     #[inline(always)]
     pub fn find(&self, hash: u64, mut equal: impl FnMut(u32) -> bool) -> Option<u32> {
         if self.slots.is_empty() {
             return None;
         }
         let short = short(hash);
-        let mut place = self.home(short);
+        let mut position = self.home(short);
         loop {
-            let slot = *at(&self.slots, place);
+            // SAFETY: there are slots, and `home` and `after` stay among them.
+            let slot = unsafe { *at(&self.slots, position) };
             if slot == 0 {
                 return None;
             }
             if slot >> 32 == short && equal(slot as u32 - 1) {
                 return Some(slot as u32 - 1);
             }
-            place = self.after(place);
+            position = self.after(position);
         }
     }
 
@@ -103,17 +107,21 @@ impl Index {
         if (self.len + 1) * 8 > self.slots.len() * 5 {
             self.rebuild((self.slots.len() * 3 / 2).max(SMALLEST));
         }
-        self.place(short(hash) << 32 | (u64::from(id) + 1));
+        self.settle(short(hash) << 32 | (u64::from(id) + 1));
         self.len += 1;
     }
 
+    /// Writes a slot to the first free position from its home on. There is one.
     #[inline(always)]
-    fn place(&mut self, slot: u64) {
-        let mut place = self.home(slot >> 32);
-        while *at(&self.slots, place) != 0 {
-            place = self.after(place);
+    fn settle(&mut self, slot: u64) {
+        debug_assert!(self.len < self.slots.len());
+        let mut position = self.home(slot >> 32);
+        // SAFETY: there are slots, and `home` and `after` stay among them.
+        while unsafe { *at(&self.slots, position) } != 0 {
+            position = self.after(position);
         }
-        *at_mut(&mut self.slots, place) = slot;
+        // SAFETY: as above.
+        unsafe { *at_mut(&mut self.slots, position) = slot };
     }
 
     /// Removes an id that is there, moving later slots of its run up so that no run is broken.
@@ -121,21 +129,23 @@ impl Index {
     pub fn remove(&mut self, hash: u64, id: u32) {
         let wanted = short(hash) << 32 | (u64::from(id) + 1);
         let mut gap = self.home(short(hash));
-        while *at(&self.slots, gap) != wanted {
+        // SAFETY: the id is there, so there are slots, and `home` and `after` stay among them.
+        while unsafe { *at(&self.slots, gap) } != wanted {
             gap = self.after(gap);
         }
-        let mut place = gap;
+        let mut position = gap;
         loop {
-            place = self.after(place);
-            let slot = *at(&self.slots, place);
+            position = self.after(position);
+            // SAFETY: as above.
+            let slot = unsafe { *at(&self.slots, position) };
             if slot == 0 {
                 break;
             }
             let home = self.home(slot >> 32);
-            let stays = if gap <= place { gap < home && home <= place } else { gap < home || home <= place };
+            let stays = if gap <= position { gap < home && home <= position } else { gap < home || home <= position };
             if !stays {
                 self.slots[gap] = slot;
-                gap = place;
+                gap = position;
             }
         }
         self.slots[gap] = 0;
@@ -152,7 +162,7 @@ impl Index {
         let old = std::mem::replace(&mut self.slots, slots);
         self.multiplier = hash_words([capacity as u64]) as u32 | 1;
         for slot in old.into_iter().filter(|slot| *slot != 0) {
-            self.place(slot);
+            self.settle(slot);
         }
     }
 

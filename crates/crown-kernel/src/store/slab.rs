@@ -1,42 +1,53 @@
-//! Access to slabs by id without a bounds check in release builds.
+//! Slabs: access without a bounds check in release builds, prefetching, and memory on huge pages.
 //!
-//! Ids of rows, entries and places in pools never come from outside: they are handed out by the store that they index, and every link to
-//! a slot is removed before the slot is freed. Following a link is most of what an update does, so the check, which never
-//! fails, is left to debug builds, in which all tests run.
-//!
-//! A large slab is read at random, so nearly every access also needs the address of a page that the processor has forgotten; the
+//! A large slab is read at random, so nearly every access also needs the address of a page that the processor has forgotten. The
 //! system is asked for pages of 2 MB, of which there are few. It may refuse, and nothing else changes.
 
+/// `items[index]`.
+///
+/// # Safety
+/// `index < items.len()`. Checked in debug builds, in which all tests run.
 #[inline(always)]
-pub(crate) fn at<T>(items: &[T], index: usize) -> &T {
+pub(crate) unsafe fn at<T>(items: &[T], index: usize) -> &T {
     debug_assert!(index < items.len());
-    // SAFETY: see above.
+    // SAFETY: the caller's promise.
     unsafe { items.get_unchecked(index) }
 }
 
+/// `items[index]`, to be changed.
+///
+/// # Safety
+/// As for `at`.
 #[inline(always)]
-pub(crate) fn at_mut<T>(items: &mut [T], index: usize) -> &mut T {
+pub(crate) unsafe fn at_mut<T>(items: &mut [T], index: usize) -> &mut T {
     debug_assert!(index < items.len());
-    // SAFETY: see above.
+    // SAFETY: the caller's promise.
     unsafe { items.get_unchecked_mut(index) }
 }
 
-/// The `place`th 32-bit half of a slab of words.
+/// The 32-bit half of a slab of words at `position`, counted in halves.
+///
+/// # Safety
+/// `position / 2 < words.len()`.
 #[inline(always)]
-pub(crate) fn half(words: &[u64], place: usize) -> u32 {
-    debug_assert!(place / 2 < words.len());
-    // SAFETY: see above; a word is two halves, aligned as they need it.
-    unsafe { *words.as_ptr().cast::<u32>().add(place) }
+pub(crate) unsafe fn half(words: &[u64], position: usize) -> u32 {
+    debug_assert!(position / 2 < words.len());
+    // SAFETY: the caller's promise; a word is two halves, aligned as they need it.
+    unsafe { *words.as_ptr().cast::<u32>().add(position) }
 }
 
+/// The same half, to be changed.
+///
+/// # Safety
+/// As for `half`.
 #[inline(always)]
-pub(crate) fn half_mut(words: &mut [u64], place: usize) -> &mut u32 {
-    debug_assert!(place / 2 < words.len());
+pub(crate) unsafe fn half_mut(words: &mut [u64], position: usize) -> &mut u32 {
+    debug_assert!(position / 2 < words.len());
     // SAFETY: as in `half`.
-    unsafe { &mut *words.as_mut_ptr().cast::<u32>().add(place) }
+    unsafe { &mut *words.as_mut_ptr().cast::<u32>().add(position) }
 }
 
-/// Asks the memory for an item that will be read soon; changes nothing else. An index out of range asks in vain.
+/// Prefetches `items[index]`; an out-of-range index is ignored.
 #[inline(always)]
 pub(crate) fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,18 +1,18 @@
-//! Looking ahead: the memory that coming changes will touch is asked for before they are applied.
+//! The main loop: the changes of a batch, one after the other, each carried through the tree.
 //!
-//! An update is a chain of dependent reads (index slot, row, entry, list), each likely to miss the cache when the state is large. A single
-//! update can't hide that; neighbouring updates can. So the changes of a batch are taken in blocks, and each link of the chain
-//! is asked for for the whole block before the next one is followed. Nothing here changes state or is needed for
-//! correctness: the ids that were found are hints, which may be out of date when the change is applied and are checked then.
+//! A change first finds or makes its row. If the row enters or leaves the semi-join view of its node, or its annotation changes, the
+//! change climbs (`propagate`, then `delta` in the connex part), which emits the delta. Rows that nothing needs any more are
+//! removed last.
 
-use super::ids::NONE;
-use super::shape::Twins;
+use super::compact;
+use super::id::RowId;
+use super::prefetch::{Coming, Hints, BLOCK};
+use super::propagate::Scratch;
 use super::{Sink, Tree};
 use crate::chunk::{Nulls, Word};
-use crate::error::KernelError;
-use crate::store::hash::hash_words;
+use crate::error::{overflow, KernelError, Result};
 use crate::store::interner::Interner;
-use crate::store::slab::at;
+use crate::store::net::too_many_copies;
 
 /// One change of one atom, as `Tree::apply` takes it.
 #[derive(Clone, Copy)]
@@ -23,53 +23,6 @@ pub struct AtomChange<'a> {
     pub weight: i64,
 }
 
-/// Changes that are looked ahead for together.
-const BLOCK: usize = 16;
-
-/// Edges of a node that are looked ahead for.
-const EDGES: usize = 4;
-
-/// Where a change most likely finds what it looks for; `NONE` where nothing is known.
-#[derive(Clone, Copy)]
-pub(super) struct Hints {
-    /// A row that goes.
-    pub row: u32,
-    /// The entries of the node's first edges by one column, as in `NodeShape::keyed`.
-    pub entries: [u32; EDGES],
-}
-
-impl Hints {
-    pub const NOTHING: Hints = Hints { row: NONE, entries: [NONE; EDGES] };
-
-    #[inline(always)]
-    pub fn entry(&self, keyed: usize) -> u32 {
-        self.entries.get(keyed).copied().unwrap_or(NONE)
-    }
-}
-
-/// A coming change and what is known of it.
-#[derive(Clone, Copy)]
-struct Coming<'a> {
-    change: AtomChange<'a>,
-    node: usize,
-    hash: u64,
-    comes: bool,
-    /// The hashes of the keys of a row that comes, by edge as in `hints`.
-    keys: [u64; EDGES],
-    hints: Hints,
-}
-
-impl Coming<'_> {
-    const NOTHING: Coming<'static> = Coming {
-        change: AtomChange { atom: 0, words: &[], nulls: 0, weight: 0 },
-        node: 0,
-        hash: 0,
-        comes: false,
-        keys: [0; EDGES],
-        hints: Hints::NOTHING,
-    };
-}
-
 impl Tree {
     /// Applies changes one after the other, as `apply` does. An error says which change failed; those before it were made.
     pub fn apply_all<'a>(
@@ -77,7 +30,7 @@ impl Tree {
         changes: impl Iterator<Item = AtomChange<'a>>,
         interner: &mut Interner,
         sink: &mut impl Sink,
-    ) -> Result<(), (usize, KernelError)> {
+    ) -> std::result::Result<(), (usize, KernelError)> {
         let mut changes = changes.fuse();
         let mut block = [Coming::NOTHING; BLOCK];
         let mut done = 0;
@@ -101,127 +54,199 @@ impl Tree {
         }
     }
 
-    /// Asks for the slot of an atom's row without NULLs whose multiplicity will be asked for; gives its hash.
-    pub fn prefetch_slot(&self, atom: usize, words: &[Word]) -> u64 {
+    /// One change of one atom: `weight` (not 0) more copies of a row, or fewer, but never fewer than none: the
+    /// caller has checked. Appends the delta of the result to the sink.
+    ///
+    /// The changes of a batch are applied one after the other; their deltas add up to the batch's. A self-join's change is
+    /// applied to each of its atoms in turn. On an error (overflow, a failing residual, the sink's own) the tree is as before the
+    /// call; rows may have reached the sink.
+    #[inline]
+    pub fn apply(
+        &mut self,
+        atom: usize,
+        words: &[Word],
+        nulls: Nulls,
+        weight: i64,
+        interner: &mut Interner,
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        let hash = self.hash_row(self.shape.atom_nodes[atom], words, nulls);
+        self.apply_hashed(&AtomChange { atom, words, nulls, weight }, hash, &Hints::NOTHING, interner, sink)
+    }
+
+    #[inline]
+    pub(super) fn apply_hashed(
+        &mut self,
+        change: &AtomChange,
+        hash: u64,
+        hints: &Hints,
+        interner: &mut Interner,
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        let mut scratch = self.scratch.take().unwrap_or_default();
+        let total = self.total;
+        let result = self.change(change, hash, hints, &mut scratch, interner, sink);
+        if let Some(error) = self.failure.take().filter(|_| !self.careless) {
+            let quiet = std::mem::replace(&mut self.quiet, true);
+            let undo = AtomChange { weight: -change.weight, ..*change };
+            let undone = self.change(&undo, hash, &Hints::NOTHING, &mut scratch, interner, sink);
+            debug_assert!(undone.is_ok());
+            self.quiet = quiet;
+            self.failure = None;
+            self.total = total;
+            self.scratch = Some(scratch);
+            return Err(error);
+        }
+        self.scratch = Some(scratch);
+        result
+    }
+
+    /// Makes the change. An error here leaves the tree untouched; an error in `failure` means that the change was made.
+    #[inline]
+    fn change(
+        &mut self,
+        change: &AtomChange,
+        hash: u64,
+        hints: &Hints,
+        scratch: &mut Scratch,
+        interner: &mut Interner,
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        let AtomChange { atom, words, nulls, weight } = *change;
         let node = self.shape.atom_nodes[atom];
-        let hash = self.hash_row(node, words, 0);
-        self.ids[self.shape.nodes[node].twins.first].prefetch_slot(hash);
-        hash
-    }
-
-    /// Asks for the row itself, when its slot has come.
-    pub fn prefetch_row(&self, atom: usize, hash: u64) {
-        let node = self.shape.atom_nodes[atom];
-        let Twins { first, bit } = self.shape.nodes[node].twins;
-        let row = self.ids[first].guess(bit, hash);
-        if row != NONE {
-            self.rows[node].prefetch(row);
+        let shape = &self.shape.nodes[node];
+        if words.len() != shape.variables.len() || nulls & !shape.nullable != 0 {
+            return Err(KernelError::invalid("CROWN-VALUE", format!("a row that does not fit '{}'", shape.name)));
         }
-    }
-
-    #[inline(always)]
-    fn look_ahead(&self, coming: &mut [Coming]) {
-        for coming in coming.iter_mut() {
-            self.guess_ids(coming);
-        }
-        for coming in coming.iter_mut().filter(|coming| coming.hints.row != NONE) {
-            self.follow_row(coming);
-        }
-        for coming in coming.iter() {
-            self.find_places(coming);
-        }
-        for coming in coming.iter().filter(|coming| coming.hints.row != NONE) {
-            self.find_moved(coming);
-        }
-    }
-
-    /// The slots of the row, and of the keys of a row that comes.
-    #[inline(always)]
-    fn find_slots<'a>(&self, change: AtomChange<'a>, coming: &mut Coming<'a>) {
-        coming.change = change;
-        let node = self.shape.atom_nodes[change.atom];
-        let shape = at(&self.shape.nodes, node);
-        coming.hash = self.hash_row(node, change.words, change.nulls);
-        (coming.node, coming.comes, coming.hints) = (node, change.weight > 0, Hints::NOTHING);
-        at(&self.ids, shape.twins.first).prefetch_slot(coming.hash);
-        if coming.comes && change.words.len() == shape.variables.len() {
-            for (keyed, known) in shape.keyed.iter().zip(&mut coming.keys) {
-                *known = hash_words([*at(change.words, keyed.column)]);
-                at(&self.edges, keyed.edge).prefetch_slot(*known);
-            }
-        }
-    }
-
-    /// The row, or the entries that a new row will have.
-    #[inline(always)]
-    fn guess_ids(&self, coming: &mut Coming) {
-        if coming.comes {
-            let keyed = &at(&self.shape.nodes, coming.node).keyed;
-            for ((keyed, hash), entry) in keyed.iter().zip(&coming.keys).zip(&mut coming.hints.entries) {
-                let edge = at(&self.edges, keyed.edge);
-                *entry = edge.guess(*hash);
-                edge.prefetch(*entry);
-            }
+        let known = if shape.nullable == 0 {
+            self.locate(node, hash, words, hints.row)
         } else {
-            let Twins { first, bit } = at(&self.shape.nodes, coming.node).twins;
-            coming.hints.row = at(&self.ids, first).guess(bit, coming.hash);
-            at(&self.rows, coming.node).prefetch(coming.hints.row);
+            scratch.row.clear();
+            scratch.row.extend_from_slice(words);
+            scratch.row.push(nulls);
+            self.locate(node, hash, &scratch.row, hints.row)
+        };
+        let found = known.filter(|row| self.ids[shape.twins.first].holds(shape.twins.bit, *row));
+        let old = found.map_or(0, |row| self.rows[node].multiplicity(row));
+        let new = u64::try_from(i128::from(old) + i128::from(weight)).map_err(|_| {
+            KernelError::invalid("CROWN-ABSENT", format!("'{}' has fewer rows than are to be removed", shape.name))
+        })?;
+        if new > i64::MAX as u64 {
+            return Err(too_many_copies());
         }
-    }
-
-    /// The entries of a row that will go.
-    #[inline(always)]
-    fn follow_row(&self, coming: &mut Coming) {
-        let rows = at(&self.rows, coming.node);
-        let Hints { row, entries } = &mut coming.hints;
-        for (keyed, entry) in at(&self.shape.nodes, coming.node).keyed.iter().zip(entries) {
-            *entry = rows.link(*row, keyed.link);
-            at(&self.edges, keyed.edge).prefetch(*entry);
-        }
-    }
-
-    /// The places in lists that will be written or read.
-    #[inline(always)]
-    fn find_places(&self, coming: &Coming) {
-        let Hints { row, entries } = &coming.hints;
-        let shape = at(&self.shape.nodes, coming.node);
-        let rows = at(&self.rows, coming.node);
-        for (keyed, entry) in shape.keyed.iter().zip(entries).filter(|(_, entry)| **entry != NONE) {
-            let state = at(&self.edges, keyed.edge).entry(*entry);
-            let (lists, list) = if keyed.edge != coming.node {
-                (&self.parents, &state.parents)
-            } else if shape.connex {
-                self.parents.prefetch(&state.parents, 0);
-                (at(&self.children, coming.node), &state.children)
-            } else {
-                if let Some(parent) = shape.parent.filter(|_| state.parents.len == 1) {
-                    at(&self.rows, parent).prefetch(self.parents.get(&state.parents, 0));
+        scratch.change.clear();
+        self.updates += 1;
+        match found {
+            None => {
+                let row = self.insert(change, node, hash, known, hints, scratch, interner)?;
+                if self.rows[node].missing(row) == 0 {
+                    self.enter_first(node, row, new, scratch);
+                    self.climb(node, scratch, interner, sink);
                 }
-                continue;
-            };
-            lists.prefetch(list, list.len.saturating_sub(1));
-            if *row != NONE {
-                lists.prefetch(list, rows.link(*row, keyed.link + 1));
             }
+            Some(row) if new == 0 => {
+                if self.rows[node].missing(row) == 0 {
+                    self.leave_first(node, row, old, scratch);
+                    self.climb(node, scratch, interner, sink);
+                }
+                self.forget(node, row, interner);
+            }
+            Some(row) => {
+                self.duplicated = true;
+                if self.rows[node].missing(row) == 0 && !self.shape.components.is_empty() {
+                    let pairs = &mut scratch.change.value_pairs;
+                    let overflowed =
+                        self.weight(node, row, old, None, pairs) | self.weight(node, row, new, None, pairs);
+                    if overflowed {
+                        self.failure.get_or_insert_with(overflow);
+                    }
+                    scratch.change.valued.push(row);
+                    self.rows[node].set_multiplicity(row, new);
+                    self.climb(node, scratch, interner, sink);
+                } else {
+                    self.rows[node].set_multiplicity(row, new);
+                }
+            }
+        }
+        while let Some((node, row)) = scratch.dead.pop() {
+            self.detach(node, row);
+        }
+        if self.updates.is_multiple_of(compact::INTERVAL) {
+            self.compact();
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    #[inline(always)]
+    fn insert(
+        &mut self,
+        change: &AtomChange,
+        node: usize,
+        hash: u64,
+        known: Option<RowId>,
+        hints: &Hints,
+        scratch: &mut Scratch,
+        interner: &mut Interner,
+    ) -> Result<RowId> {
+        let AtomChange { words, nulls, weight, .. } = *change;
+        let shape = &self.shape.nodes[node];
+        scratch.values.clear();
+        for (component, expression) in &shape.factors {
+            let word = expression.evaluate(words, nulls, interner)?;
+            let value = self.shape.components[*component].factor(word, expression.data_type(), interner)?;
+            scratch.values.push(value);
+        }
+        let row = self.add_row(node, hash, if shape.nullable == 0 { words } else { &scratch.row }, known);
+        let shape = &self.shape.nodes[node];
+        if weight != 1 {
+            self.duplicated = true;
+            self.rows[node].set_multiplicity(row, weight as u64);
+        }
+        if !shape.factors.is_empty() {
+            self.rows[node].set_factors(row, &scratch.values);
+        }
+        for column in shape.interned.iter().filter(|column| nulls >> **column & 1 == 0) {
+            interner.retain(words[*column]);
+        }
+        self.attach(node, row, hints, scratch);
+        Ok(row)
+    }
+
+    #[inline(always)]
+    fn enter_first(&mut self, node: usize, row: RowId, multiplicity: u64, scratch: &mut Scratch) {
+        self.rows[node].in_semi_join += 1;
+        self.move_first(node, row, multiplicity, scratch);
+        scratch.change.entering = true;
+    }
+
+    #[inline(always)]
+    fn leave_first(&mut self, node: usize, row: RowId, multiplicity: u64, scratch: &mut Scratch) {
+        self.rows[node].in_semi_join -= 1;
+        self.move_first(node, row, multiplicity, scratch);
+        scratch.change.entering = false;
+    }
+
+    #[inline(always)]
+    fn move_first(&mut self, node: usize, row: RowId, multiplicity: u64, scratch: &mut Scratch) {
+        scratch.change.moved.push(row);
+        if !self.shape.components.is_empty()
+            && !self.shape.nodes[node].connex
+            && self.weight(node, row, multiplicity, None, &mut scratch.change.amounts)
+        {
+            self.failure.get_or_insert_with(overflow);
         }
     }
 
-    /// The rows that will take the place of a row that goes.
+    /// Removes an atom row that has left every view.
     #[inline(always)]
-    fn find_moved(&self, coming: &Coming) {
-        let shape = at(&self.shape.nodes, coming.node);
-        for (keyed, entry) in shape.keyed.iter().zip(&coming.hints.entries) {
-            let state = at(&self.edges, keyed.edge).entry(*entry);
-            let (lists, list) = if keyed.edge != coming.node {
-                (&self.parents, &state.parents)
-            } else if shape.connex {
-                (at(&self.children, coming.node), &state.children)
-            } else {
-                continue;
-            };
-            if list.len > 1 {
-                at(&self.rows, coming.node).prefetch(lists.get(list, list.len - 1));
-            }
+    fn forget(&mut self, node: usize, row: RowId, interner: &mut Interner) {
+        let shape = &self.shape.nodes[node];
+        let words = self.rows[node].words(row);
+        let nulls = if shape.nullable == 0 { 0 } else { words[words.len() - 1] };
+        for column in shape.interned.iter().filter(|column| nulls >> **column & 1 == 0) {
+            interner.release(words[*column]);
         }
+        self.detach(node, row);
     }
 }

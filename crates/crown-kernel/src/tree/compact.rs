@@ -3,6 +3,7 @@
 //! A rebuild costs time linear in the slab and happens only after three quarters of it were freed, so it is amortised
 //! constant per deletion. It renames ids, so both sides of every link are rewritten.
 
+use super::id::RowId;
 use super::shape::LINK;
 use super::Tree;
 use crate::store::hash::hash_words;
@@ -25,7 +26,7 @@ impl Tree {
             let mut fresh = self.parents.fresh();
             for edge in &mut self.edges {
                 for entry in edge.ids() {
-                    self.parents.relocate(&mut edge.entries[entry as usize].parents, &mut fresh);
+                    self.parents.relocate(&mut edge.entries[entry.index()].parents, &mut fresh);
                 }
             }
             self.parents = fresh;
@@ -34,7 +35,7 @@ impl Tree {
             if lists.is_sparse() {
                 let mut fresh = lists.fresh();
                 for entry in edge.ids() {
-                    lists.relocate(&mut edge.entries[entry as usize].children, &mut fresh);
+                    lists.relocate(&mut edge.entries[entry.index()].children, &mut fresh);
                 }
                 *lists = fresh;
             }
@@ -54,17 +55,17 @@ impl Tree {
     }
 
     /// Writes the new ids of a node's rows wherever they are linked to.
-    fn rename_rows(&mut self, node: usize, ids: &[u32]) {
+    fn rename_rows(&mut self, node: usize, ids: &[Option<RowId>]) {
         self.orders.of_children(node).into_iter().for_each(|order| order.rename_rows(ids));
         for child in &self.shape.nodes[node].children {
             self.orders.of_parents(*child).into_iter().for_each(|order| order.rename_rows(ids));
             for entry in self.edges[*child].ids() {
-                self.parents.rename(&mut self.edges[*child].entries[entry as usize].parents, ids);
+                self.parents.rename(&mut self.edges[*child].entries[entry.index()].parents, ids);
             }
         }
         if self.shape.nodes[node].connex {
             for entry in self.edges[node].ids() {
-                self.children[node].rename(&mut self.edges[node].entries[entry as usize].children, ids);
+                self.children[node].rename(&mut self.edges[node].entries[entry.index()].children, ids);
             }
         }
     }
@@ -76,10 +77,10 @@ impl Tree {
         self.orders.of_children(node).into_iter().for_each(|order| order.rename_entries(&ids));
         self.orders.of_parents(node).into_iter().for_each(|order| order.rename_entries(&ids));
         for (side, link) in [(node, LINK), (parent, shape.link_in_parent)] {
-            let rows: Vec<u32> = self.row_ids(side).collect();
+            let rows: Vec<RowId> = self.row_ids(side).collect();
             for row in rows {
-                let entry = self.rows[side].link(row, link);
-                self.rows[side].set_link(row, link, ids[entry as usize]);
+                let entry = self.rows[side].entry(row, link);
+                self.rows[side].set_entry(row, link, ids[entry.index()].expect("a linked entry has a new id"));
             }
         }
     }

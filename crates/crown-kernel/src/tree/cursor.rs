@@ -32,7 +32,7 @@ impl Cursor {
             return Ok(false);
         }
         let root = tree.shape.root;
-        let first = tree.children[root].slice(&tree.edges[root].entries[0].children);
+        let first = tree.children[root].rows(&tree.edges[root].entries[0].children);
         let program = tree.programs[root].as_ref().expect("the root is connex");
         let plain = tree.shape.mode == Mode::Set || (tree.shape.mode == Mode::Bag && tree.is_plain());
         let emission = Emission { sign: 1, values: None, pairs: false, plain, totals: None };

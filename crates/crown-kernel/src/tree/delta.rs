@@ -7,6 +7,7 @@
 //! takes for both cases. So levels are settled top-down, lists still show the rows that leave, and are cut last.
 
 use super::enumerate::Emission;
+use super::id::{EntryId, RowId};
 use super::propagate::Scratch;
 use super::shape::LINK;
 use super::{Sink, Tree};
@@ -56,16 +57,16 @@ impl Tree {
 
     /// Whether no row above comes or goes with this one: other rows have its key, or none above wants it.
     #[inline]
-    fn is_alone(&self, node: usize, row: u32, entering: bool) -> bool {
+    fn is_alone(&self, node: usize, row: RowId, entering: bool) -> bool {
         let shape = &self.shape.nodes[node];
-        let state = self.edges[node].entry(self.rows[node].link(row, LINK));
+        let state = self.edges[node].entry(self.rows[node].entry(row, LINK));
         let others = state.children.len - u32::from(!entering);
         others > 0 || shape.parent.is_none() || (state.parents.len == 0 && !shape.guard)
     }
 
     /// All of a change that is no more than one row, as most are: it is the only witness, if it is one.
-    fn change_alone(&mut self, node: usize, row: u32, entering: bool, interner: &mut Interner, sink: &mut impl Sink) {
-        let entry = self.rows[node].link(row, LINK);
+    fn change_alone(&mut self, node: usize, row: RowId, entering: bool, interner: &mut Interner, sink: &mut impl Sink) {
+        let entry = self.rows[node].entry(row, LINK);
         let witness = self.deltas && self.edges[node].entry(entry).live > 0;
         let inner = !self.shape.nodes[node].connex_children.is_empty();
         self.counter_changes += 1;
@@ -88,10 +89,10 @@ impl Tree {
                     self.kill(node, row);
                 }
             }
-            let position = self.rows[node].link(row, LINK + 1);
+            let position = self.rows[node].position(row, LINK);
             let children = &mut self.edges[node].entry_mut(entry).children;
             if let Some(moved) = self.children[node].swap_remove(children, position) {
-                self.rows[node].set_link(moved, LINK + 1, position);
+                self.rows[node].set_position(moved, LINK, position);
             }
             if let Some(order) = self.orders.of_children(node) {
                 order.remove(&self.rows[node], row, LINK);
@@ -101,15 +102,15 @@ impl Tree {
 
     /// Appends a row to the list of its key.
     #[inline(always)]
-    fn add_to_list(&mut self, node: usize, row: u32, entry: u32) {
+    fn add_to_list(&mut self, node: usize, row: RowId, entry: EntryId) {
         let (rows, children) = (&mut self.rows[node], &mut self.edges[node].entry_mut(entry).children);
-        rows.set_link(row, LINK + 1, children.len);
+        rows.set_position(row, LINK, children.len);
         let words = self.shape.nodes[node].fresh.iter().map(|column| rows.word(row, *column));
         self.children[node].push(children, row, words);
     }
 
     /// Puts the moved rows into the semi-join views, from `node` up; `levels` get the rows of each node. Gives the number of levels.
-    fn enter(&mut self, mut node: usize, levels: &mut Vec<Vec<u32>>, scratch: &mut Scratch) -> usize {
+    fn enter(&mut self, mut node: usize, levels: &mut Vec<Vec<RowId>>, scratch: &mut Scratch) -> usize {
         start_level(levels, 0).extend_from_slice(&scratch.change.moved);
         let mut height = 1;
         loop {
@@ -117,7 +118,7 @@ impl Tree {
             let shape = &self.shape.nodes[node];
             let (guard, parent) = (shape.guard, shape.parent);
             for row in &levels[height - 1] {
-                let entry = self.rows[node].link(*row, LINK);
+                let entry = self.rows[node].entry(*row, LINK);
                 let first = self.edges[node].entry(entry).children.len == 0;
                 self.add_to_list(node, *row, entry);
                 let state = self.edges[node].entry(entry);
@@ -129,7 +130,7 @@ impl Tree {
                     }
                     continue;
                 }
-                let parents = self.parents.slice(&state.parents);
+                let parents = self.parents.rows(&state.parents);
                 self.counter_changes += parents.len() as u64;
                 let rows = &mut self.rows[parent];
                 for above in parents {
@@ -156,7 +157,7 @@ impl Tree {
     }
 
     /// Marks the moved rows as departed, from `node` up, without cutting any list.
-    fn leave(&mut self, mut node: usize, levels: &mut Vec<Vec<u32>>, scratch: &mut Scratch) -> usize {
+    fn leave(&mut self, mut node: usize, levels: &mut Vec<Vec<RowId>>, scratch: &mut Scratch) -> usize {
         start_level(levels, 0).extend_from_slice(&scratch.change.moved);
         let mut height = 1;
         loop {
@@ -165,19 +166,19 @@ impl Tree {
             let (guard, parent) = (shape.guard, shape.parent);
             for row in &levels[height - 1] {
                 let rows = &mut self.rows[node];
-                let entry = rows.link(*row, LINK);
+                let entry = rows.entry(*row, LINK);
                 let state = self.edges[node].entry_mut(entry);
-                let (position, border) = (rows.link(*row, LINK + 1), state.count() - 1);
+                let (position, border) = (rows.position(*row, LINK), state.count() - 1);
                 state.departed += 1;
                 if position != border {
                     let lists = &mut self.children[node];
                     let other = lists.get(&state.children, border);
                     lists.swap(&state.children, position, border);
-                    rows.set_link(other, LINK + 1, position);
-                    rows.set_link(*row, LINK + 1, border);
+                    rows.set_position(other, LINK, position);
+                    rows.set_position(*row, LINK, border);
                 }
                 let Some(parent) = parent.filter(|_| border == 0) else { continue };
-                let parents = self.parents.slice(&state.parents);
+                let parents = self.parents.rows(&state.parents);
                 self.counter_changes += parents.len() as u64;
                 let rows = &mut self.rows[parent];
                 for above in parents {
@@ -210,7 +211,7 @@ impl Tree {
     fn emit_insertions(
         &mut self,
         start: usize,
-        levels: &mut [Vec<u32>],
+        levels: &mut [Vec<RowId>],
         interner: &mut Interner,
         sink: &mut impl Sink,
     ) {
@@ -224,7 +225,7 @@ impl Tree {
         self.mark_levels(start, levels);
     }
 
-    fn mark_levels(&mut self, node: usize, levels: &[Vec<u32>]) {
+    fn mark_levels(&mut self, node: usize, levels: &[Vec<RowId>]) {
         if let (Some(parent), [_, above @ ..]) = (self.shape.nodes[node].parent, levels) {
             if !above.is_empty() {
                 self.mark_levels(parent, above);
@@ -240,7 +241,7 @@ impl Tree {
     fn emit_deletions(
         &mut self,
         node: usize,
-        levels: &[Vec<u32>],
+        levels: &[Vec<RowId>],
         scratch: &mut Scratch,
         interner: &mut Interner,
         sink: &mut impl Sink,
@@ -262,7 +263,14 @@ impl Tree {
     }
 
     /// Emits the results that contain one of the witnesses, which have come or gone.
-    fn emit_moved(&mut self, node: usize, witnesses: &[u32], sign: i64, interner: &mut Interner, sink: &mut impl Sink) {
+    fn emit_moved(
+        &mut self,
+        node: usize,
+        witnesses: &[RowId],
+        sign: i64,
+        interner: &mut Interner,
+        sink: &mut impl Sink,
+    ) {
         if witnesses.is_empty() || self.failure.is_some() || self.quiet {
             return;
         }
@@ -329,7 +337,14 @@ impl Tree {
         (scratch.witnesses, scratch.values) = (rows, values);
     }
 
-    fn emit(&mut self, node: usize, first: &[u32], emission: &Emission, interner: &mut Interner, sink: &mut impl Sink) {
+    fn emit(
+        &mut self,
+        node: usize,
+        first: &[RowId],
+        emission: &Emission,
+        interner: &mut Interner,
+        sink: &mut impl Sink,
+    ) {
         let mut walk = self.walk.take().unwrap_or_default();
         walk.restart();
         let program = self.programs[node].as_ref().expect("connex nodes have programs");
@@ -349,10 +364,10 @@ impl Tree {
     }
 
     /// Cuts the departed rows off the lists.
-    fn cut(&mut self, mut node: usize, levels: &[Vec<u32>]) {
+    fn cut(&mut self, mut node: usize, levels: &[Vec<RowId>]) {
         for level in levels {
             for row in level {
-                let state = self.edges[node].entry_mut(self.rows[node].link(*row, LINK));
+                let state = self.edges[node].entry_mut(self.rows[node].entry(*row, LINK));
                 if state.departed > 0 {
                     let count = state.count();
                     self.children[node].truncate(&mut state.children, count);
@@ -367,7 +382,7 @@ impl Tree {
     }
 }
 
-fn start_level(levels: &mut Vec<Vec<u32>>, height: usize) -> &mut Vec<u32> {
+fn start_level(levels: &mut Vec<Vec<RowId>>, height: usize) -> &mut Vec<RowId> {
     if levels.len() <= height {
         levels.push(Vec::new());
     }

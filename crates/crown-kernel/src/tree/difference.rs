@@ -4,7 +4,9 @@
 //! back with the next has no delta in between, though the batch has one. So all changes are made without output, and the
 //! delta is the difference of the full results. This takes time linear in the result; it is needed once in a blue moon.
 
-use super::apply::{AtomChange, Hints};
+use super::apply::AtomChange;
+use super::id::RowId;
+use super::prefetch::Hints;
 use super::ring::Arithmetic;
 use super::shape::LINK;
 use super::Tree;
@@ -82,7 +84,7 @@ impl Tree {
         (0..self.rows.len()).rev().filter(|node| self.shape.nodes[*node].annotated).all(|node| {
             let mut sums = vec![(0.0, 0.0); self.edges[node].entries.len() * width];
             for row in self.row_ids(node).filter(|row| self.rows[node].missing(*row) == 0) {
-                let entry = self.rows[node].link(row, LINK) as usize;
+                let entry = self.rows[node].entry(row, LINK).index();
                 for (component, (sum, size)) in sums[entry * width..][..width].iter_mut().enumerate() {
                     let weight = self.approximate(node, row, component);
                     *sum += weight;
@@ -94,7 +96,7 @@ impl Tree {
     }
 
     /// About w_s of a row.
-    fn approximate(&self, node: usize, row: u32, component: usize) -> f64 {
+    fn approximate(&self, node: usize, row: RowId, component: usize) -> f64 {
         let shape = &self.shape.nodes[node];
         if self.shape.components[component] == Arithmetic::Float {
             return 0.0;
@@ -104,7 +106,7 @@ impl Tree {
         let slot = self.shape.slots[component];
         let below = shape.below.iter().filter(|below| below.annotated);
         let sums =
-            below.map(|below| self.edges[below.child].values(self.rows[node].link(row, below.link))[slot] as f64);
+            below.map(|below| self.edges[below.child].values(self.rows[node].entry(row, below.link))[slot] as f64);
         self.rows[node].multiplicity(row) as f64 * own * sums.product::<f64>()
     }
 }

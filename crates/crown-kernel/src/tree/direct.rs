@@ -2,6 +2,7 @@
 //!
 //! Most GROUP BY queries are of this kind, and most of their deltas have two rows, an old and a new value.
 
+use super::id::RowId;
 use super::propagate::Scratch;
 use super::ring::Value;
 use super::{Sink, Tree};
@@ -38,7 +39,7 @@ impl Tree {
     pub(super) fn emit_moved_directly(
         &mut self,
         node: usize,
-        rows: &[u32],
+        rows: &[RowId],
         sign: i64,
         interner: &mut Interner,
         sink: &mut impl Sink,
@@ -67,7 +68,7 @@ impl Tree {
     }
 
     #[inline]
-    fn push(&self, node: usize, row: u32, annotation: &[Word], weight: i64, out: &mut Chunk) {
+    fn push(&self, node: usize, row: RowId, annotation: &[Word], weight: i64, out: &mut Chunk) {
         let step = &self.programs[node].as_ref().expect("connex nodes have programs").steps[0];
         for (column, position) in &step.columns {
             out.columns[*column].push(self.rows[node].word(row, *position));

@@ -3,6 +3,7 @@
 //! An entry is the projection view V_p of the child (paper, equation 1) and the index on the parent that a P-update needs, in one:
 //! the key is in V_p while a child row of the semi-join view has it. An entry lives while a row of either side has its key.
 
+use super::id::{EntryHint, EntryId};
 use super::lists::List;
 use super::rows::same;
 use crate::chunk::Word;
@@ -10,6 +11,7 @@ use crate::store::hash::hash_words;
 use crate::store::index::Index;
 use crate::store::slab::{at, at_mut, prefetch, reserve_slowly, with_capacity};
 
+/// No entry, in the list of free ones; and as `live` the mark of a free entry.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Default)]
@@ -67,26 +69,35 @@ impl Edge {
         self.index.len()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.index.iter()
+    pub fn iter(&self) -> impl Iterator<Item = EntryId> + '_ {
+        self.index.iter().map(Edge::known)
+    }
+
+    /// An id from the index or the free list, which only have ids of entries.
+    #[inline(always)]
+    fn known(entry: u32) -> EntryId {
+        // SAFETY: `insert` has put the entry into the slab, which never gets shorter while ids are in use.
+        unsafe { EntryId::new(entry) }
     }
 
     #[inline(always)]
-    pub fn entry(&self, entry: u32) -> &Entry {
-        at(&self.entries, entry as usize)
+    pub fn entry(&self, entry: EntryId) -> &Entry {
+        // SAFETY: the entry has its slot in the slab (the law in `id`).
+        unsafe { at(&self.entries, entry.index()) }
     }
 
     #[inline(always)]
-    pub fn entry_mut(&mut self, entry: u32) -> &mut Entry {
-        at_mut(&mut self.entries, entry as usize)
+    pub fn entry_mut(&mut self, entry: EntryId) -> &mut Entry {
+        // SAFETY: as in `entry`.
+        unsafe { at_mut(&mut self.entries, entry.index()) }
     }
 
     #[inline(always)]
-    pub fn key(&self, entry: u32) -> &[Word] {
+    pub fn key(&self, entry: EntryId) -> &[Word] {
         if self.width == 1 {
-            return std::slice::from_ref(&self.entries[entry as usize].key);
+            return std::slice::from_ref(&self.entries[entry.index()].key);
         }
-        let start = entry as usize * self.width;
+        let start = entry.index() * self.width;
         &self.keys[start..start + self.width]
     }
 
@@ -95,46 +106,49 @@ impl Edge {
         self.index.prefetch(hash);
     }
 
-    /// An entry that most likely has the hash, without looking at it; `NONE` if there is none.
+    /// An entry that most likely has the hash, without looking at it.
     #[inline(always)]
-    pub fn guess(&self, hash: u64) -> u32 {
-        self.index.find(hash, |_| true).unwrap_or(NONE)
+    pub fn guess(&self, hash: u64) -> EntryHint {
+        self.index.find(hash, |_| true).map(Edge::known).into()
     }
 
+    /// Prefetches an entry.
     #[inline(always)]
-    pub fn prefetch(&self, entry: u32) {
+    pub fn prefetch(&self, entry: impl Into<EntryHint>) {
+        let index = entry.into().index();
         // An entry may lie across two cache lines.
-        prefetch(&self.entries, entry as usize);
-        prefetch(&self.entries, entry as usize + 1);
+        prefetch(&self.entries, index);
+        prefetch(&self.entries, index + 1);
     }
 
     #[inline(always)]
-    pub fn find(&self, hash: u64, key: &[Word]) -> Option<u32> {
-        self.index.find(hash, |entry| same(self.key(entry), key))
+    pub fn find(&self, hash: u64, key: &[Word]) -> Option<EntryId> {
+        self.index.find(hash, |entry| same(self.key(Edge::known(entry)), key)).map(Edge::known)
     }
 
     #[inline]
-    pub fn find_or_insert(&mut self, hash: u64, key: &[Word]) -> u32 {
+    pub fn find_or_insert(&mut self, hash: u64, key: &[Word]) -> EntryId {
         self.find(hash, key).unwrap_or_else(|| self.insert(hash, key))
     }
 
     /// As `find_or_insert` for keys of one word, which are most; the entry is most likely `hint`.
     #[inline(always)]
-    pub fn find_or_insert_word(&mut self, word: Word, hint: u32) -> u32 {
-        if self.entries.get(hint as usize).is_some_and(|entry| entry.key == word && entry.live != NONE) {
-            return hint;
+    pub fn find_or_insert_word(&mut self, word: Word, hint: EntryHint) -> EntryId {
+        if self.entries.get(hint.index()).is_some_and(|entry| entry.key == word && entry.live != NONE) {
+            // SAFETY: the slab has the slot.
+            return unsafe { hint.id() };
         }
         let hash = hash_words([word]);
-        let found = self.index.find(hash, |entry| self.entry(entry).key == word);
-        found.unwrap_or_else(|| self.insert(hash, &[word]))
+        let found = self.index.find(hash, |entry| self.entry(Edge::known(entry)).key == word);
+        found.map(Edge::known).unwrap_or_else(|| self.insert(hash, &[word]))
     }
 
     #[inline(never)]
-    fn insert(&mut self, hash: u64, key: &[Word]) -> u32 {
+    fn insert(&mut self, hash: u64, key: &[Word]) -> EntryId {
         let kept = if self.width == 1 { 0 } else { self.width };
         let fresh = Entry { key: if self.width == 1 { key[0] } else { 0 }, ..Entry::default() };
         let entry = if self.free == NONE {
-            let entry = u32::try_from(self.entries.len()).expect("fewer than 2^32 keys");
+            let entry = Edge::known(u32::try_from(self.entries.len()).expect("fewer than 2^32 keys"));
             reserve_slowly(&mut self.keys, kept);
             self.keys.extend_from_slice(&key[..kept]);
             reserve_slowly(&mut self.entries, 1);
@@ -143,21 +157,21 @@ impl Edge {
             self.values.resize(self.values.len() + self.components, 0);
             entry
         } else {
-            let entry = self.free;
-            self.free = self.entries[entry as usize].references;
-            self.entries[entry as usize] = fresh;
-            let start = entry as usize * kept;
+            let entry = Edge::known(self.free);
+            self.free = self.entries[entry.index()].references;
+            self.entries[entry.index()] = fresh;
+            let start = entry.index() * kept;
             self.keys[start..start + kept].copy_from_slice(&key[..kept]);
             self.values_mut(entry).fill(0);
             entry
         };
-        self.index.insert(hash, entry);
+        self.index.insert(hash, entry.number());
         entry
     }
 
     /// Frees the entry if no row of either side has its key.
     #[inline]
-    pub fn remove_if_unused(&mut self, entry: u32) {
+    pub fn remove_if_unused(&mut self, entry: EntryId) {
         let state = self.entry(entry);
         if state.references > 0 || state.parents.len > 0 {
             return;
@@ -166,26 +180,26 @@ impl Edge {
         self.release(entry);
     }
 
-    fn release(&mut self, entry: u32) {
-        self.index.remove(hash_words(self.key(entry).iter().copied()), entry);
-        let state = &mut self.entries[entry as usize];
+    fn release(&mut self, entry: EntryId) {
+        self.index.remove(hash_words(self.key(entry).iter().copied()), entry.number());
+        let state = &mut self.entries[entry.index()];
         (state.references, state.live) = (self.free, NONE);
-        self.free = entry;
+        self.free = entry.number();
     }
 
     #[inline(always)]
-    pub fn values(&self, entry: u32) -> &[i128] {
-        let start = entry as usize * self.components;
+    pub fn values(&self, entry: EntryId) -> &[i128] {
+        let start = entry.index() * self.components;
         &self.values[start..start + self.components]
     }
 
     #[inline(always)]
-    pub fn values_mut(&mut self, entry: u32) -> &mut [i128] {
-        let start = entry as usize * self.components;
+    pub fn values_mut(&mut self, entry: EntryId) -> &mut [i128] {
+        let start = entry.index() * self.components;
         &mut self.values[start..start + self.components]
     }
 
-    pub fn ids(&self) -> Vec<u32> {
+    pub fn ids(&self) -> Vec<EntryId> {
         self.iter().collect()
     }
 
@@ -193,19 +207,19 @@ impl Edge {
         self.entries.len() > 256 && self.len() * 4 < self.entries.len()
     }
 
-    /// Moves all entries to the front of new slabs; gives the new id of each old one.
-    pub fn compact(&mut self) -> Vec<u32> {
+    /// Moves all entries to the front of new slabs; returns the new id of each old one.
+    pub fn compact(&mut self) -> Vec<Option<EntryId>> {
         let mut fresh = Edge::new(self.width, self.components);
-        let mut ids = vec![NONE; self.entries.len()];
+        let mut ids = vec![None; self.entries.len()];
         let mut entries = self.ids();
         entries.sort_unstable();
         fresh.entries = with_capacity(entries.len());
         fresh.keys = with_capacity(if self.width == 1 { 0 } else { entries.len() * self.width });
         for entry in entries {
             let target = fresh.insert(hash_words(self.key(entry).iter().copied()), self.key(entry));
-            fresh.entries[target as usize] = self.entries[entry as usize];
+            fresh.entries[target.index()] = self.entries[entry.index()];
             fresh.values_mut(target).copy_from_slice(self.values(entry));
-            ids[entry as usize] = target;
+            ids[entry.index()] = Some(target);
         }
         *self = fresh;
         ids

@@ -4,6 +4,7 @@
 //! value for all the rows since it last moved. So a result costs a few sequential writes, however many columns it has. A
 //! walk stops after any number of rows and goes on later: deltas and full enumeration are the same walk.
 
+use super::id::RowId;
 use super::lists::List;
 use super::program::{Program, Step};
 use super::ranged::Window;
@@ -48,15 +49,21 @@ fn check_copies(difference: Value, emission: &Emission, item: usize) -> Result<(
 /// How many rows ahead of an outer step memory is asked for.
 pub(super) const AHEAD: u32 = 4;
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct Place {
     pub list: List,
     /// How many rows of the list count: the live ones, on the way up.
     pub limit: u32,
     pub index: u32,
-    pub row: u32,
+    pub row: RowId,
     /// Up to which row of the output the step's columns are written, while they are.
     pub filled: usize,
+}
+
+impl Place {
+    /// Before its list is opened.
+    const UNSET: Place =
+        Place { list: List { start: 0, len: 0, class: 0 }, limit: 0, index: 0, row: RowId::FIRST, filled: 0 };
 }
 
 /// The state of a walk.
@@ -76,7 +83,7 @@ pub(super) struct Walk {
     pub candidates: u64,
     /// Of each step with a range the rows at hand.
     pub(super) windows: Vec<Window>,
-    block: Vec<u32>,
+    block: Vec<RowId>,
     values: Vec<Value>,
     prefix: Vec<Value>,
     keep: Vec<bool>,
@@ -102,7 +109,7 @@ impl Walk {
         &mut self,
         tree: &Tree,
         program: &Program,
-        first: &[u32],
+        first: &[RowId],
         emission: &Emission,
         interner: &mut Interner,
         out: &mut Chunk,
@@ -124,7 +131,7 @@ impl Walk {
         &mut self,
         tree: &Tree,
         program: &Program,
-        first: &[u32],
+        first: &[RowId],
         emission: &Emission,
         interner: &mut Interner,
         out: &mut Chunk,
@@ -137,7 +144,7 @@ impl Walk {
         if !self.started {
             self.started = true;
             self.places.clear();
-            self.places.resize(last + 1, Place::default());
+            self.places.resize(last + 1, Place::UNSET);
             let list = List::default();
             self.places[0] = Place { list, limit: first.len() as u32, index: 0, row: first[0], filled: 0 };
             for row in first.iter().take(AHEAD as usize) {
@@ -185,7 +192,7 @@ impl Walk {
         &mut self,
         tree: &Tree,
         program: &Program,
-        first: &[u32],
+        first: &[RowId],
         emission: &Emission,
         interner: &mut Interner,
         out: &mut Chunk,
@@ -248,7 +255,7 @@ impl Walk {
         for index in from..program.steps.len() {
             let step = &program.steps[index];
             let source = self.places[step.source].row;
-            let entry = tree.rows[program.steps[step.source].node].link(source, step.link);
+            let entry = tree.rows[program.steps[step.source].node].entry(source, step.link);
             let state = tree.edges[step.edge].entry(entry);
             let (list, limit) =
                 if step.up { (state.parents, state.live) } else { (state.children, state.children.len) };
@@ -271,7 +278,7 @@ impl Walk {
     /// Asks the memory for what the next step will read when this one moves on: the row `AHEAD` places later, the entry half
     /// as far, the list next.
     #[inline(always)]
-    fn look_ahead(&self, tree: &Tree, program: &Program, index: usize, first: &[u32]) {
+    fn look_ahead(&self, tree: &Tree, program: &Program, index: usize, first: &[RowId]) {
         let step = &program.steps[index];
         let Some(next) = step.feeds.map(|next| &program.steps[next]) else { return };
         let place = &self.places[index];
@@ -283,11 +290,11 @@ impl Walk {
             tree.rows[step.node].prefetch(row(place.index + AHEAD));
         }
         if place.index + AHEAD / 2 < place.limit {
-            let entry = tree.rows[step.node].link(row(place.index + AHEAD / 2), next.link);
+            let entry = tree.rows[step.node].entry(row(place.index + AHEAD / 2), next.link);
             tree.edges[next.edge].prefetch(entry);
         }
         if place.index + 1 < place.limit {
-            let entry = tree.rows[step.node].link(row(place.index + 1), next.link);
+            let entry = tree.rows[step.node].entry(row(place.index + 1), next.link);
             let state = tree.edges[next.edge].entry(entry);
             if next.up {
                 tree.parents.prefetch(&state.parents, 0);
@@ -303,7 +310,7 @@ impl Walk {
         &mut self,
         tree: &Tree,
         program: &Program,
-        first: &[u32],
+        first: &[RowId],
         mut fill: impl FnMut(&Step, &mut Place),
     ) -> bool {
         let mut index = program.steps.len() - 1;
@@ -322,7 +329,7 @@ impl Walk {
 
     /// Takes the next row of a step, and opens those after it; false when there is none.
     #[inline(always)]
-    fn step(&mut self, tree: &Tree, program: &Program, first: &[u32], index: usize) -> bool {
+    fn step(&mut self, tree: &Tree, program: &Program, first: &[RowId], index: usize) -> bool {
         let place = &mut self.places[index];
         place.index += 1;
         #[cfg(test)]
@@ -342,7 +349,7 @@ impl Walk {
 
     /// The NULL masks of a block, `total` rows being there before it.
     #[cold]
-    fn push_nulls(&mut self, tree: &Tree, program: &Program, block: &[u32], total: usize, out: &mut Chunk) {
+    fn push_nulls(&mut self, tree: &Tree, program: &Program, block: &[RowId], total: usize, out: &mut Chunk) {
         let (innermost, outer) = program.steps.split_last().expect("a program has steps");
         let prefix = outer.iter().zip(&self.places).fold(0, |mask, (step, place)| mask | step.nulls(tree, place.row));
         for (offset, row) in block.iter().enumerate() {
@@ -360,7 +367,7 @@ impl Walk {
         &mut self,
         tree: &Tree,
         program: &Program,
-        block: &[u32],
+        block: &[RowId],
         offset: usize,
         emission: &Emission,
         interner: &mut Interner,
@@ -427,7 +434,7 @@ impl Walk {
         &self,
         tree: &Tree,
         step: &Step,
-        row: u32,
+        row: RowId,
         index: usize,
         given: Option<&[Value]>,
         product: &mut Vec<Value>,
@@ -491,7 +498,7 @@ impl Walk {
 impl Step {
     /// The row at a position of the step's list.
     #[inline(always)]
-    pub(super) fn row(&self, tree: &Tree, list: &List, position: u32) -> u32 {
+    pub(super) fn row(&self, tree: &Tree, list: &List, position: u32) -> RowId {
         if self.up {
             tree.parents.get(list, position)
         } else {
@@ -501,7 +508,7 @@ impl Step {
 
     /// The NULL bits of the output columns that a row determines.
     #[inline]
-    pub(super) fn nulls(&self, tree: &Tree, row: u32) -> Nulls {
+    pub(super) fn nulls(&self, tree: &Tree, row: RowId) -> Nulls {
         if !self.nullable {
             return 0;
         }

@@ -4,6 +4,7 @@
 //! innermost a list at a time, an outer one when it moves on, with one value for all rows since it last moved.
 
 use super::enumerate::{Place, Walk};
+use super::id::{EntryId, RowId};
 use super::lists::GROUP;
 use super::program::{Pairs, Program, Step};
 use super::Tree;
@@ -26,43 +27,59 @@ impl Writer<'_> {
         Writer { columns, capacity }
     }
 
-    /// Makes room for more rows after `total`, up to which all columns were written.
+    /// Makes room for more rows after `total`.
+    ///
+    /// # Safety
+    /// The walk has written every column up to `total`.
     #[cold]
-    fn grow(&mut self, total: usize, more: usize) {
-        self.finish(total);
+    unsafe fn grow(&mut self, total: usize, more: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.finish(total) };
         self.columns.iter_mut().for_each(|column| column.reserve(more));
         self.capacity = self.columns.iter().map(Vec::capacity).min().unwrap_or(usize::MAX);
     }
 
-    /// The place of row `row` in a column.
+    /// Where row `row` of a column is written.
+    ///
+    /// # Safety
+    /// The column has room for `row` rows.
     #[inline(always)]
-    fn at(&mut self, column: usize, row: usize) -> *mut Word {
+    unsafe fn target(&mut self, column: usize, row: usize) -> *mut Word {
         let column = &mut self.columns[column];
         debug_assert!(row <= column.capacity());
-        // SAFETY: `append` makes room before rows are written.
+        // SAFETY: the caller's promise.
         unsafe { column.as_mut_ptr().add(row) }
     }
 
+    /// Writes a word to the rows `from..to` of a column.
+    ///
+    /// # Safety
+    /// `to <= self.capacity`.
     #[inline(always)]
-    fn repeat(&mut self, column: usize, from: usize, to: usize, word: Word) {
+    unsafe fn repeat(&mut self, column: usize, from: usize, to: usize, word: Word) {
         debug_assert!(to <= self.capacity);
-        let place = self.at(column, from);
+        // SAFETY: the caller's promise.
+        let target = unsafe { self.target(column, from) };
         for offset in 0..to - from {
             // SAFETY: there is room up to `to`.
-            unsafe { place.add(offset).write(word) };
+            unsafe { target.add(offset).write(word) };
         }
     }
 
-    /// As `repeat` for one row or more, `GROUP` at a time: there is room for `GROUP - 1` rows after `to`.
+    /// As `repeat` for one row or more, `GROUP` at a time.
+    ///
+    /// # Safety
+    /// `to + GROUP - 1 <= self.capacity`.
     #[inline(always)]
-    fn repeat_groups(&mut self, column: usize, from: usize, to: usize, word: Word) {
+    unsafe fn repeat_groups(&mut self, column: usize, from: usize, to: usize, word: Word) {
         debug_assert!(to + GROUP - 1 <= self.capacity);
-        let place = self.at(column, from);
+        // SAFETY: the caller's promise.
+        let target = unsafe { self.target(column, from) };
         let mut offset = 0;
         while offset < to - from {
             for next in offset..offset + GROUP {
                 // SAFETY: there is room up to `GROUP - 1` rows after `to`.
-                unsafe { place.add(next).write(word) };
+                unsafe { target.add(next).write(word) };
             }
             offset += GROUP;
         }
@@ -73,10 +90,14 @@ impl Writer<'_> {
         end.min(self.capacity.saturating_sub(GROUP - 1))
     }
 
-    fn finish(&mut self, total: usize) {
+    /// Sets the lengths of the columns.
+    ///
+    /// # Safety
+    /// The walk has written every column up to `total`.
+    unsafe fn finish(&mut self, total: usize) {
         for column in self.columns.iter_mut() {
             debug_assert!(total <= column.capacity());
-            // SAFETY: the walk has written every column up to here: each output column belongs to one step.
+            // SAFETY: the caller's promise.
             unsafe { column.set_len(total) };
         }
     }
@@ -88,7 +109,7 @@ impl Walk {
         &mut self,
         tree: &Tree,
         program: &Program,
-        first: &[u32],
+        first: &[RowId],
         out: &mut Chunk,
         budget: usize,
     ) -> bool {
@@ -113,23 +134,29 @@ impl Walk {
             let count = available.min(end - total);
             if total + count > writer.capacity {
                 self.fill_outer(tree, program, total, &mut writer);
-                writer.grow(total, count.max(total - start).max(16));
+                // SAFETY: the innermost step has written its columns up to `total`, and now the outer ones have too.
+                unsafe { writer.grow(total, count.max(total - start).max(16)) };
             }
             let place = &mut self.places[last];
             if !step.is_first && !step.up {
                 let lists = &tree.children[step.node];
                 for (column, index) in &step.listed {
-                    lists.write_words(&place.list, place.index, count, *index, writer.at(*column, total));
+                    // SAFETY: the list has `count` more rows, and there is room for as many.
+                    unsafe {
+                        let target = writer.target(*column, total);
+                        lists.write_words(&place.list, place.index, count, *index, target);
+                    }
                 }
             } else {
                 let rows = &tree.rows[step.node];
                 let range = place.index as usize..place.index as usize + count;
-                let block = if last == 0 { &first[range] } else { &tree.parents.slice(&place.list)[range] };
+                let block = if last == 0 { &first[range] } else { &tree.parents.rows(&place.list)[range] };
                 for (column, position) in &step.columns {
-                    let place = writer.at(*column, total);
+                    // SAFETY: there is room for `count` rows.
+                    let target = unsafe { writer.target(*column, total) };
                     for (offset, row) in block.iter().enumerate() {
-                        // SAFETY: there is room for `count` rows.
-                        unsafe { place.add(offset).write(rows.word(*row, *position)) };
+                        // SAFETY: as above.
+                        unsafe { target.add(offset).write(rows.word(*row, *position)) };
                     }
                 }
             }
@@ -138,7 +165,10 @@ impl Walk {
                 place.index += count as u32;
                 break false;
             }
-            if !self.advance(tree, program, first, |step, place| fill(tree, step, place, total, &mut writer)) {
+            if !self.advance(tree, program, first, |step, place| {
+                // SAFETY: the innermost step has written up to `total`, so there is room.
+                unsafe { fill(tree, step, place, total, &mut writer) }
+            }) {
                 break true;
             }
             if total == end {
@@ -148,7 +178,8 @@ impl Walk {
         if !finished {
             self.fill_outer(tree, program, total, &mut writer);
         }
-        writer.finish(total);
+        // SAFETY: each output column belongs to one step, and all steps have written theirs up to `total`.
+        unsafe { writer.finish(total) };
         self.expanded = total - start;
         finished
     }
@@ -164,21 +195,23 @@ impl Walk {
         let edge = &tree.edges[inner_step.edge];
         let end = writer.end_of_groups(end);
         let (column, index) = inner_step.listed[0];
-        let start = writer.at(column, 0);
+        // SAFETY: every column has room for none.
+        let start = unsafe { writer.target(column, 0) };
         let mut total = from;
         let list = outer.list;
         let row = if outer_step.up { tree.parents.ids(&list) } else { tree.children[outer_step.node].ids(&list) };
         // The entries of the rows from the current one on: each is asked for `NEAR` rows before its list is read.
-        let mut entries = [0; (NEAR + 1) as usize];
-        let entry_of = |position: u32| rows.link(row(position), inner_step.link);
+        let mut entries = [EntryId::FIRST; (NEAR + 1) as usize];
+        let entry_of = |position: u32| rows.entry(row(position), inner_step.link);
         for position in outer.index + 1..outer.limit.min(outer.index + NEAR + 1) {
             entries[(position % (NEAR + 1)) as usize] = entry_of(position);
         }
         while outer.index + 1 < outer.limit && total + inner.list.len as usize <= end {
             // SAFETY: there is room up to `end`, and for a group after it.
-            lists.write_groups(&inner.list, index, unsafe { start.add(total) });
+            unsafe { lists.write_groups(&inner.list, index, start.add(total)) };
             total += inner.list.len as usize;
-            fill_groups(tree, outer_step, outer, total, writer);
+            // SAFETY: `total` is at most `end`, after which there is room for a group.
+            unsafe { fill_groups(tree, outer_step, outer, total, writer) };
             outer.index += 1;
             let position = outer.index;
             outer.row = row(position);
@@ -213,16 +246,18 @@ impl Walk {
         let count = inner.list.len as usize;
         let end = writer.end_of_groups(end);
         let (column, index) = inner_step.listed[0];
-        let start = writer.at(column, 0);
+        // SAFETY: every column has room for none.
+        let start = unsafe { writer.target(column, 0) };
         let mut total = from;
         let all = outer.limit as usize * count;
         if outer.limit > inner.limit && outer.index == 0 && outer_step.listed.len() == 1 && total + all <= end {
             // Long lists are copied faster than short ones, so the longer one is copied.
             let copied = outer.limit as usize;
             let (outer_column, outer_index) = outer_step.listed[0];
-            let copies = writer.at(outer_column, 0);
+            // SAFETY: as above.
+            let copies = unsafe { writer.target(outer_column, 0) };
             for position in 0..inner.limit {
-                // SAFETY: as above.
+                // SAFETY: there is room for all pairs; what is copied was written for the position before.
                 unsafe {
                     if position == 0 {
                         let words = &tree.children[outer_step.node];
@@ -230,8 +265,8 @@ impl Walk {
                     } else {
                         copy_words(copies.add(total - copied), copies.add(total), copied);
                     }
+                    writer.repeat(column, total, total + copied, lists.word(&inner.list, position, index));
                 }
-                writer.repeat(column, total, total + copied, lists.word(&inner.list, position, index));
                 total += copied;
             }
             (outer.index, outer.filled, inner.index) = (outer.limit - 1, total, inner.limit);
@@ -246,7 +281,8 @@ impl Walk {
                 }
             }
             total += count;
-            fill_groups(tree, outer_step, outer, total, writer);
+            // SAFETY: `total` is at most `end`, after which there is room for a group.
+            unsafe { fill_groups(tree, outer_step, outer, total, writer) };
             outer.index += 1;
             #[cfg(test)]
             {
@@ -257,9 +293,11 @@ impl Walk {
         total
     }
 
+    /// Fills the columns of all outer steps up to `total` rows, for which there is room.
     fn fill_outer(&mut self, tree: &Tree, program: &Program, total: usize, writer: &mut Writer) {
         for (step, place) in program.steps.iter().zip(&mut self.places[..program.steps.len() - 1]) {
-            fill(tree, step, place, total, writer);
+            // SAFETY: the innermost step has written up to `total`, so there is room.
+            unsafe { fill(tree, step, place, total, writer) };
         }
     }
 }
@@ -271,27 +309,37 @@ impl Walk {
 #[inline(always)]
 unsafe fn copy_words(from: *const Word, to: *mut Word, count: usize) {
     if count > 16 {
-        std::ptr::copy_nonoverlapping(from, to, count);
+        // SAFETY: the caller's promise.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, count) };
     } else {
         for offset in 0..count {
-            to.add(offset).write(from.add(offset).read());
+            // SAFETY: the caller's promise.
+            unsafe { to.add(offset).write(from.add(offset).read()) };
         }
     }
 }
 
 /// Fills the columns of an outer step with its row's values up to `total` rows.
+///
+/// # Safety
+/// There is room for `total` rows.
 #[inline(always)]
-fn fill(tree: &Tree, step: &Step, place: &mut Place, total: usize, writer: &mut Writer) {
+unsafe fn fill(tree: &Tree, step: &Step, place: &mut Place, total: usize, writer: &mut Writer) {
     let filled = place.filled;
-    each_value(tree, step, place, |column, word| writer.repeat(column, filled, total, word));
+    // SAFETY: the caller's promise.
+    each_value(tree, step, place, |column, word| unsafe { writer.repeat(column, filled, total, word) });
     place.filled = total;
 }
 
-/// As `fill` for one row or more, with room for a group after them.
+/// As `fill` for one row or more.
+///
+/// # Safety
+/// There is room for `total` rows and a group after them.
 #[inline(always)]
-fn fill_groups(tree: &Tree, step: &Step, place: &mut Place, total: usize, writer: &mut Writer) {
+unsafe fn fill_groups(tree: &Tree, step: &Step, place: &mut Place, total: usize, writer: &mut Writer) {
     let filled = place.filled;
-    each_value(tree, step, place, |column, word| writer.repeat_groups(column, filled, total, word));
+    // SAFETY: the caller's promise.
+    each_value(tree, step, place, |column, word| unsafe { writer.repeat_groups(column, filled, total, word) });
     place.filled = total;
 }
 

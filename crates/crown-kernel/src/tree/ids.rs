@@ -4,9 +4,8 @@
 //! batch. The nodes of twins share one `Ids`, so that a row is looked up, put in and taken out once for all of them; each twin still has
 //! its own slab, with the row's links, under the common id. That twins agree is only likely and never relied on: it is known of each id which of them have the row.
 
+use super::id::{RowHint, RowId};
 use crate::store::index::Index;
-
-pub(super) const NONE: u32 = u32::MAX;
 
 /// Twins that may share ids: one bit of `holders` each.
 pub(super) const MOST_TWINS: usize = 8;
@@ -15,7 +14,7 @@ pub(super) struct Ids {
     index: Index,
     /// For each id the twins that have the row, a bit each; 0 if the id is free.
     holders: Vec<u8>,
-    free: Vec<u32>,
+    free: Vec<RowId>,
 }
 
 impl Ids {
@@ -28,32 +27,41 @@ impl Ids {
         self.index.prefetch(hash);
     }
 
-    /// A row of the twin that most likely has the hash, without looking at it; `NONE` if there is none.
+    /// An id from the index, which only has ids that `add` has handed out.
     #[inline(always)]
-    pub fn guess(&self, twin: u8, hash: u64) -> u32 {
-        self.index.find(hash, |id| self.holds(twin, id)).unwrap_or(NONE)
+    fn known(id: u32) -> RowId {
+        // SAFETY: whoever got the id from `add` has written the row to the slabs of the twins that hold it.
+        unsafe { RowId::new(id) }
+    }
+
+    /// A row of the twin that most likely has the hash, without looking at it.
+    #[inline(always)]
+    pub fn guess(&self, twin: u8, hash: u64) -> RowHint {
+        self.index.find(hash, |id| self.holds(twin, Ids::known(id))).map(Ids::known).into()
     }
 
     /// The id of a row that some twin has.
     #[inline(always)]
-    pub fn find(&self, hash: u64, equal: impl FnMut(u32) -> bool) -> Option<u32> {
-        self.index.find(hash, equal)
+    pub fn find(&self, hash: u64, mut equal: impl FnMut(RowId) -> bool) -> Option<RowId> {
+        self.index.find(hash, |id| equal(Ids::known(id))).map(Ids::known)
     }
 
-    /// Whether any twin has a row with this id.
+    /// The hinted id, if any twin has a row with it.
     #[inline(always)]
-    pub fn has(&self, id: u32) -> bool {
-        self.holders.get(id as usize).is_some_and(|holders| *holders != 0)
+    pub fn confirm(&self, hint: RowHint) -> Option<RowId> {
+        let held = self.holders.get(hint.index()).is_some_and(|holders| *holders != 0);
+        // SAFETY: the id is held, so the row is in the slabs of its twins.
+        held.then(|| unsafe { hint.id() })
     }
 
     #[inline(always)]
-    pub fn holds(&self, twin: u8, id: u32) -> bool {
-        self.holders[id as usize] & twin != 0
+    pub fn holds(&self, twin: u8, id: RowId) -> bool {
+        self.holders[id.index()] & twin != 0
     }
 
     /// The ids of a twin's rows.
-    pub fn of(&self, twin: u8) -> impl Iterator<Item = u32> + '_ {
-        self.index.iter().filter(move |id| self.holds(twin, *id))
+    pub fn of(&self, twin: u8) -> impl Iterator<Item = RowId> + '_ {
+        self.index.iter().map(Ids::known).filter(move |id| self.holds(twin, *id))
     }
 
     /// Makes room for `additional` more ids at once.
@@ -62,34 +70,34 @@ impl Ids {
         self.holders.reserve(additional);
     }
 
-    /// An id for a row that no twin has yet.
+    /// An id for a row that no twin has yet. The caller writes the row to the slabs of its twins.
     #[inline(always)]
-    pub fn add(&mut self, twin: u8, hash: u64) -> u32 {
+    pub fn add(&mut self, twin: u8, hash: u64) -> RowId {
         let id = match self.free.pop() {
             Some(id) => id,
             None => {
                 self.holders.push(0);
-                u32::try_from(self.holders.len() - 1).expect("fewer than 2^32 rows")
+                Ids::known(u32::try_from(self.holders.len() - 1).expect("fewer than 2^32 rows"))
             }
         };
-        self.holders[id as usize] = twin;
-        self.index.insert(hash, id);
+        self.holders[id.index()] = twin;
+        self.index.insert(hash, id.number());
         id
     }
 
     /// One more twin has the row.
     #[inline(always)]
-    pub fn join(&mut self, twin: u8, id: u32) {
-        self.holders[id as usize] |= twin;
+    pub fn join(&mut self, twin: u8, id: RowId) {
+        self.holders[id.index()] |= twin;
     }
 
     /// A twin no longer has the row, whose hash is asked for when it was the last one.
     #[inline(always)]
-    pub fn leave(&mut self, twin: u8, id: u32, hash: impl FnOnce() -> u64) {
-        let holders = &mut self.holders[id as usize];
+    pub fn leave(&mut self, twin: u8, id: RowId, hash: impl FnOnce() -> u64) {
+        let holders = &mut self.holders[id.index()];
         *holders &= !twin;
         if *holders == 0 {
-            self.index.remove(hash(), id);
+            self.index.remove(hash(), id.number());
             self.free.push(id);
         }
     }
@@ -99,13 +107,13 @@ impl Ids {
         self.holders.len() > 256 && self.index.len() * 4 < self.holders.len()
     }
 
-    /// Numbers the rows anew, without gaps and in their order; gives the new id of each old one, and how many there are.
-    pub fn compact(&mut self, hash: impl Fn(u32) -> u64) -> (Vec<u32>, usize) {
+    /// Numbers the rows anew, without gaps and in their order; returns the new id of each old one, and how many there are.
+    pub fn compact(&mut self, hash: impl Fn(RowId) -> u64) -> (Vec<Option<RowId>>, usize) {
         let mut fresh = Ids::new();
         fresh.reserve(self.index.len());
-        let mut names = vec![NONE; self.holders.len()];
+        let mut names = vec![None; self.holders.len()];
         for (id, holders) in self.holders.iter().enumerate().filter(|(_, holders)| **holders != 0) {
-            names[id] = fresh.add(*holders, hash(id as u32));
+            names[id] = Some(fresh.add(*holders, hash(Ids::known(id as u32))));
         }
         *self = fresh;
         (names, self.holders.len())

@@ -6,6 +6,7 @@
 //! is stored in its own header; others take a block of 1, 2, 4, 8, ... items. A block grows when it is full and shrinks when
 //! it is three quarters empty, so each push and removal costs amortised constant time.
 
+use super::id::RowId;
 use crate::chunk::Word;
 use crate::store::slab::{at, at_mut, prefetch, reserve_slowly};
 
@@ -18,10 +19,10 @@ pub(super) const GROUP: usize = 4;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct List {
     /// Where the block starts, or the only row.
-    start: u32,
+    pub start: u32,
     pub len: u32,
     /// The block has room for 2^class items.
-    class: u32,
+    pub class: u32,
 }
 
 pub(super) struct Lists {
@@ -44,14 +45,15 @@ impl Lists {
         list.class == 0 && self.stride == 1
     }
 
+    /// Where an item begins in the pool.
     #[inline(always)]
-    fn place(&self, list: &List, position: u32) -> usize {
+    fn offset(&self, list: &List, position: u32) -> usize {
         list.start as usize + position as usize * self.stride
     }
 
-    /// The items of a list: its rows, if they are bare ids.
+    /// The parts of a list's items.
     #[inline(always)]
-    pub fn slice<'a>(&'a self, list: &'a List) -> &'a [u32] {
+    fn parts<'a>(&'a self, list: &'a List) -> &'a [u32] {
         if self.is_inline(list) {
             &std::slice::from_ref(&list.start)[..list.len as usize]
         } else {
@@ -62,38 +64,54 @@ impl Lists {
         }
     }
 
-    /// The rows of a list by position, for a loop over them.
+    /// The rows of a list in a pool of bare ids.
     #[inline(always)]
-    pub fn ids<'a>(&'a self, list: &'a List) -> impl Fn(u32) -> u32 + 'a {
-        let (items, stride) = (self.slice(list), self.stride);
-        move |position| *at(items, position as usize * stride)
+    pub fn rows<'a>(&'a self, list: &'a List) -> &'a [RowId] {
+        debug_assert_eq!(self.stride, 1);
+        let parts = self.parts(list);
+        // SAFETY: each part is an item, hence the id of a row, and a `RowId` is a `u32` in memory.
+        unsafe { std::slice::from_raw_parts(parts.as_ptr().cast::<RowId>(), parts.len()) }
     }
 
+    /// The rows of a list by position, for a loop over them. The positions are below the list's length.
     #[inline(always)]
-    pub fn get(&self, list: &List, position: u32) -> u32 {
+    pub fn ids<'a>(&'a self, list: &'a List) -> impl Fn(u32) -> RowId + 'a {
+        let (parts, stride) = (self.parts(list), self.stride);
+        // SAFETY: the list has an item at the position, which begins with the id of a row.
+        move |position| unsafe { RowId::new(*at(parts, position as usize * stride)) }
+    }
+
+    /// The row at a position below the list's length.
+    #[inline(always)]
+    pub fn get(&self, list: &List, position: u32) -> RowId {
         if self.is_inline(list) {
-            list.start
+            // SAFETY: a list of one bare id has it in its header.
+            unsafe { RowId::new(list.start) }
         } else {
-            *at(&self.pool, self.place(list, position))
+            // SAFETY: the list has an item at the position, which begins with the id of a row.
+            unsafe { RowId::new(*at(&self.pool, self.offset(list, position))) }
         }
     }
 
     /// The `index`th word of an item.
     #[inline(always)]
     pub fn word(&self, list: &List, position: u32, index: usize) -> Word {
-        let place = self.place(list, position) + 1 + 2 * index;
-        debug_assert!(place + 2 <= self.pool.len());
+        let offset = self.offset(list, position) + 1 + 2 * index;
+        debug_assert!(offset + 2 <= self.pool.len());
         // SAFETY: the list has the item; a word is two parts of it.
-        unsafe { self.pool.as_ptr().add(place).cast::<Word>().read_unaligned() }
+        unsafe { self.pool.as_ptr().add(offset).cast::<Word>().read_unaligned() }
     }
 
-    /// Writes the `index`th words of `count` items from `position` on to `out`, which has room for them.
+    /// Writes the `index`th words of `count` items from `position` on to `out`.
+    ///
+    /// # Safety
+    /// The list has these items, and `out` has room for `count` words.
     #[inline(always)]
-    pub fn write_words(&self, list: &List, position: u32, count: usize, index: usize, out: *mut Word) {
-        let start = self.place(list, position) + 1 + 2 * index;
+    pub unsafe fn write_words(&self, list: &List, position: u32, count: usize, index: usize, out: *mut Word) {
+        let start = self.offset(list, position) + 1 + 2 * index;
         debug_assert!(count == 0 || start + (count - 1) * self.stride + 2 <= self.pool.len());
         for item in 0..count {
-            // SAFETY: the list has the items, and `out` the room.
+            // SAFETY: the caller's promise.
             unsafe {
                 let word = self.pool.as_ptr().add(start + item * self.stride).cast::<Word>();
                 out.add(item).write(word.read_unaligned());
@@ -102,18 +120,22 @@ impl Lists {
     }
 
     /// As `write_words` for all items of a list that is not empty, `GROUP` at a time: what comes after the last one is
-    /// written too, so `out` has room for `GROUP - 1` more. The loop then ends where the processor expects it, nearly always.
+    /// written too. The loop then ends where the processor expects it, nearly always.
+    ///
+    /// # Safety
+    /// `out` has room for the list's words and `GROUP - 1` more.
     #[inline(always)]
-    pub fn write_groups(&self, list: &List, index: usize, out: *mut Word) {
+    pub unsafe fn write_groups(&self, list: &List, index: usize, out: *mut Word) {
         let count = list.len as usize;
         let start = list.start as usize + 1 + 2 * index;
         if start + (count + GROUP - 2) * self.stride + 2 > self.pool.len() {
-            return self.write_words(list, 0, count, index, out);
+            // SAFETY: these are all items of the list, and `out` has more room than they need.
+            return unsafe { self.write_words(list, 0, count, index, out) };
         }
         let mut item = 0;
         while item < count {
             for next in item..item + GROUP {
-                // SAFETY: the pool reaches that far, and `out` has the room.
+                // SAFETY: the pool reaches that far, and by the caller's promise so does `out`.
                 unsafe {
                     let word = self.pool.as_ptr().add(start + next * self.stride).cast::<Word>();
                     out.add(next).write(word.read_unaligned());
@@ -123,35 +145,40 @@ impl Lists {
         }
     }
 
+    /// Prefetches the item at a position.
     #[inline(always)]
     pub fn prefetch(&self, list: &List, position: u32) {
-        prefetch(&self.pool, self.place(list, position));
+        prefetch(&self.pool, self.offset(list, position));
     }
 
     #[inline(always)]
-    fn set(&mut self, list: &mut List, position: u32, row: u32) {
+    fn set(&mut self, list: &mut List, position: u32, row: RowId) {
         if self.is_inline(list) {
-            list.start = row;
+            list.start = row.number();
         } else {
-            let place = self.place(list, position);
-            *at_mut(&mut self.pool, place) = row;
+            let offset = self.offset(list, position);
+            // SAFETY: the list has an item at the position.
+            unsafe { *at_mut(&mut self.pool, offset) = row.number() };
         }
     }
 
     /// Exchanges two items.
     #[inline]
     pub fn swap(&mut self, list: &List, left: u32, right: u32) {
-        let (left, right) = (self.place(list, left), self.place(list, right));
+        let (left, right) = (self.offset(list, left), self.offset(list, right));
         for part in 0..self.stride {
-            let value = *at(&self.pool, left + part);
-            *at_mut(&mut self.pool, left + part) = *at(&self.pool, right + part);
-            *at_mut(&mut self.pool, right + part) = value;
+            // SAFETY: the list has items of `stride` parts at both positions.
+            unsafe {
+                let value = *at(&self.pool, left + part);
+                *at_mut(&mut self.pool, left + part) = *at(&self.pool, right + part);
+                *at_mut(&mut self.pool, right + part) = value;
+            }
         }
     }
 
     /// Appends a row with its words; its position is the length before.
     #[inline]
-    pub fn push(&mut self, list: &mut List, row: u32, words: impl Iterator<Item = Word>) {
+    pub fn push(&mut self, list: &mut List, row: RowId, words: impl Iterator<Item = Word>) {
         if list.len == 0 {
             list.class = 0;
             if self.stride > 1 {
@@ -164,19 +191,19 @@ impl Lists {
         list.len += 1;
         self.set(list, position, row);
         if self.stride > 1 {
-            let mut place = self.place(list, position) + 1;
+            let mut offset = self.offset(list, position) + 1;
             for word in words {
-                debug_assert!(place + 2 <= self.pool.len());
+                debug_assert!(offset + 2 <= self.pool.len());
                 // SAFETY: the block has room for the item; a word is two parts of it.
-                unsafe { self.pool.as_mut_ptr().add(place).cast::<Word>().write_unaligned(word) };
-                place += 2;
+                unsafe { self.pool.as_mut_ptr().add(offset).cast::<Word>().write_unaligned(word) };
+                offset += 2;
             }
         }
     }
 
-    /// Removes the row at `position`; gives the row that took its place, if one did.
+    /// Removes the row at `position`; returns the row that took its position, if one did.
     #[inline]
-    pub fn swap_remove(&mut self, list: &mut List, position: u32) -> Option<u32> {
+    pub fn swap_remove(&mut self, list: &mut List, position: u32) -> Option<RowId> {
         let last = list.len - 1;
         if position != last {
             self.swap(list, position, last);
@@ -212,7 +239,7 @@ impl Lists {
         let old = *list;
         let new = List { start: 0, len: old.len, class };
         *list = if self.is_inline(&new) {
-            List { start: self.get(&old, 0), ..new }
+            List { start: self.get(&old, 0).number(), ..new }
         } else if self.is_inline(&old) {
             let start = self.allocate(class);
             self.pool[start as usize] = old.start;
@@ -272,10 +299,10 @@ impl Lists {
     }
 
     /// Replaces each row by its new id.
-    pub fn rename(&mut self, list: &mut List, ids: &[u32]) {
+    pub fn rename(&mut self, list: &mut List, ids: &[Option<RowId>]) {
         for position in 0..list.len {
             let row = self.get(list, position);
-            self.set(list, position, ids[row as usize]);
+            self.set(list, position, ids[row.index()].expect("a listed row has a new id"));
         }
     }
 
@@ -288,17 +315,23 @@ impl Lists {
 mod tests {
     use super::*;
 
+    fn id(number: u32) -> RowId {
+        // SAFETY: it is never used with a slab.
+        unsafe { RowId::new(number) }
+    }
+
     fn check(words: usize) {
         let mut lists = Lists::new(words);
-        let mut pairs: Vec<(List, Vec<u32>)> = vec![Default::default(); 8];
+        let mut pairs: Vec<(List, Vec<RowId>)> = vec![Default::default(); 8];
         let mut random = crate::random::Random(7);
         let mut peak = 0;
         for step in 0..40_000u32 {
             let drawn = (random.next() >> 33) as usize;
             let (list, model) = &mut pairs[drawn % 8];
             if step / 4000 % 2 == 0 && !drawn.is_multiple_of(5) || model.is_empty() {
-                lists.push(list, step, (0..words).map(|index| u64::from(step) << 33 | index as u64));
-                model.push(step);
+                let row = id(step);
+                lists.push(list, row, (0..words).map(|index| u64::from(step) << 33 | index as u64));
+                model.push(row);
             } else {
                 let position = drawn / 8 % model.len();
                 let moved = lists.swap_remove(list, position as u32);
@@ -309,7 +342,7 @@ mod tests {
             for (position, row) in model.iter().enumerate() {
                 assert_eq!(lists.get(list, position as u32), *row);
                 for index in 0..words {
-                    assert_eq!(lists.word(list, position as u32, index), u64::from(*row) << 33 | index as u64);
+                    assert_eq!(lists.word(list, position as u32, index), u64::from(row.number()) << 33 | index as u64);
                 }
             }
             if step == 8000 {

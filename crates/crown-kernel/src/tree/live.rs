@@ -4,6 +4,7 @@
 //! So liveness is not stored in the row: an entry keeps its live parent rows first and their number, and its children are all live or
 //! all not. Marking and clearing go top-down and touch only rows that appear in the delta being made.
 
+use super::id::{EntryId, RowId};
 use super::lists::List;
 use super::shape::{Below, LINK};
 use super::Tree;
@@ -11,23 +12,23 @@ use super::Tree;
 impl Tree {
     /// Whether the rows below this entry are live.
     #[inline(always)]
-    pub(super) fn has_live_parent(&self, node: usize, row: u32) -> bool {
-        let entry = self.rows[node].link(row, LINK);
+    pub(super) fn has_live_parent(&self, node: usize, row: RowId) -> bool {
+        let entry = self.rows[node].entry(row, LINK);
         self.edges[node].entry(entry).live > 0
     }
 
     /// Makes a row live that was not, and all below it that become live by it.
-    pub(super) fn mark_live(&mut self, node: usize, row: u32) {
+    pub(super) fn mark_live(&mut self, node: usize, row: RowId) {
         for index in 0..self.shape.nodes[node].below.len() {
             let Below { child, link, connex, .. } = self.shape.nodes[node].below[index];
             if !connex {
                 continue;
             }
-            let entry = self.rows[node].link(row, link);
+            let entry = self.rows[node].entry(row, link);
             let state = self.edges[child].entry_mut(entry);
             let (border, parents) = (state.live, state.parents);
             state.live += 1;
-            self.swap_parents(node, link, &parents, self.rows[node].link(row, link + 1), border);
+            self.swap_parents(node, link, &parents, self.rows[node].position(row, link), border);
             if let Some(order) = self.orders.of_parents(child) {
                 order.add(&self.rows[node], row, link);
             }
@@ -38,17 +39,17 @@ impl Tree {
     }
 
     /// Ends the life of a live row, and of all below it that no other live row supports.
-    pub(super) fn kill(&mut self, node: usize, row: u32) {
+    pub(super) fn kill(&mut self, node: usize, row: RowId) {
         for index in 0..self.shape.nodes[node].below.len() {
             let Below { child, link, connex, .. } = self.shape.nodes[node].below[index];
             if !connex {
                 continue;
             }
-            let entry = self.rows[node].link(row, link);
+            let entry = self.rows[node].entry(row, link);
             let state = self.edges[child].entry_mut(entry);
             state.live -= 1;
             let (border, parents) = (state.live, state.parents);
-            self.swap_parents(node, link, &parents, self.rows[node].link(row, link + 1), border);
+            self.swap_parents(node, link, &parents, self.rows[node].position(row, link), border);
             if let Some(order) = self.orders.of_parents(child) {
                 order.remove(&self.rows[node], row, link);
             }
@@ -58,7 +59,7 @@ impl Tree {
         }
     }
 
-    fn each_child(&mut self, child: usize, entry: u32, act: fn(&mut Tree, usize, u32)) {
+    fn each_child(&mut self, child: usize, entry: EntryId, act: fn(&mut Tree, usize, RowId)) {
         for position in 0..self.edges[child].entry(entry).children.len {
             let below = self.children[child].get(&self.edges[child].entry(entry).children, position);
             act(self, child, below);
@@ -73,7 +74,7 @@ impl Tree {
         }
         let (first, second) = (self.parents.get(list, left), self.parents.get(list, right));
         self.parents.swap(list, left, right);
-        self.rows[node].set_link(first, link + 1, right);
-        self.rows[node].set_link(second, link + 1, left);
+        self.rows[node].set_position(first, link, right);
+        self.rows[node].set_position(second, link, left);
     }
 }

@@ -6,13 +6,13 @@
 //! | module | idea |
 //! |---|---|
 //! | `shape` | the plan's tree, checked, names resolved to positions |
-//! | `ids`, `rows`, `edges`, `lists` | the state: rows of a node, entries of an edge, pooled lists |
+//! | `id`, `ids`, `rows`, `edges`, `lists` | the state: rows of a node, entries of an edge, pooled lists |
 //! | `propagate` | changes below the connex part: counters and sums climb |
 //! | `delta`, `live`, `direct` | changes of the connex part: witnesses, live views |
 //! | `program`, `enumerate`, `expand`, `cursor` | walks from witnesses, or from the root, by column |
 //! | `ordered`, `ranged` | lists in the order of a value, and walks over ranges of them |
 //! | `ring`, `weight`, `difference` | annotations; changes whose values overflow on the way |
-//! | `apply` | the main loop over a batch, with prefetching |
+//! | `apply`, `prefetch` | the main loop over a batch; memory requested ahead of it |
 //! | `sample`, `stats`, `compact` | random results, figures, giving memory back |
 
 mod apply;
@@ -24,10 +24,12 @@ mod direct;
 mod edges;
 mod enumerate;
 mod expand;
+mod id;
 mod ids;
 mod lists;
 mod live;
 mod ordered;
+mod prefetch;
 mod program;
 mod propagate;
 mod ranged;
@@ -41,7 +43,6 @@ mod tests;
 mod weight;
 
 pub use apply::AtomChange;
-use apply::Hints;
 pub use cursor::Cursor;
 pub use sample::Sampler;
 pub use stats::{NodeStats, TreeStats};
@@ -54,7 +55,8 @@ use crate::store::interner::Interner;
 use crate::store::net::too_many_copies;
 use edges::Edge;
 use enumerate::Walk;
-use ids::{Ids, NONE};
+use id::{RowHint, RowId};
+use ids::Ids;
 use lists::Lists;
 use ordered::Orders;
 use program::Program;
@@ -146,7 +148,7 @@ impl Tree {
             .iter()
             .map(|node| Edge::new(node.key.width(), if node.annotated { slots } else { 0 }))
             .collect();
-        let top = edges[shape.root].find_or_insert(hash_words([]), &[]) as usize;
+        let top = edges[shape.root].find_or_insert(hash_words([]), &[]).index();
         let virtual_entry = &mut edges[shape.root].entries[top];
         (virtual_entry.live, virtual_entry.references) = (1, 1);
         Ok(Tree {
@@ -186,26 +188,26 @@ impl Tree {
     }
 
     /// The row of a node with these words, of which the NULL mask is the last where a variable may be NULL.
-    fn find(&self, node: usize, words: &[Word]) -> Option<u32> {
+    fn find(&self, node: usize, words: &[Word]) -> Option<RowId> {
         let twins = &self.shape.nodes[node].twins;
-        self.locate(node, hash_words(words.iter().copied()), words, NONE)
+        self.locate(node, hash_words(words.iter().copied()), words, RowHint::NONE)
             .filter(|row| self.ids[twins.first].holds(twins.bit, *row))
     }
 
     /// The id of a row with these words that the node or one of its twins has, most likely `hint`.
     #[inline(always)]
-    fn locate(&self, node: usize, hash: u64, words: &[Word], hint: u32) -> Option<u32> {
+    fn locate(&self, node: usize, hash: u64, words: &[Word], hint: RowHint) -> Option<RowId> {
         let first = self.shape.nodes[node].twins.first;
         let (ids, rows) = (&self.ids[first], &self.rows[first]);
-        if ids.has(hint) && same(rows.words(hint), words) {
-            return Some(hint);
+        if let Some(row) = ids.confirm(hint).filter(|row| same(rows.words(*row), words)) {
+            return Some(row);
         }
         ids.find(hash, |row| same(rows.words(row), words))
     }
 
     /// Adds a row that the node does not have; `known` is its id if a twin has it.
     #[inline(always)]
-    fn add_row(&mut self, node: usize, hash: u64, words: &[Word], known: Option<u32>) -> u32 {
+    fn add_row(&mut self, node: usize, hash: u64, words: &[Word], known: Option<RowId>) -> RowId {
         let Twins { first, bit } = self.shape.nodes[node].twins;
         let row = match known {
             Some(row) => {
@@ -227,7 +229,7 @@ impl Tree {
     }
 
     #[inline(always)]
-    fn remove_row(&mut self, node: usize, row: u32) {
+    fn remove_row(&mut self, node: usize, row: RowId) {
         let Twins { first, bit } = self.shape.nodes[node].twins;
         let rows = &self.rows[node];
         self.ids[first].leave(bit, row, || hash_words(rows.words(row).iter().copied()));
@@ -235,7 +237,7 @@ impl Tree {
     }
 
     /// The rows of a node.
-    fn row_ids(&self, node: usize) -> impl Iterator<Item = u32> + '_ {
+    fn row_ids(&self, node: usize) -> impl Iterator<Item = RowId> + '_ {
         let Twins { first, bit } = self.shape.nodes[node].twins;
         self.ids[first].of(bit)
     }
@@ -245,53 +247,6 @@ impl Tree {
     fn hash_row(&self, node: usize, words: &[Word], nulls: Nulls) -> u64 {
         let nulls = (self.shape.nodes[node].nullable != 0).then_some(nulls);
         hash_words(words.iter().copied().chain(nulls))
-    }
-
-    /// One change of one atom: `weight` (not 0) more copies of a row, or fewer, but never fewer than none: the
-    /// caller has checked. Appends the delta of the result to the sink.
-    ///
-    /// The changes of a batch are applied one after the other; their deltas add up to the batch's. A self-join's change is
-    /// applied to each of its atoms in turn. On an error (overflow, a failing residual, the sink's own) the tree is as before the
-    /// call; rows may have reached the sink.
-    #[inline]
-    pub fn apply(
-        &mut self,
-        atom: usize,
-        words: &[Word],
-        nulls: Nulls,
-        weight: i64,
-        interner: &mut Interner,
-        sink: &mut impl Sink,
-    ) -> Result<()> {
-        let hash = self.hash_row(self.shape.atom_nodes[atom], words, nulls);
-        self.apply_hashed(&AtomChange { atom, words, nulls, weight }, hash, &Hints::NOTHING, interner, sink)
-    }
-
-    #[inline]
-    fn apply_hashed(
-        &mut self,
-        change: &AtomChange,
-        hash: u64,
-        hints: &Hints,
-        interner: &mut Interner,
-        sink: &mut impl Sink,
-    ) -> Result<()> {
-        let mut scratch = self.scratch.take().unwrap_or_default();
-        let total = self.total;
-        let result = self.change(change, hash, hints, &mut scratch, interner, sink);
-        if let Some(error) = self.failure.take().filter(|_| !self.careless) {
-            let quiet = std::mem::replace(&mut self.quiet, true);
-            let undo = AtomChange { weight: -change.weight, ..*change };
-            let undone = self.change(&undo, hash, &Hints::NOTHING, &mut scratch, interner, sink);
-            debug_assert!(undone.is_ok());
-            self.quiet = quiet;
-            self.failure = None;
-            self.total = total;
-            self.scratch = Some(scratch);
-            return Err(error);
-        }
-        self.scratch = Some(scratch);
-        result
     }
 
     /// As `apply_all` without output, for rebuilding a state; `loaded` must follow before anything else.
@@ -335,155 +290,6 @@ impl Tree {
             self.total += rows.weights.iter().map(|weight| i128::from(*weight)).sum::<i128>();
         }
         Ok(())
-    }
-
-    /// Makes the change. An error here leaves the tree untouched; an error in `failure` means that the change was made.
-    #[inline]
-    fn change(
-        &mut self,
-        change: &AtomChange,
-        hash: u64,
-        hints: &Hints,
-        scratch: &mut Scratch,
-        interner: &mut Interner,
-        sink: &mut impl Sink,
-    ) -> Result<()> {
-        let AtomChange { atom, words, nulls, weight } = *change;
-        let node = self.shape.atom_nodes[atom];
-        let shape = &self.shape.nodes[node];
-        if words.len() != shape.variables.len() || nulls & !shape.nullable != 0 {
-            return Err(KernelError::invalid("CROWN-VALUE", format!("a row that does not fit '{}'", shape.name)));
-        }
-        let known = if shape.nullable == 0 {
-            self.locate(node, hash, words, hints.row)
-        } else {
-            scratch.row.clear();
-            scratch.row.extend_from_slice(words);
-            scratch.row.push(nulls);
-            self.locate(node, hash, &scratch.row, hints.row)
-        };
-        let found = known.filter(|row| self.ids[shape.twins.first].holds(shape.twins.bit, *row));
-        let old = found.map_or(0, |row| self.rows[node].multiplicity(row));
-        let new = u64::try_from(i128::from(old) + i128::from(weight)).map_err(|_| {
-            KernelError::invalid("CROWN-ABSENT", format!("'{}' has fewer rows than are to be removed", shape.name))
-        })?;
-        if new > i64::MAX as u64 {
-            return Err(too_many_copies());
-        }
-        scratch.change.clear();
-        self.updates += 1;
-        match found {
-            None => {
-                let row = self.insert(change, node, hash, known, hints, scratch, interner)?;
-                if self.rows[node].missing(row) == 0 {
-                    self.enter_first(node, row, new, scratch);
-                    self.climb(node, scratch, interner, sink);
-                }
-            }
-            Some(row) if new == 0 => {
-                if self.rows[node].missing(row) == 0 {
-                    self.leave_first(node, row, old, scratch);
-                    self.climb(node, scratch, interner, sink);
-                }
-                self.forget(node, row, interner);
-            }
-            Some(row) => {
-                self.duplicated = true;
-                if self.rows[node].missing(row) == 0 && !self.shape.components.is_empty() {
-                    let pairs = &mut scratch.change.value_pairs;
-                    let overflowed =
-                        self.weight(node, row, old, None, pairs) | self.weight(node, row, new, None, pairs);
-                    if overflowed {
-                        self.failure.get_or_insert_with(overflow);
-                    }
-                    scratch.change.valued.push(row);
-                    self.rows[node].set_multiplicity(row, new);
-                    self.climb(node, scratch, interner, sink);
-                } else {
-                    self.rows[node].set_multiplicity(row, new);
-                }
-            }
-        }
-        while let Some((node, row)) = scratch.dead.pop() {
-            self.detach(node, row);
-        }
-        if self.updates.is_multiple_of(compact::INTERVAL) {
-            self.compact();
-        }
-        Ok(())
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    #[inline(always)]
-    fn insert(
-        &mut self,
-        change: &AtomChange,
-        node: usize,
-        hash: u64,
-        known: Option<u32>,
-        hints: &Hints,
-        scratch: &mut Scratch,
-        interner: &mut Interner,
-    ) -> Result<u32> {
-        let AtomChange { words, nulls, weight, .. } = *change;
-        let shape = &self.shape.nodes[node];
-        scratch.values.clear();
-        for (component, expression) in &shape.factors {
-            let word = expression.evaluate(words, nulls, interner)?;
-            let value = self.shape.components[*component].factor(word, expression.data_type(), interner)?;
-            scratch.values.push(value);
-        }
-        let row = self.add_row(node, hash, if shape.nullable == 0 { words } else { &scratch.row }, known);
-        let shape = &self.shape.nodes[node];
-        if weight != 1 {
-            self.duplicated = true;
-            self.rows[node].set_multiplicity(row, weight as u64);
-        }
-        if !shape.factors.is_empty() {
-            self.rows[node].set_factors(row, &scratch.values);
-        }
-        for column in shape.interned.iter().filter(|column| nulls >> **column & 1 == 0) {
-            interner.retain(words[*column]);
-        }
-        self.attach(node, row, hints, scratch);
-        Ok(row)
-    }
-
-    #[inline(always)]
-    fn enter_first(&mut self, node: usize, row: u32, multiplicity: u64, scratch: &mut Scratch) {
-        self.rows[node].in_semi_join += 1;
-        self.move_first(node, row, multiplicity, scratch);
-        scratch.change.entering = true;
-    }
-
-    #[inline(always)]
-    fn leave_first(&mut self, node: usize, row: u32, multiplicity: u64, scratch: &mut Scratch) {
-        self.rows[node].in_semi_join -= 1;
-        self.move_first(node, row, multiplicity, scratch);
-        scratch.change.entering = false;
-    }
-
-    #[inline(always)]
-    fn move_first(&mut self, node: usize, row: u32, multiplicity: u64, scratch: &mut Scratch) {
-        scratch.change.moved.push(row);
-        if !self.shape.components.is_empty()
-            && !self.shape.nodes[node].connex
-            && self.weight(node, row, multiplicity, None, &mut scratch.change.amounts)
-        {
-            self.failure.get_or_insert_with(overflow);
-        }
-    }
-
-    /// Removes an atom row that has left every view.
-    #[inline(always)]
-    fn forget(&mut self, node: usize, row: u32, interner: &mut Interner) {
-        let shape = &self.shape.nodes[node];
-        let words = self.rows[node].words(row);
-        let nulls = if shape.nullable == 0 { 0 } else { words[words.len() - 1] };
-        for column in shape.interned.iter().filter(|column| nulls >> **column & 1 == 0) {
-            interner.release(words[*column]);
-        }
-        self.detach(node, row);
     }
 
     /// Whether every result has multiplicity 1.
@@ -573,7 +379,7 @@ impl Tree {
     pub fn atom_rows(&self, atom: usize) -> impl Iterator<Item = (&[Word], Nulls, u64)> {
         let node = self.shape.atom_nodes[atom];
         let (rows, arity) = (&self.rows[node], self.shape.nodes[node].variables.len());
-        let mut ids: Vec<u32> = self.row_ids(node).collect();
+        let mut ids: Vec<RowId> = self.row_ids(node).collect();
         ids.sort_unstable();
         ids.into_iter().map(move |row| {
             let words = rows.words(row);

@@ -6,6 +6,7 @@
 //! depart included until they are cut; the live ones of the parent rows. Rows with NULL are in no range and are left out.
 //! A change costs O(log n); memory is linear in the rows.
 
+use super::id::{EntryId, RowId};
 use super::rows::Rows;
 use crate::expression::place;
 use crate::types::DataType;
@@ -16,7 +17,7 @@ use std::ops::Bound::{Excluded, Included};
 const KEY_BYTES: usize = 24;
 
 /// Entry, place of the value in its type's order, row.
-pub(super) type Key = (u32, i64, u32);
+pub(super) type Key = (EntryId, i64, RowId);
 
 /// A list that is kept in order: of the child rows of an edge's entries, or of their live parent rows.
 pub(super) struct OrderShape {
@@ -47,7 +48,7 @@ pub(super) struct Bound {
 
 impl Bound {
     /// Narrows a range of places by the value of the earlier row; to nothing if that is NULL.
-    pub fn narrow(&self, rows: &Rows, row: u32, least: &mut i128, most: &mut i128) {
+    pub fn narrow(&self, rows: &Rows, row: RowId, least: &mut i128, most: &mut i128) {
         match read(rows, row, self.column, self.nullable, self.data_type) {
             None => *most = *least - 1,
             Some(value) if self.above => *least = (*least).max(i128::from(value) + self.offset),
@@ -58,7 +59,7 @@ impl Bound {
 
 /// The place of a row's value in its type's order; none for NULL.
 #[inline]
-fn read(rows: &Rows, row: u32, column: usize, nullable: bool, data_type: DataType) -> Option<i64> {
+fn read(rows: &Rows, row: RowId, column: usize, nullable: bool, data_type: DataType) -> Option<i64> {
     if nullable && rows.words(row).last().is_some_and(|mask| mask >> column & 1 != 0) {
         return None;
     }
@@ -73,20 +74,20 @@ pub(super) struct Order {
 }
 
 impl Order {
-    fn key(&self, rows: &Rows, row: u32, link: usize) -> Option<Key> {
+    fn key(&self, rows: &Rows, row: RowId, link: usize) -> Option<Key> {
         let value = read(rows, row, self.column, self.nullable, self.data_type)?;
-        Some((rows.link(row, link), value, row))
+        Some((rows.entry(row, link), value, row))
     }
 
     /// Adds a row to the entry that its link leads to.
-    pub fn add(&mut self, rows: &Rows, row: u32, link: usize) {
+    pub fn add(&mut self, rows: &Rows, row: RowId, link: usize) {
         if let Some(key) = self.key(rows, row, link) {
             let added = self.keys.insert(key);
             debug_assert!(added, "a row is in a list once");
         }
     }
 
-    pub fn remove(&mut self, rows: &Rows, row: u32, link: usize) {
+    pub fn remove(&mut self, rows: &Rows, row: RowId, link: usize) {
         if let Some(key) = self.key(rows, row, link) {
             let removed = self.keys.remove(&key);
             debug_assert!(removed, "a row that leaves a list was in it");
@@ -94,7 +95,7 @@ impl Order {
     }
 
     /// Up to `limit` rows from `from` (`after` it if it was already taken) to `to`; gives the last key.
-    pub fn fetch(&self, from: Key, after: bool, to: Key, limit: usize, rows: &mut Vec<u32>) -> Option<Key> {
+    pub fn fetch(&self, from: Key, after: bool, to: Key, limit: usize, rows: &mut Vec<RowId>) -> Option<Key> {
         rows.clear();
         if from > to || (after && from == to) {
             return None;
@@ -108,12 +109,14 @@ impl Order {
         last
     }
 
-    pub fn rename_rows(&mut self, ids: &[u32]) {
-        self.keys = self.keys.iter().map(|(entry, value, row)| (*entry, *value, ids[*row as usize])).collect();
+    pub fn rename_rows(&mut self, ids: &[Option<RowId>]) {
+        let renamed = |row: &RowId| ids[row.index()].expect("an ordered row has a new id");
+        self.keys = self.keys.iter().map(|(entry, value, row)| (*entry, *value, renamed(row))).collect();
     }
 
-    pub fn rename_entries(&mut self, ids: &[u32]) {
-        self.keys = self.keys.iter().map(|(entry, value, row)| (ids[*entry as usize], *value, *row)).collect();
+    pub fn rename_entries(&mut self, ids: &[Option<EntryId>]) {
+        let renamed = |entry: &EntryId| ids[entry.index()].expect("an entry with rows has a new id");
+        self.keys = self.keys.iter().map(|(entry, value, row)| (renamed(entry), *value, *row)).collect();
     }
 }
 

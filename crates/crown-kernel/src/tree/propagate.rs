@@ -5,9 +5,10 @@
 //! that stay may change their annotation. A node that is not connex is never enumerated, so its changes are made at once; the connex
 //! part is in `delta`.
 
-use super::apply::Hints;
 use super::edges::Edge;
+use super::id::{EntryId, RowId};
 use super::lists::List;
+use super::prefetch::Hints;
 use super::ring::Value;
 use super::shape::LINK;
 use super::{Sink, Tree};
@@ -20,12 +21,12 @@ use crate::store::interner::Interner;
 pub(super) struct Change {
     /// Whether `moved` enter the semi-join view or leave it.
     pub entering: bool,
-    pub moved: Vec<u32>,
+    pub moved: Vec<RowId>,
     /// Annotations of `moved`, one block of components each: the new ones if they enter, the old ones if they leave.
     /// Not kept at connex nodes, where enumeration finds them.
     pub amounts: Vec<Value>,
     /// Rows that are in the semi-join view before and after, with another annotation.
-    pub valued: Vec<u32>,
+    pub valued: Vec<RowId>,
     /// Old and new annotation of each of `valued`.
     pub value_pairs: Vec<Value>,
 }
@@ -50,7 +51,7 @@ impl Change {
 
 /// An entry that the current update changes, as it was before.
 struct Touched {
-    entry: u32,
+    entry: EntryId,
     count: u32,
 }
 
@@ -62,9 +63,9 @@ pub(super) struct Scratch {
     touched: Vec<Touched>,
     sums: Vec<Value>,
     /// Generalised rows without a guard left: node and row.
-    pub dead: Vec<(usize, u32)>,
-    pub levels: Vec<Vec<u32>>,
-    pub witnesses: Vec<u32>,
+    pub dead: Vec<(usize, RowId)>,
+    pub levels: Vec<Vec<RowId>>,
+    pub witnesses: Vec<RowId>,
     pub values: Vec<Value>,
     pub key: Vec<u64>,
     pub words: Vec<u64>,
@@ -118,7 +119,7 @@ impl Tree {
         sums.clear();
         let mut overflowed = false;
         for (index, row) in change.moved.iter().enumerate() {
-            let entry = rows.link(*row, LINK);
+            let entry = rows.entry(*row, LINK);
             touch(edge, entry, touched, sums);
             let amount = &change.amounts[index * width..(index + 1) * width];
             let count = &mut edge.entry_mut(entry).children.len;
@@ -140,7 +141,7 @@ impl Tree {
         }
         if width > 0 {
             for (row, pair) in change.valued.iter().zip(change.value_pairs.chunks_exact(2 * width)) {
-                let entry = rows.link(*row, LINK);
+                let entry = rows.entry(*row, LINK);
                 touch(edge, entry, touched, sums);
                 for (index, component) in components.iter().enumerate() {
                     let sum = &mut edge.values_mut(entry)[slots[index]..];
@@ -187,7 +188,7 @@ impl Tree {
         next.clear();
         let annotated = self.shape.nodes[node].annotated;
         let edge = &mut self.edges[node];
-        let entry = self.rows[node].link(change.moved[0], LINK);
+        let entry = self.rows[node].entry(change.moved[0], LINK);
         let state = edge.entry_mut(entry);
         let (count, parents) = (state.children.len, state.parents);
         let left = if change.entering { count + 1 } else { count - 1 };
@@ -224,7 +225,7 @@ impl Tree {
     #[inline(always)]
     fn revalue(&self, node: usize, parent: usize, parents: &List, old_sums: &[Value], next: &mut Change) -> bool {
         let mut overflowed = false;
-        for row in self.parents.slice(parents) {
+        for row in self.parents.rows(parents) {
             if self.rows[parent].missing(*row) == 0 {
                 next.valued.push(*row);
                 overflowed |= self.weight_pair(parent, *row, node, old_sums, &mut next.value_pairs);
@@ -238,7 +239,7 @@ impl Tree {
         &mut self,
         node: usize,
         parent: usize,
-        entry: u32,
+        entry: EntryId,
         old_sums: &[Value],
         next: &mut Change,
         scratch: &mut Scratch,
@@ -259,7 +260,7 @@ impl Tree {
             self.counter_changes += u64::from(state.parents.len);
             let rows = &mut self.rows[parent];
             let flipping = if next.entering { 1 } else { 0 };
-            for row in self.parents.slice(&state.parents) {
+            for row in self.parents.rows(&state.parents) {
                 let missing = rows.missing(*row);
                 rows.set_missing(*row, if next.entering { missing - 1 } else { missing + 1 });
                 if missing == flipping {
@@ -298,7 +299,13 @@ impl Tree {
     }
 
     /// The row of a generalised node for the key of `entry`, which its guard edge `guard` has just got.
-    pub(super) fn create_generalised(&mut self, guard: usize, node: usize, entry: u32, scratch: &mut Scratch) -> u32 {
+    pub(super) fn create_generalised(
+        &mut self,
+        guard: usize,
+        node: usize,
+        entry: EntryId,
+        scratch: &mut Scratch,
+    ) -> RowId {
         let key = &self.shape.nodes[guard].key;
         let from = self.edges[guard].key(entry);
         let words = &mut scratch.words;
@@ -320,7 +327,7 @@ impl Tree {
     }
 
     /// Links a new row to the entries of its keys and counts the children it misses.
-    pub(super) fn attach(&mut self, node: usize, row: u32, hints: &Hints, scratch: &mut Scratch) {
+    pub(super) fn attach(&mut self, node: usize, row: RowId, hints: &Hints, scratch: &mut Scratch) {
         let (shape, rows) = (&self.shape.nodes[node], &mut self.rows[node]);
         let mut missing = 0;
         let mut keyed = usize::from(shape.key_column.is_some());
@@ -338,8 +345,8 @@ impl Tree {
                 }
             };
             let state = edge.entry_mut(entry);
-            rows.set_link(row, below.link, entry);
-            rows.set_link(row, below.link + 1, state.parents.len);
+            rows.set_entry(row, below.link, entry);
+            rows.set_position(row, below.link, state.parents.len);
             let present = if below.connex { state.count() > 0 } else { state.children.len > 0 };
             missing += u32::from(present == below.anti);
             self.parents.push(&mut state.parents, row, std::iter::empty());
@@ -352,33 +359,33 @@ impl Tree {
                 shape.key.read(&shape.key.child_columns, rows.words(row), &mut scratch.key);
                 edge.find_or_insert(hash_words(scratch.key.iter().copied()), &scratch.key)
             }
-            (None, None) => 0,
+            (None, None) => EntryId::FIRST,
         };
         edge.entry_mut(entry).references += 1;
-        rows.set_link(row, LINK, entry);
+        rows.set_entry(row, LINK, entry);
     }
 
     /// Takes a row out that is in no semi-join view and not live.
-    pub(super) fn detach(&mut self, node: usize, row: u32) {
+    pub(super) fn detach(&mut self, node: usize, row: RowId) {
         let rows = &mut self.rows[node];
         for below in &self.shape.nodes[node].below {
-            let (entry, position) = (rows.link(row, below.link), rows.link(row, below.link + 1));
+            let (entry, position) = (rows.entry(row, below.link), rows.position(row, below.link));
             let edge = &mut self.edges[below.child];
             if let Some(moved) = self.parents.swap_remove(&mut edge.entry_mut(entry).parents, position) {
-                rows.set_link(moved, below.link + 1, position);
+                rows.set_position(moved, below.link, position);
             }
             edge.remove_if_unused(entry);
         }
-        let entry = rows.link(row, LINK);
+        let entry = rows.entry(row, LINK);
         let edge = &mut self.edges[node];
         edge.entry_mut(entry).references -= 1;
         edge.remove_if_unused(entry);
         self.remove_row(node, row);
     }
 
-    pub(super) fn lacks_guards(&self, node: usize, row: u32) -> bool {
+    pub(super) fn lacks_guards(&self, node: usize, row: RowId) -> bool {
         self.shape.nodes[node].below.iter().filter(|below| below.guard).all(|below| {
-            let state = self.edges[below.child].entry(self.rows[node].link(row, below.link));
+            let state = self.edges[below.child].entry(self.rows[node].entry(row, below.link));
             0 == if below.connex { state.count() } else { state.children.len }
         })
     }
@@ -386,7 +393,7 @@ impl Tree {
 
 /// Notes an entry as it is, once per update.
 #[inline(always)]
-fn touch(edge: &mut Edge, entry: u32, touched: &mut Vec<Touched>, sums: &mut Vec<Value>) {
+fn touch(edge: &mut Edge, entry: EntryId, touched: &mut Vec<Touched>, sums: &mut Vec<Value>) {
     let state = edge.entry_mut(entry);
     let known = touched.get(state.departed as usize).is_some_and(|touched| touched.entry == entry);
     if !known {

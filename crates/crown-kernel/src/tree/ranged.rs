@@ -4,6 +4,7 @@
 //! a row outside its range. Rows of a range are fetched a few at a time, so a walk can stop and go on, and keeps little.
 
 use super::enumerate::{Place, Walk};
+use super::id::{EntryId, RowId};
 use super::ordered::Key;
 use super::program::{Program, Step};
 use super::Tree;
@@ -12,17 +13,22 @@ use super::Tree;
 const FETCH: usize = 128;
 
 /// A part of a range, and where it goes on.
-#[derive(Default)]
 pub(super) struct Window {
-    rows: Vec<u32>,
+    rows: Vec<RowId>,
     /// The last key that was fetched, while there may be more.
     last: Option<Key>,
     end: Key,
 }
 
+impl Default for Window {
+    fn default() -> Window {
+        Window { rows: Vec::new(), last: None, end: (EntryId::LAST, i64::MAX, RowId::LAST) }
+    }
+}
+
 impl Walk {
     /// Opens the first result's lists; false if there is no result.
-    pub(super) fn begin_ranged(&mut self, tree: &Tree, program: &Program, first: &[u32]) -> bool {
+    pub(super) fn begin_ranged(&mut self, tree: &Tree, program: &Program, first: &[RowId]) -> bool {
         if self.windows.len() < program.steps.len() {
             self.windows.resize_with(program.steps.len(), Window::default);
         }
@@ -37,7 +43,7 @@ impl Walk {
         &mut self,
         tree: &Tree,
         program: &Program,
-        first: &[u32],
+        first: &[RowId],
         mut fill: impl FnMut(&Step, &mut Place),
     ) -> bool {
         let last = program.steps.len() - 1;
@@ -47,7 +53,7 @@ impl Walk {
 
     /// The row at a place of a step's list.
     #[inline]
-    pub(super) fn row_at(&self, tree: &Tree, program: &Program, first: &[u32], index: usize, position: u32) -> u32 {
+    pub(super) fn row_at(&self, tree: &Tree, program: &Program, first: &[RowId], index: usize, position: u32) -> RowId {
         let step = &program.steps[index];
         if index == 0 {
             first[position as usize]
@@ -64,7 +70,7 @@ impl Walk {
         &mut self,
         tree: &Tree,
         program: &Program,
-        first: &[u32],
+        first: &[RowId],
         mut index: usize,
         fill: &mut impl FnMut(&Step, &mut Place),
     ) -> bool {
@@ -87,7 +93,7 @@ impl Walk {
         }
     }
 
-    fn next_row(&mut self, tree: &Tree, program: &Program, first: &[u32], index: usize) -> bool {
+    fn next_row(&mut self, tree: &Tree, program: &Program, first: &[RowId], index: usize) -> bool {
         #[cfg(test)]
         {
             self.operations += 1;
@@ -112,7 +118,7 @@ impl Walk {
             }
             let step = &program.steps[index];
             let source = self.places[step.source].row;
-            let entry = tree.rows[program.steps[step.source].node].link(source, step.link);
+            let entry = tree.rows[program.steps[step.source].node].entry(source, step.link);
             let Some(range) = &step.range else {
                 let state = tree.edges[step.edge].entry(entry);
                 let (list, limit) =
@@ -127,9 +133,9 @@ impl Walk {
             }
             let (Ok(least), Ok(most)) = (i64::try_from(least), i64::try_from(most)) else { return Some(index) };
             let window = &mut self.windows[index];
-            window.end = (entry, most, u32::MAX);
+            window.end = (entry, most, RowId::LAST);
             let order = tree.orders.get(step.edge, step.up);
-            window.last = order.fetch((entry, least, 0), false, window.end, FETCH, &mut window.rows);
+            window.last = order.fetch((entry, least, RowId::FIRST), false, window.end, FETCH, &mut window.rows);
             if !self.take_window(index) {
                 return Some(index);
             }

@@ -1,10 +1,10 @@
-//! The rows of one node, in slabs addressed by the ids that `ids` gives.
+//! The rows of one node, in slabs addressed by the ids that `ids` hands out.
 //!
 //! A row has its words (with its NULL mask as one more word where a variable may be NULL) and, next to them, its links of 32 bits: for
 //! each edge the entry of its key and its place in that entry's list, and how many children it still misses. So after the look-ups at
 //! its insertion a row is reached, and left, by index alone, mostly with one cache miss.
 
-use super::ids::NONE;
+use super::id::{EntryId, RowHint, RowId};
 use crate::chunk::Word;
 use crate::store::slab::{at, at_mut, half, half_mut, prefetch, reserve_slowly, with_capacity};
 
@@ -40,45 +40,76 @@ impl Rows {
         }
     }
 
+    /// The words of a row, with its NULL mask as the last one where a variable may be NULL.
     #[inline(always)]
-    pub fn words(&self, row: u32) -> &[Word] {
-        let start = row as usize * self.stride;
+    pub fn words(&self, row: RowId) -> &[Word] {
+        let start = row.index() * self.stride;
         debug_assert!(start + self.width <= self.slab.len());
-        // SAFETY: as in `slab`: row ids are handed out here.
+        // SAFETY: the row has its slot of `stride` words in the slab (the law in `id`).
         unsafe { std::slice::from_raw_parts(self.slab.as_ptr().add(start), self.width) }
     }
 
     #[inline(always)]
-    pub fn word(&self, row: u32, column: usize) -> Word {
-        *at(&self.slab, row as usize * self.stride + column)
+    pub fn word(&self, row: RowId, column: usize) -> Word {
+        debug_assert!(column < self.width);
+        // SAFETY: as in `words`; columns come from the node's shape.
+        unsafe { *at(&self.slab, row.index() * self.stride + column) }
     }
 
+    /// Prefetches a row.
     #[inline(always)]
-    pub fn prefetch(&self, row: u32) {
-        let start = row as usize * self.stride;
+    pub fn prefetch(&self, row: impl Into<RowHint>) {
+        let start = row.into().index() * self.stride;
         // A row may lie across two cache lines.
         prefetch(&self.slab, start);
         prefetch(&self.slab, start + self.stride - 1);
     }
 
     #[inline(always)]
-    pub fn link(&self, row: u32, offset: usize) -> u32 {
-        half(&self.slab, 2 * (row as usize * self.stride + self.width) + offset)
+    fn link(&self, row: RowId, offset: usize) -> u32 {
+        debug_assert!(offset / 2 < self.stride - self.width);
+        // SAFETY: as in `words`; the links follow the words, and their offsets come from the node's shape.
+        unsafe { half(&self.slab, 2 * (row.index() * self.stride + self.width) + offset) }
     }
 
     #[inline(always)]
-    pub fn set_link(&mut self, row: u32, offset: usize, value: u32) {
-        *half_mut(&mut self.slab, 2 * (row as usize * self.stride + self.width) + offset) = value;
+    fn set_link(&mut self, row: RowId, offset: usize, value: u32) {
+        debug_assert!(offset / 2 < self.stride - self.width);
+        // SAFETY: as in `link`.
+        unsafe { *half_mut(&mut self.slab, 2 * (row.index() * self.stride + self.width) + offset) = value };
+    }
+
+    /// The entry that a link leads to.
+    #[inline(always)]
+    pub fn entry(&self, row: RowId, link: usize) -> EntryId {
+        // SAFETY: `set_entry` wrote it when the row was attached, and an entry lives while a row links to it.
+        unsafe { EntryId::new(self.link(row, link)) }
+    }
+
+    #[inline(always)]
+    pub fn set_entry(&mut self, row: RowId, link: usize, entry: EntryId) {
+        self.set_link(row, link, entry.number());
+    }
+
+    /// The row's position in the list of the entry that a link leads to.
+    #[inline(always)]
+    pub fn position(&self, row: RowId, link: usize) -> u32 {
+        self.link(row, link + 1)
+    }
+
+    #[inline(always)]
+    pub fn set_position(&mut self, row: RowId, link: usize, position: u32) {
+        self.set_link(row, link + 1, position);
     }
 
     /// How many children's keys the row misses; 0 means that it is in the semi-join view.
     #[inline(always)]
-    pub fn missing(&self, row: u32) -> u32 {
+    pub fn missing(&self, row: RowId) -> u32 {
         self.missing.map_or(0, |offset| self.link(row, offset))
     }
 
     #[inline(always)]
-    pub fn set_missing(&mut self, row: u32, missing: u32) {
+    pub fn set_missing(&mut self, row: RowId, missing: u32) {
         if let Some(offset) = self.missing {
             self.set_link(row, offset, missing);
         }
@@ -91,8 +122,8 @@ impl Rows {
 
     /// Writes the words of a row that comes, with multiplicity 1 and links unset.
     #[inline(always)]
-    pub fn write(&mut self, row: u32, words: &[Word]) {
-        let start = row as usize * self.stride;
+    pub fn write(&mut self, row: RowId, words: &[Word]) {
+        let start = row.index() * self.stride;
         if start >= self.slab.len() {
             self.extend_to(start + self.stride);
         }
@@ -112,37 +143,38 @@ impl Rows {
         self.factors.resize(slots * self.factor_count, 0);
     }
 
-    /// Copies a few words to a place of the slab, without a call.
+    /// Copies a few words into the slab, without a call.
     #[inline(always)]
     fn copy(&mut self, start: usize, words: &[Word]) {
         debug_assert_eq!(words.len(), self.width);
         for offset in 0..self.width {
-            *at_mut(&mut self.slab, start + offset) = *at(words, offset);
+            // SAFETY: `write` has made room for the row, whose words are as many as the node's.
+            unsafe { *at_mut(&mut self.slab, start + offset) = *at(words, offset) };
         }
     }
 
     /// A row goes: what comes to its place is there once.
     #[inline(always)]
-    pub fn remove(&mut self, row: u32) {
+    pub fn remove(&mut self, row: RowId) {
         self.len -= 1;
-        if let Some(multiplicity) = self.multiplicities.get_mut(row as usize) {
+        if let Some(multiplicity) = self.multiplicities.get_mut(row.index()) {
             *multiplicity = 1;
         }
     }
 
     #[inline(always)]
-    pub fn multiplicity(&self, row: u32) -> u64 {
-        self.multiplicities.get(row as usize).copied().unwrap_or(1)
+    pub fn multiplicity(&self, row: RowId) -> u64 {
+        self.multiplicities.get(row.index()).copied().unwrap_or(1)
     }
 
-    pub fn set_multiplicity(&mut self, row: u32, multiplicity: u64) {
+    pub fn set_multiplicity(&mut self, row: RowId, multiplicity: u64) {
         if self.multiplicities.is_empty() {
             if multiplicity == 1 {
                 return;
             }
             self.multiplicities.resize(self.slab.len() / self.stride, 1);
         }
-        self.multiplicities[row as usize] = multiplicity;
+        self.multiplicities[row.index()] = multiplicity;
     }
 
     /// Whether no row has ever been there twice (since the slab was last empty).
@@ -150,25 +182,26 @@ impl Rows {
         self.multiplicities.is_empty()
     }
 
-    pub fn factors(&self, row: u32) -> &[i128] {
-        let start = row as usize * self.factor_count;
+    pub fn factors(&self, row: RowId) -> &[i128] {
+        let start = row.index() * self.factor_count;
         &self.factors[start..start + self.factor_count]
     }
 
-    pub fn set_factors(&mut self, row: u32, values: &[i128]) {
-        let start = row as usize * self.factor_count;
+    pub fn set_factors(&mut self, row: RowId, values: &[i128]) {
+        let start = row.index() * self.factor_count;
         self.factors[start..start + self.factor_count].copy_from_slice(values);
     }
 
     /// Moves the rows to new ids, of which there are `slots`.
-    pub fn rename(&mut self, ids: &[u32], slots: usize) {
+    pub fn rename(&mut self, ids: &[Option<RowId>], slots: usize) {
         let (stride, width) = (self.stride, self.factor_count);
         let slab = std::mem::replace(&mut self.slab, with_capacity(slots * stride));
         self.slab.resize(slots * stride, 0);
         let multiplicities = std::mem::take(&mut self.multiplicities);
         let factors = std::mem::replace(&mut self.factors, vec![0; slots * width]);
-        for (row, (record, id)) in slab.chunks_exact(stride).zip(ids).enumerate().filter(|(_, (_, id))| **id != NONE) {
-            let target = *id as usize;
+        for (row, (record, id)) in slab.chunks_exact(stride).zip(ids).enumerate() {
+            let Some(id) = id else { continue };
+            let target = id.index();
             self.slab[target * stride..(target + 1) * stride].copy_from_slice(record);
             if let Some(multiplicity) = multiplicities.get(row) {
                 self.set_multiplicity(*id, *multiplicity);

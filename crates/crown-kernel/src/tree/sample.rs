@@ -4,6 +4,7 @@
 //! bottom-up. A draw then goes top-down and picks in each list a row by its share, which makes every result equally likely (by
 //! multiplicity). With residual conditions, draws that they reject are repeated.
 
+use super::id::EntryId;
 use super::Tree;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::Result;
@@ -50,9 +51,9 @@ impl Sampler {
         let mut shares = Shares { starts: vec![0; edge.entries.len()], sums: Vec::new() };
         let mut weight = Vec::new();
         for entry in edge.iter() {
-            shares.starts[entry as usize] = shares.sums.len();
+            shares.starts[entry.index()] = shares.sums.len();
             let mut sum = 0u128;
-            let list = &edge.entries[entry as usize].children;
+            let list = &edge.entries[entry.index()].children;
             for row in (0..list.len).map(|position| tree.children[node].get(list, position)) {
                 let mut results = Some(1u128);
                 if tree.shape.mode == Mode::Bag {
@@ -61,7 +62,7 @@ impl Sampler {
                     results = u128::try_from(weight[0]).ok();
                 }
                 for (link, totals) in &below {
-                    let total = totals[tree.rows[node].link(row, *link) as usize];
+                    let total = totals[tree.rows[node].entry(row, *link).index()];
                     results = results.and_then(|results| results.checked_mul(total));
                 }
                 match results.and_then(|results| sum.checked_add(results)) {
@@ -70,7 +71,7 @@ impl Sampler {
                 }
                 shares.sums.push(sum);
             }
-            totals[entry as usize] = sum;
+            totals[entry.index()] = sum;
         }
         self.nodes[node] = shares;
         totals
@@ -99,7 +100,7 @@ impl Sampler {
         let mut words = vec![0; tree.shape.outputs];
         'draw: for _ in 0..PATIENCE {
             let mut nulls = 0;
-            self.pick(tree, tree.shape.root, 0, random, &mut words, &mut nulls);
+            self.pick(tree, tree.shape.root, EntryId::FIRST, random, &mut words, &mut nulls);
             for condition in &tree.shape.residual {
                 if !condition.is_true(&words, nulls, interner)? {
                     continue 'draw;
@@ -115,13 +116,13 @@ impl Sampler {
         &self,
         tree: &Tree,
         node: usize,
-        entry: u32,
+        entry: EntryId,
         random: &mut impl FnMut(u64) -> u64,
         words: &mut [Word],
         nulls: &mut Nulls,
     ) {
-        let list = &tree.edges[node].entries[entry as usize].children;
-        let start = self.nodes[node].starts[entry as usize];
+        let list = &tree.edges[node].entries[entry.index()].children;
+        let start = self.nodes[node].starts[entry.index()];
         let sums = &self.nodes[node].sums[start..start + list.len as usize];
         let ticket = below(sums[sums.len() - 1], random);
         let row = tree.children[node].get(list, sums.partition_point(|sum| *sum <= ticket) as u32);
@@ -134,7 +135,7 @@ impl Sampler {
             }
         }
         for child in &shape.connex_children {
-            let entry = rows.link(row, tree.shape.nodes[*child].link_in_parent);
+            let entry = rows.entry(row, tree.shape.nodes[*child].link_in_parent);
             self.pick(tree, *child, entry, random, words, nulls);
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! It is never stored: it is a product of a few numbers that are at hand wherever it is needed.
 
+use super::id::RowId;
 use super::ring::Value;
 use super::Tree;
 
@@ -13,7 +14,7 @@ impl Tree {
     pub(super) fn weight(
         &self,
         node: usize,
-        row: u32,
+        row: RowId,
         multiplicity: u64,
         instead: Option<(usize, &[Value])>,
         out: &mut Vec<Value>,
@@ -32,14 +33,14 @@ impl Tree {
     pub(super) fn weight_pair(
         &self,
         node: usize,
-        row: u32,
+        row: RowId,
         changed: usize,
         old_sums: &[Value],
         out: &mut Vec<Value>,
     ) -> bool {
         let multiplicity = self.rows[node].multiplicity(row);
         if let Some(others) = self.small_product(node, row, multiplicity, changed) {
-            let entry = self.rows[node].link(row, self.shape.nodes[changed].link_in_parent);
+            let entry = self.rows[node].entry(row, self.shape.nodes[changed].link_in_parent);
             let new = self.edges[changed].values(entry)[0];
             if let (Ok(old), Ok(new)) = (i64::try_from(old_sums[0]), i64::try_from(new)) {
                 let others = Value::from(others);
@@ -54,14 +55,14 @@ impl Tree {
     /// The annotation of a row without the child `left_out`, when it is one exact component without factors and all numbers on
     /// the way are small: nearly always.
     #[inline(always)]
-    fn small_product(&self, node: usize, row: u32, multiplicity: u64, left_out: usize) -> Option<i64> {
+    fn small_product(&self, node: usize, row: RowId, multiplicity: u64, left_out: usize) -> Option<i64> {
         let shape = &self.shape.nodes[node];
         if !self.shape.one_exact_component || !shape.factors.is_empty() {
             return None;
         }
         let mut product = i64::try_from(multiplicity).ok()?;
         for below in shape.below.iter().filter(|below| below.annotated && below.child != left_out) {
-            let sum = self.edges[below.child].values(self.rows[node].link(row, below.link))[0];
+            let sum = self.edges[below.child].values(self.rows[node].entry(row, below.link))[0];
             product = product.checked_mul(i64::try_from(sum).ok()?)?;
         }
         Some(product)
@@ -70,7 +71,7 @@ impl Tree {
     fn any_weight(
         &self,
         node: usize,
-        row: u32,
+        row: RowId,
         multiplicity: u64,
         instead: Option<(usize, &[Value])>,
         out: &mut Vec<Value>,
@@ -91,7 +92,7 @@ impl Tree {
             overflowed |= over;
         }
         for below in shape.below.iter().filter(|below| below.annotated) {
-            let entry = self.rows[node].link(row, below.link);
+            let entry = self.rows[node].entry(row, below.link);
             let sums = match instead {
                 Some((edge, sums)) if edge == below.child => sums,
                 _ => self.edges[below.child].values(entry),
