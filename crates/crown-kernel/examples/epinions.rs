@@ -7,7 +7,7 @@
 
 use crown_kernel::chunk::{Chunk, Word};
 use crown_kernel::error::Result;
-use crown_kernel::plan::{Atom, Binding, Edge, Expression, Mode, Node, RingComponent, TreeStage, Variable};
+use crown_kernel::plan::{Atom, Binding, EdgeKind, Expression, Mode, Node, RingComponent, TreeStage, Variable};
 use crown_kernel::store::interner::Interner;
 use crown_kernel::tree::{AtomChange, Sink, Tree};
 use hashbrown::HashSet;
@@ -66,7 +66,7 @@ fn atom(name: &str, variables: &str) -> Atom {
 
 fn node(variables: &str, atom: Option<usize>, parent: Option<usize>, key: &str, connex: bool) -> Node {
     let name = format!("{atom:?}");
-    Node { name, variables: names(variables), atom, parent, key: names(key), connex, edge: Edge::Join }
+    Node { name, variables: names(variables), atom, parent, key: names(key), connex, edge: EdgeKind::Join }
 }
 
 fn stage(atoms: Vec<Atom>, nodes: Vec<Node>, outputs: &str, mode: Mode) -> TreeStage {

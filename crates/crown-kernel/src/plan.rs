@@ -111,7 +111,7 @@ pub struct Atom {
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub enum Edge {
+pub enum EdgeKind {
     Join,
     Exists,
     Anti,
@@ -125,7 +125,7 @@ pub struct Node {
     pub parent: Option<usize>,
     pub key: Vec<String>,
     pub connex: bool,
-    pub edge: Edge,
+    pub edge: EdgeKind,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -5,9 +5,9 @@
 //!
 //! No pairwise join is ever materialised: state is the atoms' rows and indexes on them. A change binds its variables,
 //! and then variables are bound one by one, each by running through the *smallest* of the lists that restrict it and
-//! probing the others (see `program`).
+//! probing the others (see `delta_join`).
 
-mod program;
+mod delta_join;
 pub(crate) mod relation;
 
 #[cfg(test)]
@@ -18,16 +18,16 @@ use crate::error::{KernelError, Result};
 use crate::plan;
 use crate::store::interner::Interner;
 use crate::types::DataType;
-use program::{Compiler, Program, Projection, Shape, Source, Step};
+use delta_join::{BagVariables, Compiler, DeltaJoin, JoinStep, Projection, Source};
 use relation::Relation;
 
 pub struct Bag {
     columns: Vec<(String, DataType)>,
     outputs: Vec<usize>,
-    shape: Shape,
+    shape: BagVariables,
     relations: Vec<Relation>,
     projections: Vec<Projection>,
-    programs: Vec<Program>,
+    delta_joins: Vec<DeltaJoin>,
     /// Per atom: the columns that other atoms share, in which NULL must not come.
     join_columns: Vec<Nulls>,
     values: Vec<Word>,
@@ -45,7 +45,7 @@ pub struct BagStats {
 
 impl Bag {
     pub fn new(stage: &plan::BagStage) -> Result<Bag> {
-        let shape = Shape::new(stage)?;
+        let shape = BagVariables::new(stage)?;
         let mut outputs = Vec::new();
         for name in &stage.outputs {
             let variable = shape.names.iter().position(|other| other == name).ok_or_else(|| {
@@ -55,7 +55,7 @@ impl Bag {
         }
         let columns = outputs.iter().map(|variable| (shape.names[*variable].clone(), shape.types[*variable]));
         let mut compiler = Compiler::new(&shape);
-        let programs = (0..shape.atoms.len()).map(|atom| compiler.program(atom, &outputs)).collect();
+        let delta_joins = (0..shape.atoms.len()).map(|atom| compiler.delta_join(atom, &outputs)).collect();
         let Compiler { relations, projections, .. } = compiler;
         let join_columns = shape.atoms.iter().map(|atom| {
             let bit = |(column, variable): (usize, &usize)| Nulls::from(shape.joins[*variable]) << column;
@@ -69,7 +69,7 @@ impl Bag {
             shape,
             relations,
             projections,
-            programs,
+            delta_joins,
             work: 0,
         })
     }
@@ -134,12 +134,12 @@ impl Bag {
             values[*variable] = words[column];
             value_nulls |= (nulls >> column & 1) << variable;
         }
-        let program = &self.programs[atom];
+        let delta_join = &self.delta_joins[atom];
         let mut run = Run {
             relations: &self.relations,
             outputs: &self.outputs,
-            steps: &program.steps,
-            shown: program.shown,
+            steps: &delta_join.steps,
+            shown: delta_join.shown,
             sum: 0,
             values,
             nulls: value_nulls,
@@ -149,7 +149,7 @@ impl Bag {
             out: &mut *out,
         };
         let mut product = weight;
-        for (relation, row) in &program.covered {
+        for (relation, row) in &delta_join.covered {
             let count = run.probe(*relation, row);
             product = run.multiply(product, count);
         }
@@ -210,7 +210,7 @@ impl Bag {
 struct Run<'a> {
     relations: &'a [Relation],
     outputs: &'a [usize],
-    steps: &'a [Step],
+    steps: &'a [JoinStep],
     shown: usize,
     /// What the steps from `shown` on add up to for the values bound before.
     sum: i64,
@@ -243,8 +243,8 @@ impl<'a> Run<'a> {
                 self.sum = sum;
                 self.overflowed |= overflowed;
             }
-            Some(Step::Extend { variable, sources }) => self.extend(number, *variable, sources, weight),
-            Some(Step::Expand { source }) => self.expand(number, source, weight),
+            Some(JoinStep::Extend { variable, sources }) => self.extend(number, *variable, sources, weight),
+            Some(JoinStep::Expand { source }) => self.expand(number, source, weight),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Rows of an atom (or of a projection of it) with counts, and indexes from keys to contiguous lists of candidates.
 //!
-//! Rows are without gaps (see `Rows`), so everything here that goes by a row's position swaps along when one goes.
+//! Rows are without gaps (see `RowSet`), so everything here that goes by a row's position swaps along when one goes.
 
 use crate::chunk::{Nulls, Word};
-use crate::stages::Rows;
+use crate::stages::RowSet;
 use crate::store::hash::hash_words;
 use crate::store::interner::Interner;
 use crate::types::DataType;
@@ -11,22 +11,22 @@ use hashbrown::HashTable;
 use std::mem::size_of;
 
 pub(crate) struct Relation {
-    rows: Rows,
+    rows: RowSet,
     counts: Vec<i64>,
-    indexes: Vec<Index>,
+    indexes: Vec<KeyIndex>,
 }
 
 impl Relation {
     /// Words of interned types are retained while their row is here.
     pub fn new(types: impl IntoIterator<Item = DataType>) -> Relation {
-        Relation { rows: Rows::new(types), counts: Vec::new(), indexes: Vec::new() }
+        Relation { rows: RowSet::new(types), counts: Vec::new(), indexes: Vec::new() }
     }
 
     /// An index from the columns `key` to the rows that have it; the candidates show the word of column `value`.
     pub fn add_index(&mut self, key: Vec<usize>, value: Option<usize>) -> usize {
         let known = self.indexes.iter().position(|index| index.key == key && index.value == value);
         known.unwrap_or_else(|| {
-            self.indexes.push(Index::new(key, value));
+            self.indexes.push(KeyIndex::new(key, value));
             self.indexes.len() - 1
         })
     }
@@ -75,7 +75,7 @@ impl Relation {
     }
 
     pub fn bytes(&self) -> usize {
-        self.rows.bytes() + self.counts.capacity() * 8 + self.indexes.iter().map(Index::bytes).sum::<usize>()
+        self.rows.bytes() + self.counts.capacity() * 8 + self.indexes.iter().map(KeyIndex::bytes).sum::<usize>()
     }
 }
 
@@ -87,12 +87,12 @@ pub(crate) struct Candidate {
 
 /// Where a row stands: its entry, and its position in that entry's list.
 #[derive(Clone, Copy)]
-struct Place {
+struct ListPosition {
     entry: u32,
     position: u32,
 }
 
-struct Index {
+struct KeyIndex {
     key: Vec<usize>,
     value: Option<usize>,
     /// Entries by the hash of their key, which is read from the first row of their list.
@@ -100,15 +100,15 @@ struct Index {
     lists: Vec<Vec<Candidate>>,
     free: Vec<u32>,
     /// By row.
-    places: Vec<Place>,
+    positions: Vec<ListPosition>,
 }
 
-impl Index {
-    fn new(key: Vec<usize>, value: Option<usize>) -> Index {
-        Index { key, value, table: HashTable::new(), lists: Vec::new(), free: Vec::new(), places: Vec::new() }
+impl KeyIndex {
+    fn new(key: Vec<usize>, value: Option<usize>) -> KeyIndex {
+        KeyIndex { key, value, table: HashTable::new(), lists: Vec::new(), free: Vec::new(), positions: Vec::new() }
     }
 
-    fn find(&self, rows: &Rows, key: &[Word]) -> &[Candidate] {
+    fn find(&self, rows: &RowSet, key: &[Word]) -> &[Candidate] {
         let found = self.table.find(hash_words(key.iter().copied()), |entry| {
             let (words, _) = rows.row(self.lists[*entry as usize][0].row as usize);
             self.key.iter().zip(key).all(|(column, word)| words[*column] == *word)
@@ -120,7 +120,7 @@ impl Index {
         hash_words(self.key.iter().map(|column| words[*column]))
     }
 
-    fn link(&mut self, rows: &Rows, position: usize) {
+    fn link(&mut self, rows: &RowSet, position: usize) {
         let (words, _) = rows.row(position);
         let hash = self.hash_of(words);
         let (lists, key) = (&self.lists, &self.key);
@@ -133,11 +133,11 @@ impl Index {
             None => self.add_entry(rows, hash),
         };
         let list = &mut self.lists[entry as usize];
-        self.places.push(Place { entry, position: list.len() as u32 });
+        self.positions.push(ListPosition { entry, position: list.len() as u32 });
         list.push(Candidate { word: self.value.map_or(0, |column| words[column]), row: position as u32 });
     }
 
-    fn add_entry(&mut self, rows: &Rows, hash: u64) -> u32 {
+    fn add_entry(&mut self, rows: &RowSet, hash: u64) -> u32 {
         let (lists, key) = (&self.lists, &self.key);
         let entry = self.free.last().copied().unwrap_or(lists.len() as u32);
         self.table.insert_unique(hash, entry, |other| {
@@ -151,32 +151,32 @@ impl Index {
     }
 
     /// Before the row is removed from `rows`; the last row is about to take its position.
-    fn unlink(&mut self, rows: &Rows, position: usize) {
-        let place = self.places[position];
-        let list = &mut self.lists[place.entry as usize];
-        list.swap_remove(place.position as usize);
-        if let Some(moved) = list.get(place.position as usize) {
-            self.places[moved.row as usize].position = place.position;
+    fn unlink(&mut self, rows: &RowSet, position: usize) {
+        let at = self.positions[position];
+        let list = &mut self.lists[at.entry as usize];
+        list.swap_remove(at.position as usize);
+        if let Some(moved) = list.get(at.position as usize) {
+            self.positions[moved.row as usize].position = at.position;
         }
         if list.is_empty() {
             *list = Vec::new();
-            self.free.push(place.entry);
+            self.free.push(at.entry);
             let hash = self.hash_of(rows.row(position).0);
-            if let Ok(entry) = self.table.find_entry(hash, |entry| *entry == place.entry) {
+            if let Ok(entry) = self.table.find_entry(hash, |entry| *entry == at.entry) {
                 entry.remove();
             }
         } else {
             shrink(list, 4);
         }
-        self.places.swap_remove(position);
-        if let Some(moved) = self.places.get(position) {
+        self.positions.swap_remove(position);
+        if let Some(moved) = self.positions.get(position) {
             self.lists[moved.entry as usize][moved.position as usize].row = position as u32;
         }
     }
 
     /// Once most entries are unused, numbers them anew without gaps. That takes time linear in the rows, and at least
     /// three quarters of all entries went since the last time.
-    fn tidy(&mut self, rows: &Rows) {
+    fn tidy(&mut self, rows: &RowSet) {
         if self.free.len() <= 3 * self.table.len() + 64 {
             return;
         }
@@ -189,11 +189,11 @@ impl Index {
             }
         }
         self.table.iter_mut().for_each(|entry| *entry = numbers[*entry as usize]);
-        self.places.iter_mut().for_each(|place| place.entry = numbers[place.entry as usize]);
+        self.positions.iter_mut().for_each(|at| at.entry = numbers[at.entry as usize]);
         self.lists.retain(|list| !list.is_empty());
         self.lists.shrink_to_fit();
         self.free = Vec::new();
-        shrink(&mut self.places, 64);
+        shrink(&mut self.positions, 64);
         let (lists, key) = (&self.lists, &self.key);
         self.table.shrink_to(0, |entry| {
             let (words, _) = rows.row(lists[*entry as usize][0].row as usize);
@@ -206,7 +206,7 @@ impl Index {
         candidates * size_of::<Candidate>()
             + self.lists.capacity() * size_of::<Vec<Candidate>>()
             + self.free.capacity() * 4
-            + self.places.capacity() * size_of::<Place>()
+            + self.positions.capacity() * size_of::<ListPosition>()
             + self.table.capacity() * 5
     }
 }

@@ -1,6 +1,6 @@
 //! A batch through the stages.
 
-use super::batch::{Batch, BoundRows, Input, Mark, OnInvalid};
+use super::batch::{AtomRows, Batch, Input, Mark, OnInvalid};
 use super::emit::{project, ArrowSink, Blocks, Discard, Emit, Projection};
 use super::read::read_stage;
 use super::{Applied, Direct, Engine, Unshown};
@@ -103,7 +103,7 @@ impl Engine {
     }
 
     pub(super) fn net_batches(&mut self, batches: &mut [Batch], on_invalid: OnInvalid) -> Result<()> {
-        let mut bound = BoundRows::default();
+        let mut bound = AtomRows::default();
         let mut faults = Vec::new();
         let mut tables = self.table_nets(batches);
         for Batch { source, events, base } in batches {

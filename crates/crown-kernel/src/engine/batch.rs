@@ -49,12 +49,12 @@ pub(super) struct Batch {
 
 /// Rows that one event gives to the atoms that read it: reused from event to event.
 #[derive(Default)]
-pub(super) struct BoundRows {
+pub(super) struct AtomRows {
     rows: Vec<(Vec<Word>, Option<Nulls>)>,
     words: Vec<Word>,
 }
 
-impl BoundRows {
+impl AtomRows {
     /// Binds event `event` to every reader that it is meant for.
     pub fn bind(&mut self, readers: &[Reader], events: &Events, event: usize, interner: &mut Interner) -> Result<()> {
         let nulls = events.rows.read(event, &mut self.words);
@@ -159,7 +159,7 @@ impl Engine {
         events: &Events,
         range: std::ops::Range<usize>,
         sign: i64,
-        bound: &mut BoundRows,
+        bound: &mut AtomRows,
         faults: &mut Vec<Fault>,
     ) {
         let readers = &self.readers[source];
@@ -193,7 +193,7 @@ impl Engine {
     /// Finds what is wrong with a batch that will then be applied one change at a time: deletions of absent rows, and rows
     /// that no atom can bind. Changes with faults get weight 0. Only the atoms that can tell are looked at.
     pub(super) fn check_updates(&mut self, batches: &mut [Batch], on_invalid: OnInvalid) -> Result<()> {
-        let mut bound = BoundRows::default();
+        let mut bound = AtomRows::default();
         let deletes = |batch: &Batch| batch.events.rows.weights.iter().any(|weight| *weight < 0);
         // A deletion may be of what an earlier batch of its table inserts.
         let deleting: Vec<usize> = batches.iter().filter(|batch| deletes(batch)).map(|batch| batch.source).collect();

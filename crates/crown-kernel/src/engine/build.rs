@@ -1,7 +1,7 @@
 //! From a plan to an empty engine.
 
 use super::promise;
-use super::stage::{Feed, Stage};
+use super::stage::{Feed, RunningStage};
 use super::{Counters, Direct, Engine, Reader};
 use crate::binding::Binder;
 use crate::chunk::MAX_COLUMNS;
@@ -28,7 +28,7 @@ impl Engine {
     pub fn new(plan: Plan, deltas: bool) -> Result<Engine> {
         let sources = plan.tables.iter().map(Source::new).collect::<Result<Vec<Source>>>()?;
         let mut readers: Vec<Vec<Reader>> = sources.iter().map(|_| Vec::new()).collect();
-        let mut stages: Vec<Stage> = Vec::new();
+        let mut stages: Vec<RunningStage> = Vec::new();
         let mut nets = Vec::new();
         let interner = Interner::default();
         let mut route = 0u32;
@@ -59,7 +59,7 @@ impl Engine {
             nets.push(atom_nets);
             // A view that is only pulled needs no deltas of its last stage, but the stages below feed it by theirs.
             let feeds_others = position != last && direct.is_none();
-            let stage = Stage::new(data, feeds, &stages, deltas || feeds_others)?;
+            let stage = RunningStage::new(data, feeds, &stages, deltas || feeds_others)?;
             if stage.columns.len() > MAX_COLUMNS {
                 let message = format!("stage '{}' has more than 64 columns", stage.id);
                 return Err(KernelError::plan("CROWN-PLAN-COLUMNS", message));
@@ -123,7 +123,7 @@ fn direct(plan: &Plan) -> Option<Direct> {
         }
         _ => return None,
     };
-    let anti = tree.nodes.iter().any(|node| node.edge == plan::Edge::Anti);
+    let anti = tree.nodes.iter().any(|node| node.edge == plan::EdgeKind::Anti);
     Some(Direct { tree: 0, projection, monotone: tree.mode == plan::Mode::Set && !anti })
 }
 
@@ -136,13 +136,13 @@ pub(super) fn atoms(stage: &plan::Stage) -> &[plan::Atom] {
     }
 }
 
-pub(super) fn find(stages: &[Stage], id: &str) -> Result<usize> {
+pub(super) fn find(stages: &[RunningStage], id: &str) -> Result<usize> {
     stages.iter().position(|stage| stage.id == id).ok_or_else(|| {
         KernelError::plan("CROWN-PLAN-SOURCE", format!("'{id}' is neither a table nor an earlier stage"))
     })
 }
 
-fn check_columns(plan: &Plan, last: Option<&Stage>) -> Result<()> {
+fn check_columns(plan: &Plan, last: Option<&RunningStage>) -> Result<()> {
     let Some(last) = last else {
         return Err(KernelError::plan("CROWN-PLAN-STAGES", "the plan has no stages"));
     };

@@ -1,6 +1,6 @@
 //! How often a stage has a row.
 
-use super::stage::{Stage, State};
+use super::stage::{RunningStage, State};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::Result;
 use crate::stages::Lookup;
@@ -9,7 +9,7 @@ use crate::store::row_table::RowTable;
 
 /// The weight of a row in stage `position`; `None` when the stage can't tell without enumerating.
 pub(super) fn weight(
-    stages: &[Stage],
+    stages: &[RunningStage],
     position: usize,
     words: &[Word],
     nulls: Nulls,
@@ -58,7 +58,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    pub fn new(stages: &[Stage], position: usize, changes: &[&Chunk], interner: &mut Interner) -> Result<Found> {
+    pub fn new(stages: &[RunningStage], position: usize, changes: &[&Chunk], interner: &mut Interner) -> Result<Found> {
         let width = stages[position].columns.len();
         let mut rows = RowTable::new(width + 2, (0..=width).collect::<Vec<_>>());
         let mut row = Vec::new();

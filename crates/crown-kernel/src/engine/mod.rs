@@ -44,7 +44,7 @@ use crate::store::pool::ColumnPool;
 use crate::types::DataType;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::SchemaRef;
-use stage::Stage;
+use stage::RunningStage;
 use std::sync::Arc;
 
 pub struct Engine {
@@ -52,7 +52,7 @@ pub struct Engine {
     sources: Vec<Source>,
     /// For each source the atoms that read it.
     readers: Vec<Vec<Reader>>,
-    stages: Vec<Stage>,
+    stages: Vec<RunningStage>,
     interner: Interner,
     deltas: bool,
     direct: Option<Direct>,

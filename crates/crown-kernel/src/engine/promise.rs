@@ -16,7 +16,7 @@
 //! | UNION ALL | if both inputs do | if they do both, by looking each row up in the other input: only where asked for |
 //! | other set operations | yes | yes |
 
-use super::stage::{Stage, State};
+use super::stage::{RunningStage, State};
 use crate::error::{KernelError, Result};
 use crate::plan::Mode;
 
@@ -27,7 +27,7 @@ pub(super) struct Promise {
 }
 
 /// The promise of a stage over earlier ones.
-pub(super) fn promise(state: &State, inputs: &[usize], earlier: &[Stage]) -> Promise {
+pub(super) fn promise(state: &State, inputs: &[usize], earlier: &[RunningStage]) -> Promise {
     let input = |number: usize| earlier[inputs[number]].promise;
     let (looks_up, lists_once) = match state {
         State::Tree { mode, .. } => (*mode != Mode::Ring, true),
@@ -43,7 +43,7 @@ pub(super) fn promise(state: &State, inputs: &[usize], earlier: &[Stage]) -> Pro
 
 /// Refuses the stage at `position` if it is a set operation over an input that can't serve it, and makes every UNION ALL
 /// below it list its rows once.
-pub(super) fn check(stages: &mut [Stage], position: usize) -> Result<()> {
+pub(super) fn check(stages: &mut [RunningStage], position: usize) -> Result<()> {
     match &stages[position].state {
         State::SetOperation(operation) if !operation.is_linear() => {}
         _ => return Ok(()),
@@ -61,7 +61,7 @@ pub(super) fn check(stages: &mut [Stage], position: usize) -> Result<()> {
 }
 
 /// Makes a stage that looks rows up list each of its rows once, if it can.
-fn list_once(stages: &mut [Stage], position: usize) -> bool {
+fn list_once(stages: &mut [RunningStage], position: usize) -> bool {
     if stages[position].promise.lists_once {
         return true;
     }

@@ -1,7 +1,7 @@
 //! The full result: enumerated, counted, drawn from, looked up.
 
 use super::lookup;
-use super::stage::{Stage, State};
+use super::stage::{RunningStage, State};
 use super::Engine;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
@@ -229,13 +229,18 @@ impl Engine {
 }
 
 /// Appends all rows of a stage.
-pub(super) fn read_stage(stages: &[Stage], position: usize, output: &mut Chunk, interner: &mut Interner) -> Result<()> {
+pub(super) fn read_stage(
+    stages: &[RunningStage],
+    position: usize,
+    output: &mut Chunk,
+    interner: &mut Interner,
+) -> Result<()> {
     let mut place = start(stages, position);
     while fill(stages, position, &mut place, output, 65536, interner)? {}
     Ok(())
 }
 
-fn start(stages: &[Stage], position: usize) -> Place {
+fn start(stages: &[RunningStage], position: usize) -> Place {
     let stage = &stages[position];
     match &stage.state {
         State::Tree { tree, .. } => Place::Tree(Box::new(tree.cursor())),
@@ -246,7 +251,7 @@ fn start(stages: &[Stage], position: usize) -> Place {
 }
 
 fn fill(
-    stages: &[Stage],
+    stages: &[RunningStage],
     position: usize,
     place: &mut Place,
     output: &mut Chunk,
@@ -290,7 +295,7 @@ fn fill(
     }
 }
 
-fn count(stages: &[Stage], position: usize, interner: &mut Interner) -> Result<i128> {
+fn count(stages: &[RunningStage], position: usize, interner: &mut Interner) -> Result<i128> {
     let stage = &stages[position];
     match &stage.state {
         State::Tree { tree, .. } => {

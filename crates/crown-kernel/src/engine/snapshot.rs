@@ -6,7 +6,7 @@
 use super::apply::negated;
 use super::build::atoms;
 use super::read::read_stage;
-use super::stage::{Stage, State};
+use super::stage::{RunningStage, State};
 use super::Engine;
 use crate::arrow_in::{read_batch, Changes, InputColumn, ATOMS, MULTIPLICITY};
 use crate::arrow_out::{array, arrow_type};
@@ -308,8 +308,9 @@ impl Engine {
             return net_chunks(&[std::mem::replace(loaded, Chunk::new(width))], width);
         }
         let mut rows = Chunk::new(width);
-        let reads =
-            |stage: &Stage| stage.inputs.contains(&position) || stage.feeds.iter().any(|feed| feed.input == position);
+        let reads = |stage: &RunningStage| {
+            stage.inputs.contains(&position) || stage.feeds.iter().any(|feed| feed.input == position)
+        };
         if self.stages[position].has_atoms() && self.stages.iter().any(reads) {
             read_stage(&self.stages, position, &mut rows, &mut self.interner)?;
         }

@@ -15,7 +15,7 @@ use crate::store::net::Net;
 use crate::tree::{AtomChange, Sink, Tree};
 use crate::types::DataType;
 
-pub(super) struct Stage {
+pub(super) struct RunningStage {
     pub id: String,
     pub columns: Vec<(String, DataType)>,
     /// The stages whose rows are its input, for stages without atoms.
@@ -53,8 +53,8 @@ pub(super) enum State {
     Top(Top),
 }
 
-impl Stage {
-    pub fn new(data: &plan::Stage, feeds: Vec<Feed>, earlier: &[Stage], deltas: bool) -> Result<Stage> {
+impl RunningStage {
+    pub fn new(data: &plan::Stage, feeds: Vec<Feed>, earlier: &[RunningStage], deltas: bool) -> Result<RunningStage> {
         let input = |id: &String| find(earlier, id).map(|position| (position, &earlier[position].columns[..]));
         let (id, inputs, state, columns) = match data {
             plan::Stage::Tree(stage) => {
@@ -103,7 +103,7 @@ impl Stage {
             }
         };
         let promise = promise(&state, &inputs, earlier);
-        Ok(Stage { id: id.clone(), columns, inputs, feeds, state, promise, lenient: false })
+        Ok(RunningStage { id: id.clone(), columns, inputs, feeds, state, promise, lenient: false })
     }
 
     pub fn has_atoms(&self) -> bool {
@@ -265,7 +265,7 @@ impl Stage {
     /// Applies the net changes of its input stages, which have them already. On an error the stage is as before.
     pub fn apply_inputs(
         &mut self,
-        earlier: &[Stage],
+        earlier: &[RunningStage],
         inputs: &[&Chunk],
         interner: &mut Interner,
         output: &mut Chunk,

@@ -1,6 +1,6 @@
 //! What the engine holds and what its updates cost.
 
-use super::stage::{Stage, State};
+use super::stage::{RunningStage, State};
 use super::Engine;
 use serde_json::{json, Value};
 
@@ -40,7 +40,7 @@ impl Engine {
     }
 }
 
-fn stage_stats(stage: &Stage) -> Value {
+fn stage_stats(stage: &RunningStage) -> Value {
     let plain =
         |kind: &str, rows: usize, bytes: usize| json!({ "id": stage.id, "kind": kind, "rows": rows, "bytes": bytes });
     match &stage.state {

@@ -2,9 +2,10 @@
 //!
 //! A table that a query reads several times gives each change to several atoms. Where each row reaches an atom that shows all columns of
 //! the table, that atom tells whether it is there: so it is enough to net once, by rows of the table, and what comes and goes
-//! within a batch is never bound. Memory is asked for a block of changes ahead, as in `tree::prefetch`.
+//! within a batch is never bound. Memory is prefetched a block of changes ahead, as in `tree::prefetch`.
 
-use super::batch::{absent_fault, Batch, BoundRows};
+use super::batch::{absent_fault, AtomRows, Batch};
+use super::stage::RunningStage;
 use super::{Engine, Reader};
 use crate::arrow_in::Fault;
 use crate::chunk::Word;
@@ -36,6 +37,87 @@ struct Coming<'a> {
     looked_up: bool,
 }
 
+impl TableNet {
+    /// Adds a row that is not there, with weight 0.
+    #[inline(always)]
+    fn insert(&mut self, coming: &Coming, row: &[Word]) -> usize {
+        self.masks.push(coming.mask);
+        self.net.insert(coming.hash, row, 0)
+    }
+}
+
+/// A block of events, with buffers that are reused for the next one.
+struct Block<'a> {
+    coming: Vec<Coming<'a>>,
+    width: usize,
+    /// The rows of the events, and those of their witnesses.
+    words: Vec<Word>,
+    picked: Vec<Word>,
+}
+
+impl<'a> Block<'a> {
+    fn new(width: usize) -> Block<'a> {
+        Block {
+            coming: Vec::with_capacity(BLOCK),
+            width,
+            words: Vec::with_capacity(BLOCK * width),
+            picked: Vec::with_capacity(BLOCK * width),
+        }
+    }
+
+    #[inline(always)]
+    fn row(&self, index: usize) -> &[Word] {
+        &self.words[index * self.width..(index + 1) * self.width]
+    }
+
+    /// Takes the events from `start` on, and prefetches what netting them reads.
+    #[inline(always)]
+    fn look_ahead(
+        &mut self,
+        readers: &'a [Reader],
+        stages: &[RunningStage],
+        events: &Events,
+        start: usize,
+        counted: bool,
+        net: &Net,
+    ) {
+        let Block { coming: block, words, picked, .. } = self;
+        block.clear();
+        words.clear();
+        picked.clear();
+        for event in start..events.rows.len().min(start + BLOCK) {
+            let weight = events.rows.weights[event];
+            let mask = events.atoms_at(event);
+            let mut reached = readers.iter().filter(|reader| mask & reader.route != 0);
+            let witness = reached.find(|reader| reader.is_witness()).expect("`table_nets` has seen to it");
+            let from = (words.len(), picked.len());
+            words.extend(events.rows.columns.iter().map(|column| column[event]));
+            witness.binder.pick(&words[from.0..], picked);
+            let hash = Net::hash(&words[from.0..], 0);
+            net.prefetch_slot(hash);
+            let looked_up = counted || weight < 0;
+            let row = &picked[from.1..];
+            let found = if looked_up { stages[witness.stage].prefetch_slot(witness.atom, row) } else { 0 };
+            block.push(Coming { event, weight, mask, hash, witness, picked: from.1, found, looked_up });
+        }
+        for Coming { hash, witness, found, looked_up, .. } in block.iter() {
+            net.prefetch_row(*hash);
+            if *looked_up {
+                stages[witness.stage].prefetch_row(witness.atom, *found);
+            }
+        }
+    }
+
+    /// How many copies of the row at a position of the net there are after the event.
+    #[inline(always)]
+    fn copies(&self, coming: &Coming, position: usize, stages: &[RunningStage], net: &mut Net) -> i128 {
+        let Coming { weight, witness, picked, .. } = *coming;
+        let row = &self.picked[picked..][..witness.binder.width()];
+        let existing = || stages[witness.stage].atom_multiplicity(witness.atom, row, 0);
+        net.copies_at(position, existing) + i128::from(weight)
+    }
+}
+
 impl Engine {
     /// A net for each table whose changes in `batches` can be netted as such: each row reaches an atom that has all its columns.
     pub(super) fn table_nets(&self, batches: &[Batch]) -> Vec<Option<TableNet>> {
@@ -65,7 +147,7 @@ impl Engine {
         source: usize,
         events: &Events,
         table: &mut TableNet,
-        bound: &mut BoundRows,
+        bound: &mut AtomRows,
         faults: &mut Vec<Fault>,
     ) {
         let Engine { readers, stages, interner, .. } = self;
@@ -73,64 +155,24 @@ impl Engine {
         let can_fail = readers.iter().any(|reader| reader.binder.can_fail());
         // A second copy of a row matters to some stages; a deletion without a row to all.
         let counted = readers.iter().any(|reader| stages[reader.stage].may_lose_net());
-        let TableNet { net, masks } = table;
-        let width = events.rows.columns.len();
-        let mut block: Vec<Coming> = Vec::with_capacity(BLOCK);
-        let mut words: Vec<Word> = Vec::with_capacity(BLOCK * width);
-        let mut picked: Vec<Word> = Vec::with_capacity(BLOCK * width);
+        let mut block = Block::new(events.rows.columns.len());
         for start in (0..events.rows.len()).step_by(BLOCK) {
-            block.clear();
-            words.clear();
-            picked.clear();
-            for event in start..events.rows.len().min(start + BLOCK) {
-                let weight = events.rows.weights[event];
-                let mask = events.atoms_at(event);
-                let mut reached = readers.iter().filter(|reader| mask & reader.route != 0);
-                let witness = reached.find(|reader| reader.is_witness()).expect("`table_nets` has seen to it");
-                let from = (words.len(), picked.len());
-                words.extend(events.rows.columns.iter().map(|column| column[event]));
-                witness.binder.pick(&words[from.0..], &mut picked);
-                let hash = Net::hash(&words[from.0..], 0);
-                net.prefetch_slot(hash);
-                let looked_up = counted || weight < 0;
-                let row = &picked[from.1..];
-                let found = if looked_up { stages[witness.stage].prefetch_slot(witness.atom, row) } else { 0 };
-                block.push(Coming { event, weight, mask, hash, witness, picked: from.1, found, looked_up });
-            }
-            for Coming { hash, witness, found, looked_up, .. } in &block {
-                net.prefetch_row(*hash);
-                if *looked_up {
-                    stages[witness.stage].prefetch_row(witness.atom, *found);
-                }
-            }
-            for (place, coming) in block.iter().enumerate() {
-                let Coming { event, weight, mask, hash, witness, looked_up, .. } = *coming;
-                if weight == 0 {
-                    continue;
-                }
-                let row = &words[place * width..(place + 1) * width];
-                let position = match net.find(hash, row, 0) {
-                    Some(position) => position,
-                    None => {
-                        if can_fail {
-                            if let Err(error) = bound.bind(readers, events, event, interner) {
-                                faults.push(Fault { row: event, code: error.code, reason: error.message });
-                                continue;
-                            }
-                        }
-                        masks.push(mask);
-                        net.insert(hash, row, 0)
-                    }
-                };
-                if looked_up {
-                    let row = &picked[coming.picked..][..witness.binder.width()];
-                    let existing = || stages[witness.stage].atom_multiplicity(witness.atom, row, 0);
-                    if net.copies_at(position, existing) + i128::from(weight) < 0 {
-                        faults.push(absent_fault(event));
+            block.look_ahead(readers, stages, events, start, counted, &table.net);
+            for (index, coming) in block.coming.iter().enumerate().filter(|(_, coming)| coming.weight != 0) {
+                let row = block.row(index);
+                let known = table.net.find(coming.hash, row, 0);
+                if known.is_none() && can_fail {
+                    if let Err(error) = bound.bind(readers, events, coming.event, interner) {
+                        faults.push(Fault { row: coming.event, code: error.code, reason: error.message });
                         continue;
                     }
                 }
-                net.add_at(position, weight);
+                let position = known.unwrap_or_else(|| table.insert(coming, row));
+                if coming.looked_up && block.copies(coming, position, stages, &mut table.net) < 0 {
+                    faults.push(absent_fault(coming.event));
+                    continue;
+                }
+                table.net.add_at(position, coming.weight);
             }
         }
     }

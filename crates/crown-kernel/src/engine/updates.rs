@@ -3,7 +3,7 @@
 //! A plan that is one tree (and perhaps a reordering of its columns) is driven directly: no netting, no allocation, the
 //! rows go from the tree into the blocks of the output. All other plans take each change as a batch.
 
-use super::batch::{absent_fault, Batch, BoundRows, OnInvalid};
+use super::batch::{absent_fault, AtomRows, Batch, OnInvalid};
 use super::emit::{ArrowSink, Discard, Emit};
 use super::{Engine, Unshown};
 use crate::arrow_in::Fault;
@@ -46,7 +46,7 @@ impl Engine {
 
     /// Applies the events of one table. On an error the events from the failing one on have weight 0.
     fn apply_events(&mut self, batch: &mut Batch, on_invalid: OnInvalid, sink: &mut ArrowSink) -> Result<()> {
-        let mut bound = BoundRows::default();
+        let mut bound = AtomRows::default();
         let mut scratch = Chunk::default();
         let plain = !self.sources[batch.source].has_state();
         let mut event = 0;
@@ -89,7 +89,7 @@ impl Engine {
         &mut self,
         batch: &Batch,
         event: usize,
-        bound: &mut BoundRows,
+        bound: &mut AtomRows,
         scratch: &mut Chunk,
         sink: &mut ArrowSink,
     ) -> Result<Option<Fault>> {
@@ -105,7 +105,7 @@ impl Engine {
         &mut self,
         batch: &Batch,
         event: usize,
-        bound: &mut BoundRows,
+        bound: &mut AtomRows,
         sink: &mut impl Sink,
     ) -> Result<Option<Fault>> {
         let weight = batch.events.rows.weights[event];
@@ -144,7 +144,7 @@ impl Engine {
         &mut self,
         batch: &Batch,
         events: std::ops::Range<usize>,
-        bound: &mut BoundRows,
+        bound: &mut AtomRows,
         sink: &mut ArrowSink,
     ) -> Result<Option<Fault>> {
         let mut faults = Vec::new();
@@ -165,7 +165,7 @@ impl Engine {
     /// Takes back all events of weight other than 0: their inverse is one batch. `before` was not shown before them.
     pub(super) fn take_back_updates(&mut self, batches: &[Batch], before: Unshown) -> Result<()> {
         self.expect_aside(&before);
-        let mut bound = BoundRows::default();
+        let mut bound = AtomRows::default();
         let mut faults = Vec::new();
         for batch in batches {
             let all = 0..batch.events.rows.len();

@@ -26,7 +26,7 @@ mod value;
 mod tests;
 
 pub use order::{compare, key_word, order_key, OrderKey};
-pub(crate) use order::{place, wide};
+pub(crate) use order::{rank, wide};
 
 use crate::chunk::{Nulls, Word};
 use crate::error::{KernelError, Result};

@@ -51,9 +51,9 @@ pub fn key_word(data_type: DataType, key: &OrderKey, interner: &mut Interner) ->
     }
 }
 
-/// The place of a non-NULL word in the order of a type whose words are not interned. Integers, dates, timestamps and
-/// decimals are their own place.
-pub(crate) fn place(data_type: DataType, word: Word) -> i64 {
+/// The rank of a non-NULL word in the order of a type whose words are not interned. Integers, dates, timestamps and
+/// decimals are their own rank.
+pub(crate) fn rank(data_type: DataType, word: Word) -> i64 {
     debug_assert!(!data_type.interned());
     (inline_key(data_type, word) ^ SIGN) as i64
 }

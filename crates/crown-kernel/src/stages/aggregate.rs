@@ -1,8 +1,8 @@
 //! GROUP BY: folds signed rows into groups and shows, for each touched group, its old row going and its new row coming.
 
 use super::accumulator::{count_up, Accumulator, Kind};
-use super::rows::shrink;
-use super::{Columns, Lookup, Rows};
+use super::row_set::shrink;
+use super::{Columns, Lookup, RowSet};
 use crate::chunk::{Chunk, Nulls, Word, MAX_COLUMNS};
 use crate::error::{overflow, KernelError, Result};
 use crate::expression::Compiled;
@@ -18,7 +18,7 @@ pub struct Aggregate {
     arguments: Vec<Option<Compiled>>,
     always: bool,
     /// The groups; all vectors below go by their positions.
-    groups: Rows,
+    groups: RowSet,
     /// Input rows of each group: a group whose count is 0 is freed.
     counts: Vec<i64>,
     accumulators: Vec<Accumulator>,
@@ -44,7 +44,7 @@ impl Aggregate {
             own.push(columns[position].clone());
             group.push(position);
         }
-        let groups = Rows::new(own.iter().map(|(_, data_type)| *data_type));
+        let groups = RowSet::new(own.iter().map(|(_, data_type)| *data_type));
         let (mut kinds, mut arguments) = (Vec::new(), Vec::new());
         for column in &stage.aggregates {
             let argument = column.argument.as_ref().map(|argument| Compiled::new(argument, columns)).transpose()?;

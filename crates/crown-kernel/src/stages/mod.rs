@@ -17,7 +17,7 @@ mod exact_sum;
 mod float_sum;
 mod map;
 mod multiset;
-mod rows;
+mod row_set;
 mod set_operation;
 mod top;
 
@@ -27,7 +27,7 @@ mod tests;
 pub use aggregate::Aggregate;
 pub use distinct::{Distinct, Materialize};
 pub use map::Map;
-pub use rows::{Rows, WeightedRows};
+pub use row_set::{RowSet, WeightedRows};
 pub use set_operation::SetOperation;
 pub use top::Top;
 

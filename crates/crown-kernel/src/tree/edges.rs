@@ -5,7 +5,7 @@
 
 use super::id::{EntryHint, EntryId};
 use super::lists::List;
-use super::rows::same;
+use super::node_rows::same;
 use crate::chunk::Word;
 use crate::store::hash::hash_words;
 use crate::store::index::Index;

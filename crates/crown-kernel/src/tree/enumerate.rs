@@ -7,7 +7,7 @@
 use super::id::RowId;
 use super::lists::List;
 use super::program::{Program, Step};
-use super::ranged::Window;
+use super::ranged::Fetched;
 use super::ring::Value;
 use super::Tree;
 use crate::chunk::{Chunk, Nulls, Word};
@@ -50,7 +50,7 @@ fn check_copies(difference: Value, emission: &Emission, item: usize) -> Result<(
 pub(super) const AHEAD: u32 = 4;
 
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct OpenList {
     pub list: List,
     /// How many rows of the list count: the live ones, on the way up.
     pub limit: u32,
@@ -60,16 +60,16 @@ pub(super) struct Place {
     pub filled: usize,
 }
 
-impl Place {
+impl OpenList {
     /// Before its list is opened.
-    const UNSET: Place =
-        Place { list: List { start: 0, len: 0, class: 0 }, limit: 0, index: 0, row: RowId::FIRST, filled: 0 };
+    const UNSET: OpenList =
+        OpenList { list: List { start: 0, len: 0, class: 0 }, limit: 0, index: 0, row: RowId::FIRST, filled: 0 };
 }
 
 /// The state of a walk.
 #[derive(Default)]
 pub(super) struct Walk {
-    pub(super) places: Vec<Place>,
+    pub(super) open_lists: Vec<OpenList>,
     started: bool,
     /// Rows that the last `expand` wrote.
     pub(super) expanded: usize,
@@ -82,7 +82,7 @@ pub(super) struct Walk {
     #[cfg(test)]
     pub candidates: u64,
     /// Of each step with a range the rows at hand.
-    pub(super) windows: Vec<Window>,
+    pub(super) fetched: Vec<Fetched>,
     block: Vec<RowId>,
     values: Vec<Value>,
     prefix: Vec<Value>,
@@ -143,10 +143,10 @@ impl Walk {
         let last = program.steps.len() - 1;
         if !self.started {
             self.started = true;
-            self.places.clear();
-            self.places.resize(last + 1, Place::UNSET);
+            self.open_lists.clear();
+            self.open_lists.resize(last + 1, OpenList::UNSET);
             let list = List::default();
-            self.places[0] = Place { list, limit: first.len() as u32, index: 0, row: first[0], filled: 0 };
+            self.open_lists[0] = OpenList { list, limit: first.len() as u32, index: 0, row: first[0], filled: 0 };
             for row in first.iter().take(AHEAD as usize) {
                 tree.rows[program.steps[0].node].prefetch(*row);
             }
@@ -157,7 +157,7 @@ impl Walk {
             } else {
                 self.open(tree, program, 1);
             }
-        } else if self.places[0].index as usize >= first.len() {
+        } else if self.open_lists[0].index as usize >= first.len() {
             return Ok(true);
         }
         let start = out.len();
@@ -203,10 +203,10 @@ impl Walk {
         let last = program.steps.len() - 1;
         let step = &program.steps[last];
         let finished = loop {
-            let place = self.places[last];
-            let available = (place.limit - place.index) as usize;
+            let open_list = self.open_lists[last];
+            let available = (open_list.limit - open_list.index) as usize;
             let count = available.min(end - total);
-            let range = place.index..place.index + count as u32;
+            let range = open_list.index..open_list.index + count as u32;
             let mut block = std::mem::take(&mut self.block);
             block.clear();
             block.extend(range.map(|position| self.row_at(tree, program, first, last, position)));
@@ -220,15 +220,15 @@ impl Walk {
             if emission.plain {
                 out.weights.resize(total + count, emission.sign);
             } else {
-                self.push_annotations(tree, program, &block, place.index as usize, emission, interner, out)?;
+                self.push_annotations(tree, program, &block, open_list.index as usize, emission, interner, out)?;
             }
             self.block = block;
             total += count;
             if count < available {
-                self.places[last].index += count as u32;
+                self.open_lists[last].index += count as u32;
                 break false;
             }
-            let fill = |step: &Step, place: &mut Place| fill(tree, step, place, total, out);
+            let fill = |step: &Step, open_list: &mut OpenList| fill(tree, step, open_list, total, out);
             let more = if program.ranged {
                 self.advance_ranged(tree, program, first, fill)
             } else {
@@ -242,8 +242,8 @@ impl Walk {
             }
         };
         if !finished {
-            for (step, place) in program.steps.iter().zip(&self.places[..last]) {
-                fill(tree, step, place, total, out);
+            for (step, open_list) in program.steps.iter().zip(&self.open_lists[..last]) {
+                fill(tree, step, open_list, total, out);
             }
         }
         Ok(finished)
@@ -254,16 +254,16 @@ impl Walk {
     fn open(&mut self, tree: &Tree, program: &Program, from: usize) {
         for index in from..program.steps.len() {
             let step = &program.steps[index];
-            let source = self.places[step.source].row;
+            let source = self.open_lists[step.source].row;
             let entry = tree.rows[program.steps[step.source].node].entry(source, step.link);
             let state = tree.edges[step.edge].entry(entry);
             let (list, limit) =
                 if step.up { (state.parents, state.live) } else { (state.children, state.children.len) };
-            let place = &mut self.places[index];
-            (place.list, place.limit, place.index) = (list, limit, 0);
+            let open_list = &mut self.open_lists[index];
+            (open_list.list, open_list.limit, open_list.index) = (list, limit, 0);
             // The rows of the innermost step are not visited one by one.
             if index + 1 < program.steps.len() {
-                place.row = step.row(tree, &list, 0);
+                open_list.row = step.row(tree, &list, 0);
                 for position in 1..limit.min(AHEAD) {
                     tree.rows[step.node].prefetch(step.row(tree, &list, position));
                 }
@@ -281,20 +281,20 @@ impl Walk {
     fn look_ahead(&self, tree: &Tree, program: &Program, index: usize, first: &[RowId]) {
         let step = &program.steps[index];
         let Some(next) = step.feeds.map(|next| &program.steps[next]) else { return };
-        let place = &self.places[index];
+        let open_list = &self.open_lists[index];
         let row = |position: u32| match index {
             0 => first[position as usize],
-            _ => step.row(tree, &place.list, position),
+            _ => step.row(tree, &open_list.list, position),
         };
-        if place.index + AHEAD < place.limit {
-            tree.rows[step.node].prefetch(row(place.index + AHEAD));
+        if open_list.index + AHEAD < open_list.limit {
+            tree.rows[step.node].prefetch(row(open_list.index + AHEAD));
         }
-        if place.index + AHEAD / 2 < place.limit {
-            let entry = tree.rows[step.node].entry(row(place.index + AHEAD / 2), next.link);
+        if open_list.index + AHEAD / 2 < open_list.limit {
+            let entry = tree.rows[step.node].entry(row(open_list.index + AHEAD / 2), next.link);
             tree.edges[next.edge].prefetch(entry);
         }
-        if place.index + 1 < place.limit {
-            let entry = tree.rows[step.node].entry(row(place.index + 1), next.link);
+        if open_list.index + 1 < open_list.limit {
+            let entry = tree.rows[step.node].entry(row(open_list.index + 1), next.link);
             let state = tree.edges[next.edge].entry(entry);
             if next.up {
                 tree.parents.prefetch(&state.parents, 0);
@@ -311,16 +311,16 @@ impl Walk {
         tree: &Tree,
         program: &Program,
         first: &[RowId],
-        mut fill: impl FnMut(&Step, &mut Place),
+        mut fill: impl FnMut(&Step, &mut OpenList),
     ) -> bool {
         let mut index = program.steps.len() - 1;
         loop {
             if index == 0 {
-                self.places[0].index = first.len() as u32;
+                self.open_lists[0].index = first.len() as u32;
                 return false;
             }
             index -= 1;
-            fill(&program.steps[index], &mut self.places[index]);
+            fill(&program.steps[index], &mut self.open_lists[index]);
             if self.step(tree, program, first, index) {
                 return true;
             }
@@ -330,18 +330,18 @@ impl Walk {
     /// Takes the next row of a step, and opens those after it; false when there is none.
     #[inline(always)]
     fn step(&mut self, tree: &Tree, program: &Program, first: &[RowId], index: usize) -> bool {
-        let place = &mut self.places[index];
-        place.index += 1;
+        let open_list = &mut self.open_lists[index];
+        open_list.index += 1;
         #[cfg(test)]
         {
             self.operations += 1;
         }
-        if place.index == place.limit {
+        if open_list.index == open_list.limit {
             return false;
         }
-        let position = place.index as usize;
-        place.row =
-            if index == 0 { first[position] } else { program.steps[index].row(tree, &place.list, position as u32) };
+        let position = open_list.index as usize;
+        open_list.row =
+            if index == 0 { first[position] } else { program.steps[index].row(tree, &open_list.list, position as u32) };
         self.look_ahead(tree, program, index, first);
         self.open(tree, program, index + 1);
         true
@@ -351,7 +351,10 @@ impl Walk {
     #[cold]
     fn push_nulls(&mut self, tree: &Tree, program: &Program, block: &[RowId], total: usize, out: &mut Chunk) {
         let (innermost, outer) = program.steps.split_last().expect("a program has steps");
-        let prefix = outer.iter().zip(&self.places).fold(0, |mask, (step, place)| mask | step.nulls(tree, place.row));
+        let prefix = outer
+            .iter()
+            .zip(&self.open_lists)
+            .fold(0, |mask, (step, open_list)| mask | step.nulls(tree, open_list.row));
         for (offset, row) in block.iter().enumerate() {
             let mask = prefix | innermost.nulls(tree, *row);
             if mask != 0 {
@@ -381,9 +384,9 @@ impl Walk {
         prefix.extend(components.iter().map(|component| component.of_count(1)));
         let mut overflowed = false;
         for (index, step) in outer.iter().enumerate() {
-            let place = self.places[index];
+            let open_list = self.open_lists[index];
             let given = emission.values.filter(|_| index == 0);
-            overflowed |= self.multiply(tree, step, place.row, place.index as usize, given, &mut prefix);
+            overflowed |= self.multiply(tree, step, open_list.row, open_list.index as usize, given, &mut prefix);
         }
         let mut product = std::mem::take(&mut self.values);
         for (position, row) in block.iter().enumerate() {
@@ -392,7 +395,7 @@ impl Walk {
             let index = offset + position;
             let given = emission.values.filter(|_| outer.is_empty());
             overflowed |= self.multiply(tree, innermost, *row, index, given, &mut product);
-            let item = if outer.is_empty() { index } else { self.places[0].index as usize };
+            let item = if outer.is_empty() { index } else { self.open_lists[0].index as usize };
             if tree.shape.mode == Mode::Bag {
                 let weight = i64::try_from(product[0]).map_err(|_| too_many_copies())?;
                 check_copies(product[0], emission, item)?;
@@ -410,7 +413,7 @@ impl Walk {
                 let other = item ^ 1;
                 product.extend_from_slice(&values[other * width..(other + 1) * width]);
                 for (index, step) in outer.iter().enumerate().skip(1) {
-                    overflowed |= self.multiply(tree, step, self.places[index].row, 0, None, &mut product);
+                    overflowed |= self.multiply(tree, step, self.open_lists[index].row, 0, None, &mut product);
                 }
                 if !outer.is_empty() {
                     overflowed |= self.multiply(tree, innermost, *row, 0, None, &mut product);
@@ -518,9 +521,9 @@ impl Step {
 }
 
 /// Fills the columns of an outer step with its row's values up to `total` rows.
-fn fill(tree: &Tree, step: &Step, place: &Place, total: usize, out: &mut Chunk) {
+fn fill(tree: &Tree, step: &Step, open_list: &OpenList, total: usize, out: &mut Chunk) {
     for (column, position) in &step.columns {
-        out.columns[*column].resize(total, tree.rows[step.node].word(place.row, *position));
+        out.columns[*column].resize(total, tree.rows[step.node].word(open_list.row, *position));
     }
 }
 

@@ -3,7 +3,7 @@
 //! Rows are written behind the lengths of the columns, which are set when the walk pauses: each step writes its columns at its own pace, the
 //! innermost a list at a time, an outer one when it moves on, with one value for all rows since it last moved.
 
-use super::enumerate::{Place, Walk};
+use super::enumerate::{OpenList, Walk};
 use super::id::{EntryId, RowId};
 use super::lists::GROUP;
 use super::program::{Pairs, Program, Step};
@@ -119,38 +119,38 @@ impl Walk {
         let step = &program.steps[last];
         let mut writer = Writer::new(&mut out.columns);
         let mut total = start;
-        for place in &mut self.places {
-            place.filled = start;
+        for open_list in &mut self.open_lists {
+            open_list.filled = start;
         }
         let finished = loop {
-            if program.pairs != Pairs::None && self.places[last].index == 0 {
+            if program.pairs != Pairs::None && self.open_lists[last].index == 0 {
                 total = match program.pairs {
                     Pairs::Chain => self.chain(tree, program, total, end, &mut writer),
                     _ => self.product(tree, program, total, end, &mut writer),
                 };
             }
-            let place = &mut self.places[last];
-            let available = (place.limit - place.index) as usize;
+            let open_list = &mut self.open_lists[last];
+            let available = (open_list.limit - open_list.index) as usize;
             let count = available.min(end - total);
             if total + count > writer.capacity {
                 self.fill_outer(tree, program, total, &mut writer);
                 // SAFETY: the innermost step has written its columns up to `total`, and now the outer ones have too.
                 unsafe { writer.grow(total, count.max(total - start).max(16)) };
             }
-            let place = &mut self.places[last];
+            let open_list = &mut self.open_lists[last];
             if !step.is_first && !step.up {
                 let lists = &tree.children[step.node];
                 for (column, index) in &step.listed {
                     // SAFETY: the list has `count` more rows, and there is room for as many.
                     unsafe {
                         let target = writer.target(*column, total);
-                        lists.write_words(&place.list, place.index, count, *index, target);
+                        lists.write_words(&open_list.list, open_list.index, count, *index, target);
                     }
                 }
             } else {
                 let rows = &tree.rows[step.node];
-                let range = place.index as usize..place.index as usize + count;
-                let block = if last == 0 { &first[range] } else { &tree.parents.rows(&place.list)[range] };
+                let range = open_list.index as usize..open_list.index as usize + count;
+                let block = if last == 0 { &first[range] } else { &tree.parents.rows(&open_list.list)[range] };
                 for (column, position) in &step.columns {
                     // SAFETY: there is room for `count` rows.
                     let target = unsafe { writer.target(*column, total) };
@@ -162,12 +162,12 @@ impl Walk {
             }
             total += count;
             if count < available {
-                place.index += count as u32;
+                open_list.index += count as u32;
                 break false;
             }
-            if !self.advance(tree, program, first, |step, place| {
+            if !self.advance(tree, program, first, |step, open_list| {
                 // SAFETY: the innermost step has written up to `total`, so there is room.
-                unsafe { fill(tree, step, place, total, &mut writer) }
+                unsafe { fill(tree, step, open_list, total, &mut writer) }
             }) {
                 break true;
             }
@@ -190,7 +190,7 @@ impl Walk {
     fn chain(&mut self, tree: &Tree, program: &Program, from: usize, end: usize, writer: &mut Writer) -> usize {
         let (outer_step, inner_step) =
             (&program.steps[program.steps.len() - 2], &program.steps[program.steps.len() - 1]);
-        let [.., outer, inner] = &mut self.places[..] else { return from };
+        let [.., outer, inner] = &mut self.open_lists[..] else { return from };
         let (rows, lists) = (&tree.rows[outer_step.node], &tree.children[inner_step.node]);
         let edge = &tree.edges[inner_step.edge];
         let end = writer.end_of_groups(end);
@@ -241,7 +241,7 @@ impl Walk {
     fn product(&mut self, tree: &Tree, program: &Program, from: usize, end: usize, writer: &mut Writer) -> usize {
         let (outer_step, inner_step) =
             (&program.steps[program.steps.len() - 2], &program.steps[program.steps.len() - 1]);
-        let [.., outer, inner] = &mut self.places[..] else { return from };
+        let [.., outer, inner] = &mut self.open_lists[..] else { return from };
         let lists = &tree.children[inner_step.node];
         let count = inner.list.len as usize;
         let end = writer.end_of_groups(end);
@@ -295,14 +295,14 @@ impl Walk {
 
     /// Fills the columns of all outer steps up to `total` rows, for which there is room.
     fn fill_outer(&mut self, tree: &Tree, program: &Program, total: usize, writer: &mut Writer) {
-        for (step, place) in program.steps.iter().zip(&mut self.places[..program.steps.len() - 1]) {
+        for (step, open_list) in program.steps.iter().zip(&mut self.open_lists[..program.steps.len() - 1]) {
             // SAFETY: the innermost step has written up to `total`, so there is room.
-            unsafe { fill(tree, step, place, total, writer) };
+            unsafe { fill(tree, step, open_list, total, writer) };
         }
     }
 }
 
-/// Copies a few words to a place behind them.
+/// Copies a few words to a position behind them.
 ///
 /// # Safety
 /// `from` has `count` words, `to` has room for them, and they don't overlap.
@@ -324,11 +324,11 @@ unsafe fn copy_words(from: *const Word, to: *mut Word, count: usize) {
 /// # Safety
 /// There is room for `total` rows.
 #[inline(always)]
-unsafe fn fill(tree: &Tree, step: &Step, place: &mut Place, total: usize, writer: &mut Writer) {
-    let filled = place.filled;
+unsafe fn fill(tree: &Tree, step: &Step, open_list: &mut OpenList, total: usize, writer: &mut Writer) {
+    let filled = open_list.filled;
     // SAFETY: the caller's promise.
-    each_value(tree, step, place, |column, word| unsafe { writer.repeat(column, filled, total, word) });
-    place.filled = total;
+    each_value(tree, step, open_list, |column, word| unsafe { writer.repeat(column, filled, total, word) });
+    open_list.filled = total;
 }
 
 /// As `fill` for one row or more.
@@ -336,24 +336,24 @@ unsafe fn fill(tree: &Tree, step: &Step, place: &mut Place, total: usize, writer
 /// # Safety
 /// There is room for `total` rows and a group after them.
 #[inline(always)]
-unsafe fn fill_groups(tree: &Tree, step: &Step, place: &mut Place, total: usize, writer: &mut Writer) {
-    let filled = place.filled;
+unsafe fn fill_groups(tree: &Tree, step: &Step, open_list: &mut OpenList, total: usize, writer: &mut Writer) {
+    let filled = open_list.filled;
     // SAFETY: the caller's promise.
-    each_value(tree, step, place, |column, word| unsafe { writer.repeat_groups(column, filled, total, word) });
-    place.filled = total;
+    each_value(tree, step, open_list, |column, word| unsafe { writer.repeat_groups(column, filled, total, word) });
+    open_list.filled = total;
 }
 
 /// The columns of an outer step with the values of its row.
 #[inline(always)]
-fn each_value(tree: &Tree, step: &Step, place: &Place, mut take: impl FnMut(usize, Word)) {
+fn each_value(tree: &Tree, step: &Step, open_list: &OpenList, mut take: impl FnMut(usize, Word)) {
     if step.up || step.is_first {
         for (column, position) in &step.columns {
-            take(*column, tree.rows[step.node].word(place.row, *position));
+            take(*column, tree.rows[step.node].word(open_list.row, *position));
         }
     } else {
         // The list is in the cache; the row may not be.
         for (column, index) in &step.listed {
-            take(*column, tree.children[step.node].word(&place.list, place.index, *index));
+            take(*column, tree.children[step.node].word(&open_list.list, open_list.index, *index));
         }
     }
 }

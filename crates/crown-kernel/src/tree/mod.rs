@@ -6,7 +6,7 @@
 //! | module | idea |
 //! |---|---|
 //! | `shape` | the plan's tree, checked, names resolved to positions |
-//! | `id`, `ids`, `rows`, `edges`, `lists` | the state: rows of a node, entries of an edge, pooled lists |
+//! | `id`, `ids`, `node_rows`, `edges`, `lists` | the state: rows of a node, entries of an edge, pooled lists |
 //! | `propagate` | changes below the connex part: counters and sums climb |
 //! | `delta`, `live`, `direct` | changes of the connex part: witnesses, live views |
 //! | `program`, `enumerate`, `expand`, `cursor` | walks from witnesses, or from the root, by column |
@@ -28,13 +28,13 @@ mod id;
 mod ids;
 mod lists;
 mod live;
+mod node_rows;
 mod ordered;
 mod prefetch;
 mod program;
 mod propagate;
 mod ranged;
 mod ring;
-mod rows;
 mod sample;
 mod shape;
 mod stats;
@@ -58,10 +58,10 @@ use enumerate::Walk;
 use id::{RowHint, RowId};
 use ids::Ids;
 use lists::Lists;
+use node_rows::{same, NodeRows};
 use ordered::Orders;
 use program::Program;
 use propagate::Scratch;
-use rows::{same, Rows};
 use shape::{Shape, Twins};
 
 /// Where a tree puts its output rows.
@@ -93,7 +93,7 @@ pub struct Tree {
     deltas: bool,
     /// By the first of the nodes that share them; see `NodeShape::twins`.
     ids: Vec<Ids>,
-    rows: Vec<Rows>,
+    rows: Vec<NodeRows>,
     edges: Vec<Edge>,
     /// The lists of parent rows of all edges, and of child rows per edge.
     parents: Lists,
@@ -138,7 +138,7 @@ impl Tree {
         let rows = shape
             .nodes
             .iter()
-            .map(|node| Rows::new(node.width, node.links, node.missing, node.factors.len()))
+            .map(|node| NodeRows::new(node.width, node.links, node.missing, node.factors.len()))
             .collect();
         let ids = shape.nodes.iter().map(|_| Ids::new()).collect();
         let children = shape.nodes.iter().map(|node| Lists::new(node.fresh.len())).collect();

@@ -7,8 +7,8 @@
 //! A change costs O(log n); memory is linear in the rows.
 
 use super::id::{EntryId, RowId};
-use super::rows::Rows;
-use crate::expression::place;
+use super::node_rows::NodeRows;
+use crate::expression::rank;
 use crate::types::DataType;
 use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Included};
@@ -16,7 +16,7 @@ use std::ops::Bound::{Excluded, Included};
 /// What a key takes: its own 16 bytes, in nodes that are two thirds full.
 const KEY_BYTES: usize = 24;
 
-/// Entry, place of the value in its type's order, row.
+/// Entry, rank of the value in its type's order, row.
 pub(super) type Key = (EntryId, i64, RowId);
 
 /// A list that is kept in order: of the child rows of an edge's entries, or of their live parent rows.
@@ -48,7 +48,7 @@ pub(super) struct Bound {
 
 impl Bound {
     /// Narrows a range of places by the value of the earlier row; to nothing if that is NULL.
-    pub fn narrow(&self, rows: &Rows, row: RowId, least: &mut i128, most: &mut i128) {
+    pub fn narrow(&self, rows: &NodeRows, row: RowId, least: &mut i128, most: &mut i128) {
         match read(rows, row, self.column, self.nullable, self.data_type) {
             None => *most = *least - 1,
             Some(value) if self.above => *least = (*least).max(i128::from(value) + self.offset),
@@ -57,13 +57,13 @@ impl Bound {
     }
 }
 
-/// The place of a row's value in its type's order; none for NULL.
+/// The rank of a row's value in its type's order; none for NULL.
 #[inline]
-fn read(rows: &Rows, row: RowId, column: usize, nullable: bool, data_type: DataType) -> Option<i64> {
+fn read(rows: &NodeRows, row: RowId, column: usize, nullable: bool, data_type: DataType) -> Option<i64> {
     if nullable && rows.words(row).last().is_some_and(|mask| mask >> column & 1 != 0) {
         return None;
     }
-    Some(place(data_type, rows.word(row, column)))
+    Some(rank(data_type, rows.word(row, column)))
 }
 
 pub(super) struct Order {
@@ -74,20 +74,20 @@ pub(super) struct Order {
 }
 
 impl Order {
-    fn key(&self, rows: &Rows, row: RowId, link: usize) -> Option<Key> {
+    fn key(&self, rows: &NodeRows, row: RowId, link: usize) -> Option<Key> {
         let value = read(rows, row, self.column, self.nullable, self.data_type)?;
         Some((rows.entry(row, link), value, row))
     }
 
     /// Adds a row to the entry that its link leads to.
-    pub fn add(&mut self, rows: &Rows, row: RowId, link: usize) {
+    pub fn add(&mut self, rows: &NodeRows, row: RowId, link: usize) {
         if let Some(key) = self.key(rows, row, link) {
             let added = self.keys.insert(key);
             debug_assert!(added, "a row is in a list once");
         }
     }
 
-    pub fn remove(&mut self, rows: &Rows, row: RowId, link: usize) {
+    pub fn remove(&mut self, rows: &NodeRows, row: RowId, link: usize) {
         if let Some(key) = self.key(rows, row, link) {
             let removed = self.keys.remove(&key);
             debug_assert!(removed, "a row that leaves a list was in it");

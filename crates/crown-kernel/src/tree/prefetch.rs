@@ -10,7 +10,7 @@ use super::edges::Edge;
 use super::id::{EntryHint, RowHint};
 use super::ids::Ids;
 use super::lists::Lists;
-use super::rows::Rows;
+use super::node_rows::NodeRows;
 use super::shape::{Keyed, NodeShape, Twins};
 use super::Tree;
 use crate::chunk::Word;
@@ -210,7 +210,7 @@ impl Tree {
     }
 
     #[inline(always)]
-    fn rows_of(&self, node: usize) -> &Rows {
+    fn rows_of(&self, node: usize) -> &NodeRows {
         // SAFETY: see above.
         unsafe { at(&self.rows, node) }
     }

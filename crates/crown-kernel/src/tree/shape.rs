@@ -292,7 +292,7 @@ fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<Node
             None => KeyShape { child_columns: Vec::new(), parent_columns: Vec::new(), nullable: false },
         };
         if let Some(parent) = node.parent {
-            require(!node.connex || (nodes[parent].connex && node.edge == plan::Edge::Join), || {
+            require(!node.connex || (nodes[parent].connex && node.edge == plan::EdgeKind::Join), || {
                 format!("node '{}' is connex under a node or by an edge that is not", node.name)
             })?;
         }
@@ -313,9 +313,9 @@ fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<Node
             keyed: Vec::new(),
             connex: node.connex,
             relation: node.atom.is_some(),
-            anti: node.edge == plan::Edge::Anti,
-            guard: node.edge != plan::Edge::Anti,
-            annotated: node.edge == plan::Edge::Join && !node.connex,
+            anti: node.edge == plan::EdgeKind::Anti,
+            guard: node.edge != plan::EdgeKind::Anti,
+            annotated: node.edge == plan::EdgeKind::Join && !node.connex,
             weighted: false,
             key,
             link_in_parent: 0,
@@ -339,7 +339,7 @@ fn read_key(node: &plan::Node, names: &[String], parent: &NodeShape, variables: 
     for name in &node.key {
         nullable |= variables.get(name)?.1;
     }
-    for name in names.iter().filter(|_| node.edge == plan::Edge::Join) {
+    for name in names.iter().filter(|_| node.edge == plan::EdgeKind::Join) {
         require(node.key.contains(name) || !parent.variables.contains(name), || {
             format!("'{name}' is on both sides of '{}' but not in its key", node.name)
         })?;

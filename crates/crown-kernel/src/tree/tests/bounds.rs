@@ -4,7 +4,7 @@ use super::harness::{enumerate, split};
 use super::named::{stage as stage_of, Line};
 use super::random::{stage, updates};
 use crate::chunk::Chunk;
-use crate::plan::{Edge, Mode};
+use crate::plan::{EdgeKind, Mode};
 use crate::random::Random;
 use crate::store::interner::Interner;
 use crate::tree::Tree;
@@ -38,7 +38,7 @@ fn hops(length: usize) -> crate::plan::TreeStage {
     const VARIABLES: [&str; 5] = ["a b", "b c", "c d", "d e", "e f"];
     const KEYS: [&str; 5] = ["", "b", "c", "d", "e"];
     let lines: Vec<Line> =
-        (0..length).map(|node| ("R", VARIABLES[node], node.checked_sub(1), KEYS[node], true, Edge::Join)).collect();
+        (0..length).map(|node| ("R", VARIABLES[node], node.checked_sub(1), KEYS[node], true, EdgeKind::Join)).collect();
     stage_of(&lines, &"a b c d e f"[..2 * length + 1], Mode::Set)
 }
 

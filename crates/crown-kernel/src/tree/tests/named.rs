@@ -14,7 +14,7 @@ fn names(list: &str) -> Vec<String> {
 }
 
 /// A node: variables, parent, key, connex; a name in square brackets makes it generalised.
-pub type Line = (&'static str, &'static str, Option<usize>, &'static str, bool, Edge);
+pub type Line = (&'static str, &'static str, Option<usize>, &'static str, bool, EdgeKind);
 
 pub fn stage(lines: &[Line], outputs: &str, mode: Mode) -> TreeStage {
     let (mut atoms, mut nodes, mut variables) = (Vec::new(), Vec::new(), Vec::<Variable>::new());
@@ -92,11 +92,11 @@ impl Probe {
 fn figure_four() -> TreeStage {
     stage(
         &[
-            ("[x3]", "x3", None, "", true, Edge::Join),
-            ("R2", "x2 x3", Some(0), "x3", true, Edge::Join),
-            ("R1", "x1 x2", Some(1), "x2", true, Edge::Join),
-            ("R3", "x3 x4", Some(0), "x3", true, Edge::Join),
-            ("R4", "x4 x5", Some(3), "x4", false, Edge::Join),
+            ("[x3]", "x3", None, "", true, EdgeKind::Join),
+            ("R2", "x2 x3", Some(0), "x3", true, EdgeKind::Join),
+            ("R1", "x1 x2", Some(1), "x2", true, EdgeKind::Join),
+            ("R3", "x3 x4", Some(0), "x3", true, EdgeKind::Join),
+            ("R4", "x4 x5", Some(3), "x4", false, EdgeKind::Join),
         ],
         "x1 x2 x3 x4",
         Mode::Set,
@@ -143,9 +143,9 @@ fn running_example_of_figure_four() {
 #[test]
 fn two_rows_with_one_key_leave_together_with_their_parent() {
     let lines = [
-        ("P", "a", None, "", true, Edge::Join),
-        ("R", "a b", Some(0), "a", true, Edge::Join),
-        ("C", "c", Some(1), "", false, Edge::Join),
+        ("P", "a", None, "", true, EdgeKind::Join),
+        ("R", "a b", Some(0), "a", true, EdgeKind::Join),
+        ("C", "c", Some(1), "", false, EdgeKind::Join),
     ];
     let mut probe = Probe::new(&stage(&lines, "a b", Mode::Set));
     for (atom, words) in [(2, vec![7]), (1, vec![1, 1]), (1, vec![1, 2])] {
@@ -178,10 +178,10 @@ fn random_stream(seed: u64, arities: &[usize], length: usize) -> Vec<Update> {
 #[test]
 fn height_three_with_a_relation_as_root() {
     let lines = [
-        ("R", "a b", None, "", true, Edge::Join),
-        ("S", "b c", Some(0), "b", true, Edge::Join),
-        ("T", "c d", Some(1), "c", true, Edge::Join),
-        ("U", "d e", Some(2), "d", true, Edge::Join),
+        ("R", "a b", None, "", true, EdgeKind::Join),
+        ("S", "b c", Some(0), "b", true, EdgeKind::Join),
+        ("T", "c d", Some(1), "c", true, EdgeKind::Join),
+        ("U", "d e", Some(2), "d", true, EdgeKind::Join),
     ];
     for seed in 0..4 {
         run(&stage(&lines, "a b c d e", Mode::Set), &random_stream(seed, &[2, 2, 2, 2], 120));
@@ -192,9 +192,9 @@ fn height_three_with_a_relation_as_root() {
 #[test]
 fn count_over_independent_relations() {
     let lines = [
-        ("[]", "", None, "", true, Edge::Join),
-        ("R", "a", Some(0), "", false, Edge::Join),
-        ("S", "b", Some(0), "", false, Edge::Join),
+        ("[]", "", None, "", true, EdgeKind::Join),
+        ("R", "a", Some(0), "", false, EdgeKind::Join),
+        ("S", "b", Some(0), "", false, EdgeKind::Join),
     ];
     let mut count = stage(&lines, "", Mode::Ring);
     count.ring = vec![component(&[], "int64"), component(&[(0, "a"), (1, "b")], "int64")];
@@ -210,7 +210,7 @@ fn count_over_independent_relations() {
 
 #[test]
 fn aggregate_whose_parent_row_arrives_after_its_children() {
-    let lines = [("R", "a b", None, "", true, Edge::Join), ("S", "b c", Some(0), "b", false, Edge::Join)];
+    let lines = [("R", "a b", None, "", true, EdgeKind::Join), ("S", "b c", Some(0), "b", false, EdgeKind::Join)];
     let mut sum = stage(&lines, "a b", Mode::Ring);
     sum.ring = vec![component(&[(1, "c")], "int64")];
     let mut probe = Probe::new(&sum);
@@ -234,7 +234,7 @@ fn rows_that_are_formed_again() {
 
 #[test]
 fn duplicates_are_counted_and_show_only_in_bags() {
-    let lines = [("R", "a", None, "", true, Edge::Join), ("S", "a b", Some(0), "a", false, Edge::Join)];
+    let lines = [("R", "a", None, "", true, EdgeKind::Join), ("S", "a b", Some(0), "a", false, EdgeKind::Join)];
     let mut set = Probe::new(&stage(&lines, "a", Mode::Set));
     let mut bag = Probe::new(&stage(&lines, "a", Mode::Bag));
     for probe in [&mut set, &mut bag] {
@@ -251,7 +251,7 @@ fn duplicates_are_counted_and_show_only_in_bags() {
 
 #[test]
 fn not_exists_turns_the_direction() {
-    let lines = [("R", "a", None, "", true, Edge::Join), ("S", "a b", Some(0), "a", false, Edge::Anti)];
+    let lines = [("R", "a", None, "", true, EdgeKind::Join), ("S", "a b", Some(0), "a", false, EdgeKind::Anti)];
     let mut probe = Probe::new(&stage(&lines, "a", Mode::Set));
     assert_eq!(probe.apply(0, &[1], 1), [(vec![1], 1)]);
     assert_eq!(probe.apply(1, &[1, 1], 1), [(vec![1], -1)]);
@@ -275,7 +275,7 @@ fn removing_what_is_not_there_is_refused_and_changes_nothing() {
 
 #[test]
 fn an_overflow_is_an_error_that_leaves_the_tree_as_it_was() {
-    let lines = [("R", "a b", None, "", true, Edge::Join), ("S", "b c", Some(0), "b", false, Edge::Join)];
+    let lines = [("R", "a b", None, "", true, EdgeKind::Join), ("S", "b c", Some(0), "b", false, EdgeKind::Join)];
     let mut sum = stage(&lines, "a b", Mode::Ring);
     sum.ring = vec![component(&[(1, "c")], "int64")];
     let mut probe = Probe::new(&sum);
@@ -292,7 +292,7 @@ fn an_overflow_is_an_error_that_leaves_the_tree_as_it_was() {
 
 #[test]
 fn floats_come_back_exactly_and_infinities_leave() {
-    let lines = [("[]", "", None, "", true, Edge::Join), ("R", "a b", Some(0), "", false, Edge::Join)];
+    let lines = [("[]", "", None, "", true, EdgeKind::Join), ("R", "a b", Some(0), "", false, EdgeKind::Join)];
     let mut sum = stage(&lines, "", Mode::Ring);
     sum.variables[0].data_type = "float64".into();
     let factor = Factor { atom: 0, expression: Expression::Column { name: "a".into(), data_type: "float64".into() } };

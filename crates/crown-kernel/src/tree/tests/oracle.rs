@@ -1,7 +1,7 @@
 //! The judge: nested loops over multisets, straight from the meaning of a `TreeStage`, with no views, counters or lists.
 
 use crate::chunk::{Nulls, Word};
-use crate::plan::{Edge, Expression, Mode, TreeStage};
+use crate::plan::{EdgeKind, Expression, Mode, TreeStage};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A value or NULL.
@@ -32,7 +32,7 @@ fn join(stage: &TreeStage, atoms: &[Bag], node: usize) -> Vec<(Assignment, i128)
     let mut results: Vec<(Assignment, i128)> =
         relation(stage, atoms, node).into_iter().map(|(row, n)| (assign(stage, node, &row), n)).collect();
     for child in children(stage, node) {
-        if stage.nodes[child].edge == Edge::Join {
+        if stage.nodes[child].edge == EdgeKind::Join {
             let below = join(stage, atoms, child);
             let mut next = Vec::new();
             for (left, n) in &results {
@@ -47,7 +47,7 @@ fn join(stage: &TreeStage, atoms: &[Bag], node: usize) -> Vec<(Assignment, i128)
             results = next;
         } else {
             let keys = keys(stage, atoms, child);
-            let wanted = stage.nodes[child].edge == Edge::Exists;
+            let wanted = stage.nodes[child].edge == EdgeKind::Exists;
             results.retain(|(assignment, _)| keys.contains(&project(assignment, &stage.nodes[child].key)) == wanted);
         }
     }
@@ -80,7 +80,7 @@ fn relation(stage: &TreeStage, atoms: &[Bag], node: usize) -> Vec<(Row, i128)> {
     let mut rows = BTreeSet::new();
     for child in children(stage, node) {
         let key = &stage.nodes[child].key;
-        if key.len() == names.len() && stage.nodes[child].edge != Edge::Anti {
+        if key.len() == names.len() && stage.nodes[child].edge != EdgeKind::Anti {
             for offered in keys(stage, atoms, child) {
                 let assignment: Assignment = key.iter().cloned().zip(offered).collect();
                 rows.insert(project(&assignment, &names));

@@ -5,7 +5,7 @@ use super::named::{stage as stage_of, Line};
 use super::random::{column, stage, updates};
 use crate::chunk::{Chunk, Word};
 use crate::error::{KernelError, Result};
-use crate::plan::{Comparison, Edge, Expression, Mode, TreeStage};
+use crate::plan::{Comparison, EdgeKind, Expression, Mode, TreeStage};
 use crate::random::Random;
 use crate::store::interner::Interner;
 use crate::tree::{Sink, Tree};
@@ -60,7 +60,7 @@ fn oracle_random_trees_with_comparisons() {
     assert!(first.is_some() || compared > 150, "{compared}");
 }
 
-const JOIN: Edge = Edge::Join;
+const JOIN: EdgeKind = EdgeKind::Join;
 /// The two relations below what they share; the one below the other; and with a third one below, and above.
 const SIBLINGS: &[Line] = &[
     ("[k]", "k", None, "", true, JOIN),

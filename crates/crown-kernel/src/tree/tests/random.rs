@@ -43,7 +43,7 @@ pub fn stage(random: &mut Random) -> TreeStage {
         random,
     };
     let connex = builder.random.chance(85);
-    builder.node(None, Edge::Join, connex, 0);
+    builder.node(None, EdgeKind::Join, connex, 0);
     let Builder { mut stage, random, .. } = builder;
     for node in stage.nodes.iter().filter(|node| node.connex) {
         for name in &node.variables {
@@ -84,7 +84,7 @@ pub fn stage(random: &mut Random) -> TreeStage {
 fn joined_atoms(stage: &TreeStage) -> Vec<usize> {
     let mut joined = vec![false; stage.nodes.len()];
     for (index, node) in stage.nodes.iter().enumerate() {
-        joined[index] = node.parent.is_none_or(|parent| joined[parent] && node.edge == Edge::Join);
+        joined[index] = node.parent.is_none_or(|parent| joined[parent] && node.edge == EdgeKind::Join);
     }
     stage.nodes.iter().zip(joined).filter(|(_, joined)| *joined).filter_map(|(node, _)| node.atom).collect()
 }
@@ -98,7 +98,7 @@ impl Builder<'_> {
     }
 
     /// Adds a node and what hangs below it; gives its index.
-    fn node(&mut self, parent: Option<(usize, Vec<String>)>, edge: Edge, connex: bool, depth: usize) -> usize {
+    fn node(&mut self, parent: Option<(usize, Vec<String>)>, edge: EdgeKind, connex: bool, depth: usize) -> usize {
         let guarding = parent.as_ref().is_some_and(|(parent, key)| {
             self.stage.nodes[*parent].atom.is_none() && key.len() == self.stage.nodes[*parent].variables.len()
         });
@@ -147,10 +147,10 @@ impl Builder<'_> {
     fn child(&mut self, parent: usize, key: Vec<String>, connex: bool, depth: usize, guard: bool) {
         let connex = connex && self.random.chance(60);
         let edge = match self.random.below(10) {
-            _ if connex => Edge::Join,
-            0 | 1 => Edge::Exists,
-            2 | 3 if !guard => Edge::Anti,
-            _ => Edge::Join,
+            _ if connex => EdgeKind::Join,
+            0 | 1 => EdgeKind::Exists,
+            2 | 3 if !guard => EdgeKind::Anti,
+            _ => EdgeKind::Join,
         };
         self.node(Some((parent, key)), edge, connex, depth + 1);
     }

@@ -29,7 +29,7 @@ pub(super) struct Source {
     pub whole: bool,
 }
 
-pub(super) enum Step {
+pub(super) enum JoinStep {
     /// Binds a variable to each value that all sources have.
     Extend { variable: usize, sources: Vec<Source> },
     /// Binds an atom's own variables by running through the rows that have its join variables.
@@ -37,16 +37,16 @@ pub(super) enum Step {
 }
 
 #[derive(Default)]
-pub(super) struct Program {
+pub(super) struct DeltaJoin {
     /// Atoms that the changed one covers: (relation, variables of its row).
     pub covered: Vec<(usize, Vec<usize>)>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<JoinStep>,
     /// From this step on no variable is shown, so the results of these steps are only added up.
     pub shown: usize,
 }
 
 /// The variables of a bag's atoms, by number.
-pub(super) struct Shape {
+pub(super) struct BagVariables {
     pub names: Vec<String>,
     pub types: Vec<DataType>,
     /// Per atom, the variable of each column.
@@ -57,8 +57,8 @@ pub(super) struct Shape {
     order: Vec<usize>,
 }
 
-impl Shape {
-    pub fn new(stage: &plan::BagStage) -> Result<Shape> {
+impl BagVariables {
+    pub fn new(stage: &plan::BagStage) -> Result<BagVariables> {
         let malformed = |what: String| KernelError::plan("CROWN-PLAN-BAG", format!("bag '{}': {what}", stage.id));
         let names: Vec<String> = stage.variables.iter().map(|variable| variable.name.clone()).collect();
         let types = stage.variables.iter().map(|variable| DataType::parse(&variable.data_type));
@@ -88,19 +88,19 @@ impl Shape {
         let mut order = stage.order.iter().map(number).collect::<Result<Vec<_>>>()?;
         order.extend(0..names.len());
         order.retain(|variable| joins[*variable]);
-        Ok(Shape { names, types, atoms, joins, order })
+        Ok(BagVariables { names, types, atoms, joins, order })
     }
 }
 
 /// Programs and the relations with the indexes that they need; relation i is atom i for the first ones.
 pub(super) struct Compiler<'a> {
-    shape: &'a Shape,
+    shape: &'a BagVariables,
     pub relations: Vec<Relation>,
     pub projections: Vec<Projection>,
 }
 
 impl Compiler<'_> {
-    pub fn new(shape: &Shape) -> Compiler<'_> {
+    pub fn new(shape: &BagVariables) -> Compiler<'_> {
         let mut compiler = Compiler { shape, relations: Vec::new(), projections: Vec::new() };
         for (atom, variables) in shape.atoms.iter().enumerate() {
             compiler.relations.push(Relation::new(variables.iter().map(|variable| shape.types[*variable])));
@@ -111,35 +111,35 @@ impl Compiler<'_> {
     }
 
     /// How a change of the atom `changed` is joined, when the variables `outputs` are shown.
-    pub fn program(&mut self, changed: usize, outputs: &[usize]) -> Program {
+    pub fn delta_join(&mut self, changed: usize, outputs: &[usize]) -> DeltaJoin {
         let shape = self.shape;
-        let mut program = Program::default();
+        let mut delta_join = DeltaJoin::default();
         let mut bound: Vec<bool> = vec![false; shape.names.len()];
         shape.atoms[changed].iter().for_each(|variable| bound[*variable] = true);
         let others: Vec<usize> = (0..shape.atoms.len()).filter(|atom| *atom != changed).collect();
         for atom in &others {
             if shape.atoms[*atom].iter().all(|variable| bound[*variable]) {
-                program.covered.push((*atom, shape.atoms[*atom].clone()));
+                delta_join.covered.push((*atom, shape.atoms[*atom].clone()));
             }
         }
         while let Some(variable) = self.next_variable(&others, &bound) {
-            program.steps.push(self.extend(variable, &others, &bound));
+            delta_join.steps.push(self.extend(variable, &others, &bound));
             bound[variable] = true;
         }
         for atom in others {
             if shape.atoms[atom].iter().any(|variable| !bound[*variable]) {
                 let source = self.source(atom, shape.atoms[atom].clone(), &bound, None);
-                program.steps.push(Step::Expand { source });
+                delta_join.steps.push(JoinStep::Expand { source });
             }
         }
-        let binds_output = |step: &Step| match step {
-            Step::Extend { variable, .. } => outputs.contains(variable),
-            Step::Expand { source } => {
+        let binds_output = |step: &JoinStep| match step {
+            JoinStep::Extend { variable, .. } => outputs.contains(variable),
+            JoinStep::Expand { source } => {
                 source.row.iter().any(|variable| !source.key.contains(variable) && outputs.contains(variable))
             }
         };
-        program.shown = program.steps.iter().rposition(binds_output).map_or(0, |last| last + 1);
-        program
+        delta_join.shown = delta_join.steps.iter().rposition(binds_output).map_or(0, |last| last + 1);
+        delta_join
     }
 
     fn next_variable(&self, others: &[usize], bound: &[bool]) -> Option<usize> {
@@ -150,7 +150,7 @@ impl Compiler<'_> {
         free.min_by_key(|variable| std::cmp::Reverse(restricting(*variable)))
     }
 
-    fn extend(&mut self, variable: usize, others: &[usize], bound: &[bool]) -> Step {
+    fn extend(&mut self, variable: usize, others: &[usize], bound: &[bool]) -> JoinStep {
         let shape = self.shape;
         let with: Vec<usize> = others.iter().copied().filter(|atom| shape.atoms[*atom].contains(&variable)).collect();
         let restricting: Vec<usize> =
@@ -162,7 +162,7 @@ impl Compiler<'_> {
             let variables: Vec<usize> = shape.atoms[atom].iter().copied().filter(kept).collect();
             self.source(atom, variables, bound, Some(variable))
         });
-        Step::Extend { variable, sources: sources.collect() }
+        JoinStep::Extend { variable, sources: sources.collect() }
     }
 
     fn source(&mut self, atom: usize, variables: Vec<usize>, bound: &[bool], value: Option<usize>) -> Source {
@@ -193,7 +193,7 @@ impl Compiler<'_> {
     }
 }
 
-impl Shape {
+impl BagVariables {
     /// Whether an atom limits the values of a variable by others that are bound, or has no other join variable.
     fn restricts(&self, atom: usize, variable: usize, bound: &[bool]) -> bool {
         let variables = &self.atoms[atom];

@@ -8,7 +8,7 @@ use super::id::{EntryId, RowHint, RowId};
 use crate::chunk::Word;
 use crate::store::slab::{at, at_mut, half, half_mut, prefetch, reserve_slowly, with_capacity};
 
-pub(super) struct Rows {
+pub(super) struct NodeRows {
     width: usize,
     /// Words and links of a row, in 64-bit units.
     stride: usize,
@@ -25,9 +25,9 @@ pub(super) struct Rows {
     pub in_semi_join: usize,
 }
 
-impl Rows {
-    pub fn new(width: usize, links: usize, missing: Option<usize>, factor_count: usize) -> Rows {
-        Rows {
+impl NodeRows {
+    pub fn new(width: usize, links: usize, missing: Option<usize>, factor_count: usize) -> NodeRows {
+        NodeRows {
             width,
             stride: width + links.div_ceil(2),
             missing,

@@ -15,7 +15,7 @@ use hashbrown::HashTable;
 
 /// A set of rows of one width.
 #[derive(Default)]
-pub struct Rows {
+pub struct RowSet {
     width: usize,
     words: Vec<Word>,
     nulls: Vec<Nulls>,
@@ -27,11 +27,11 @@ fn hash(words: &[Word], nulls: Nulls) -> u64 {
     hash_words(words.iter().copied().chain([nulls]))
 }
 
-impl Rows {
-    pub fn new(types: impl IntoIterator<Item = DataType>) -> Rows {
+impl RowSet {
+    pub fn new(types: impl IntoIterator<Item = DataType>) -> RowSet {
         let types: Vec<DataType> = types.into_iter().collect();
         let interned = (0..types.len()).filter(|column| types[*column].interned()).collect();
-        Rows { width: types.len(), interned, ..Rows::default() }
+        RowSet { width: types.len(), interned, ..RowSet::default() }
     }
 
     pub fn len(&self) -> usize {
@@ -118,7 +118,7 @@ impl Rows {
     }
 }
 
-/// Gives memory of a vector beside `Rows` back when most of it is unused.
+/// Gives memory of a vector beside `RowSet` back when most of it is unused.
 pub(super) fn shrink<T>(vector: &mut Vec<T>) {
     if vector.capacity() > 4 * vector.len().max(16) {
         vector.shrink_to(2 * vector.len());
@@ -128,13 +128,13 @@ pub(super) fn shrink<T>(vector: &mut Vec<T>) {
 /// A multiset of rows: each with the weight that its changes sum up to. A row of weight 0 is gone.
 #[derive(Default)]
 pub struct WeightedRows {
-    rows: Rows,
+    rows: RowSet,
     weights: Vec<i64>,
 }
 
 impl WeightedRows {
     pub fn new(types: impl IntoIterator<Item = DataType>) -> WeightedRows {
-        WeightedRows { rows: Rows::new(types), weights: Vec::new() }
+        WeightedRows { rows: RowSet::new(types), weights: Vec::new() }
     }
 
     /// Adds the rows of a chunk and calls `each` with every row, and its weight before and after. On an error nothing has
