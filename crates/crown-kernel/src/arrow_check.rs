@@ -10,6 +10,7 @@ use arrow::datatypes::{self as types, ArrowDictionaryKeyType, ByteArrayType, Byt
 
 /// The metadata of a field whose array could not be imported, because it is broken or of a type that no column has: why.
 pub const UNREADABLE: &str = "crown:unreadable";
+/// The key of a field's metadata that says why the column has a type that Crown does not support.
 pub const UNSUPPORTED: &str = "crown:unsupported";
 
 type Result = std::result::Result<(), String>;

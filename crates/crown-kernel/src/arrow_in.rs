@@ -12,29 +12,39 @@ use crate::types::{float_word, DataType};
 use arrow::array::{Array, ArrayRef, AsArray, Decimal256Array, FixedSizeBinaryArray, PrimitiveArray, RecordBatch};
 use arrow::datatypes::{self as arrow_types, ArrowPrimitiveType, DataType as ArrowType, TimeUnit};
 
+/// The column that says whether a row is inserted or deleted.
 pub const CHANGE_TYPE: &str = "_change_type";
+/// The column that counts the copies of a row.
 pub const MULTIPLICITY: &str = "_multiplicity";
+/// The column with the mask of the routes that a row is sent along, added by the router.
 pub const ATOMS: &str = "_atoms";
 
 /// One column of a table as changes must bring it.
 #[derive(Clone, Debug)]
 pub struct InputColumn {
+    /// The name of the column.
     pub name: String,
+    /// Its type.
     pub data_type: DataType,
+    /// Whether it may be NULL.
     pub nullable: bool,
 }
 
 /// A change that does not fit: `row` is its position in the change table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
+    /// The position of the change in its table of changes.
     pub row: usize,
+    /// The stable error code.
     pub code: &'static str,
+    /// What is wrong with it.
     pub reason: String,
 }
 
 /// Changes of one table, in order: weight +n for n insertions, -n for n deletions.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
+    /// The changed rows.
     pub rows: Chunk,
     /// A mask of routes per row, or empty: every atom takes every row.
     pub atoms: Vec<u64>,
@@ -45,14 +55,17 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// No changes of a table with `columns` columns.
     pub fn new(columns: usize) -> Self {
         Changes { rows: Chunk::new(columns), atoms: Vec::new(), given: u64::MAX, faults: Vec::new() }
     }
 
+    /// The number of changes.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -68,6 +81,7 @@ impl Changes {
         self.rows.push(words, nulls, weight);
     }
 
+    /// The mask of the routes of a row; all of them if there are no masks.
     pub fn atoms_at(&self, row: usize) -> u64 {
         self.atoms.get(row).copied().unwrap_or(u64::MAX)
     }

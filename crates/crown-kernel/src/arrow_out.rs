@@ -16,6 +16,7 @@ use arrow::datatypes::{DataType as ArrowType, Field, Int8Type, Schema, SchemaRef
 use arrow::temporal_conversions::{date32_to_datetime, timestamp_us_to_datetime};
 use std::sync::{Arc, LazyLock};
 
+/// The column that numbers the updates of a delta.
 pub const UPDATE: &str = "_update";
 
 /// The Arrow type in which a column of `data_type` leaves the kernel.
@@ -158,6 +159,7 @@ impl Output {
         self.pool.renew(chunk, columns, rows);
     }
 
+    /// The schema of the record batches.
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }

@@ -10,6 +10,7 @@ use crate::chunk::{Chunk, Word};
 use crate::store::interner::Interner;
 use crate::types::DataType;
 
+/// A chain of hash joins that stores every intermediate result, to compare memory and time with.
 pub struct PairwiseBaseline {
     /// The variables of the result, in order of first appearance.
     variables: Vec<String>,
@@ -160,6 +161,7 @@ impl PairwiseBaseline {
         self.atoms.iter().chain(&self.views).map(Relation::len).sum()
     }
 
+    /// Bytes held by the stored rows.
     pub fn bytes(&self) -> usize {
         self.atoms.iter().chain(&self.views).map(Relation::bytes).sum()
     }

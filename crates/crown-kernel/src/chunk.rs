@@ -7,26 +7,32 @@ pub type Word = u64;
 /// A row's NULLs: bit i is set when column i is NULL; the column's word is then 0. So rows have at most 64 columns.
 pub type Nulls = u64;
 
+/// The most columns that a row may have: a NULL mask has one bit for each.
 pub const MAX_COLUMNS: usize = 64;
 
 /// Rows with weights: `+n` for n copies that came, `-n` for n that went.
 #[derive(Clone, Debug, Default)]
 pub struct Chunk {
+    /// The words of each column.
     pub columns: Vec<Vec<Word>>,
     /// One mask per row, or empty when no row has a NULL.
     pub nulls: Vec<Nulls>,
+    /// The weight of each row: +n for n insertions, -n for n deletions.
     pub weights: Vec<i64>,
 }
 
 impl Chunk {
+    /// An empty chunk.
     pub fn new(columns: usize) -> Self {
         Chunk { columns: vec![Vec::new(); columns], nulls: Vec::new(), weights: Vec::new() }
     }
 
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.weights.len()
     }
 
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.weights.is_empty()
     }
@@ -36,6 +42,7 @@ impl Chunk {
         self.nulls.get(index).copied().unwrap_or(0)
     }
 
+    /// Appends a row.
     pub fn push(&mut self, words: &[Word], nulls: Nulls, weight: i64) {
         for (column, word) in self.columns.iter_mut().zip(words) {
             column.push(*word);
@@ -87,6 +94,7 @@ impl Chunk {
         self.weights.truncate(rows);
     }
 
+    /// Removes all rows and keeps the memory.
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);
         self.nulls.clear();

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+/// What an error is about; the binding raises one exception for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// Malformed plan data.
@@ -12,10 +13,14 @@ pub enum Kind {
     State,
 }
 
+/// Why the kernel refused a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelError {
+    /// What it is about.
     pub kind: Kind,
+    /// The stable error code.
     pub code: &'static str,
+    /// What is wrong, and what to do.
     pub message: String,
     /// The change that was refused, when it was one.
     pub change: Option<Box<RefusedChange>>,
@@ -24,30 +29,37 @@ pub struct KernelError {
 /// Which change of a batch was refused, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedChange {
+    /// The table of the change.
     pub table: String,
     /// Among the changes of its table.
     pub row: u64,
     /// Among all changes of the call.
     pub position: u64,
+    /// Why it was refused.
     pub reason: String,
 }
 
+/// The result of a call that may be refused.
 pub type Result<T> = std::result::Result<T, KernelError>;
 
 impl KernelError {
+    /// An error in the plan.
     pub fn plan(code: &'static str, message: impl Into<String>) -> Self {
         KernelError { kind: Kind::Plan, code, message: message.into(), change: None }
     }
 
+    /// An invalid change or call.
     pub fn invalid(code: &'static str, message: impl Into<String>) -> Self {
         KernelError { kind: Kind::InvalidChange, code, message: message.into(), change: None }
     }
 
+    /// A change that was refused.
     pub fn refused(code: &'static str, change: RefusedChange) -> Self {
         let message = format!("table '{}', row {}: {}", change.table, change.row, change.reason);
         KernelError { kind: Kind::InvalidChange, code, message, change: Some(Box::new(change)) }
     }
 
+    /// An error in saved state.
     pub fn state(code: &'static str, message: impl Into<String>) -> Self {
         KernelError { kind: Kind::State, code, message: message.into(), change: None }
     }

@@ -2,6 +2,9 @@
 //!
 //! Field meanings are documented there, once; change both files together.
 
+// The fields are documented in the Python module.
+#![allow(missing_docs)]
+
 use crate::error::{KernelError, Result};
 use serde::{Deserialize, Serialize};
 

@@ -23,6 +23,7 @@ use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType as ArrowType, Field, Schema};
 use std::sync::Arc;
 
+/// Sends each change to the cells that need it.
 pub struct Router {
     cells: usize,
     /// The narrowest type that has a bit for each route: masks travel with every row.
@@ -51,6 +52,7 @@ struct RoutedAtom {
 }
 
 impl Router {
+    /// A router for a plan with routing.
     pub fn new(plan: &Plan) -> Result<Router> {
         let fail = |message: &str| KernelError::plan("CROWN-PLAN-ROUTING", message);
         let routing = plan.routing.as_ref().ok_or_else(|| fail("the plan has no routing"))?;

@@ -3,24 +3,44 @@
 use crate::chunk::Word;
 use crate::error::{KernelError, Result};
 
+/// The type of a column. Its values are stored as words of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataType {
+    /// `boolean`
     Boolean,
+    /// `int8`
     Int8,
+    /// `int16`
     Int16,
+    /// `int32`
     Int32,
+    /// `int64`
     Int64,
+    /// `float32`
     Float32,
+    /// `float64`
     Float64,
-    Decimal { precision: u8, scale: i8 },
+    /// `decimal(precision, scale)`: the unscaled value, interned if it is wide.
+    Decimal {
+        /// The number of digits.
+        precision: u8,
+        /// How many of them are after the point.
+        scale: i8,
+    },
+    /// `string`, interned.
     String,
+    /// `binary`, interned.
     Binary,
+    /// `date`: days since 1970.
     Date,
+    /// `timestamp`: microseconds since 1970, UTC.
     Timestamp,
+    /// `timestamp_ntz`: microseconds without a time zone.
     TimestampNtz,
 }
 
 impl DataType {
+    /// Reads a type's name in a plan.
     pub fn parse(name: &str) -> Result<DataType> {
         Ok(match name {
             "boolean" => DataType::Boolean,
@@ -81,6 +101,7 @@ pub fn float_word(value: f64) -> Word {
     }
 }
 
+/// The float that a word stands for.
 pub fn word_float(word: Word) -> f64 {
     f64::from_bits(word)
 }

@@ -76,10 +76,6 @@ impl Window {
         self.alive
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.alive == 0
-    }
-
     fn time(&self, row: &[Word]) -> i64 {
         match self.extent {
             Extent::Rows(_) => 0,

@@ -168,8 +168,9 @@ impl Bag {
         Ok(())
     }
 
-    /// Appends the join of the rows `start..start + limit` of the first atom with all others, and gives the next
+    /// Appends the join of the rows `start..start + limit` of the first atom with all others, and returns the next
     /// start: from 0 to `atom_len(0)` this is the whole bag.
+    #[cfg(test)]
     pub fn read(&mut self, start: usize, limit: usize, out: &mut Chunk) -> Result<usize> {
         let end = self.atom_len(0).min(start.saturating_add(limit));
         let mut words = Vec::new();
@@ -183,6 +184,7 @@ impl Bag {
     }
 
     /// Distinct rows of an atom.
+    #[cfg(test)]
     pub fn atom_len(&self, atom: usize) -> usize {
         self.relations[atom].len()
     }

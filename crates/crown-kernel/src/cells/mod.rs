@@ -26,6 +26,7 @@ use serde_json::{json, Value};
 /// The only table of the plan that merges the cells' outputs.
 pub const MERGED: &str = "cells";
 
+/// A view over one engine, or over several that each hold a cell of it.
 pub struct Cells {
     engines: Vec<Engine>,
     spread: Option<Box<Spread>>,
@@ -44,9 +45,13 @@ struct Spread {
 
 /// The plans of a view over several cells.
 pub struct SpreadPlans {
+    /// The plan of each cell.
     pub cell: Plan,
+    /// The number of cells.
     pub cells: usize,
+    /// The plan that resolves keys and windows in front of the router, where there are any.
     pub front: Option<Plan>,
+    /// The plan that merges the deltas of the cells, where they are not disjoint.
     pub merge: Option<Plan>,
     /// Whether the view shows its deltas.
     pub deltas: bool,
@@ -59,6 +64,7 @@ pub type Parts = Vec<(String, Vec<Vec<u8>>)>;
 pub type Saved<'a> = dyn Fn(&str) -> Result<Vec<&'a [u8]>> + 'a;
 
 impl Cells {
+    /// A view over one engine.
     pub fn one(engine: Engine) -> Cells {
         Cells { engines: vec![engine], spread: None }
     }
@@ -119,6 +125,7 @@ impl Cells {
         }
     }
 
+    /// The schema of deltas, with a column that numbers the updates if they are shown one by one.
     pub fn delta_schema(&self, per_update: bool) -> SchemaRef {
         self.end().delta_schema(per_update)
     }

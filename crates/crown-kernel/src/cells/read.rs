@@ -17,6 +17,7 @@ pub struct CellsCursor {
 }
 
 impl Cells {
+    /// An enumeration of the view, valid until the next change.
     pub fn cursor(&mut self) -> Result<CellsCursor> {
         Ok(CellsCursor { end: 0, place: self.ends()[0].cursor()? })
     }
@@ -42,6 +43,7 @@ impl Cells {
         Ok(true)
     }
 
+    /// The whole result, in record batches of about `chunk_rows` rows.
     pub fn rows(&mut self, chunk_rows: usize, multiplicity: bool) -> Result<(SchemaRef, Vec<RecordBatch>)> {
         let mut all = Vec::new();
         let mut schema = None;

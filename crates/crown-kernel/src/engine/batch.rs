@@ -21,14 +21,20 @@ pub enum OnInvalid {
 
 /// The changes of one table.
 pub enum Input {
+    /// Changes as Arrow record batches.
     Arrow {
+        /// The table that they change.
         table: String,
+        /// The changes, in order.
         batches: Vec<RecordBatch>,
     },
     /// Strings and the like are words of `values`.
     Words {
+        /// The table that they change.
         table: String,
+        /// The changes, in order.
         changes: Changes,
+        /// The values that their words stand for.
         values: Box<Interner>,
     },
 }

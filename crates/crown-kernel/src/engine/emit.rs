@@ -20,6 +20,7 @@ pub trait Emit {
         false
     }
 
+    /// Takes a part of the delta.
     fn emit(&mut self, batch: RecordBatch) -> Result<()>;
 }
 

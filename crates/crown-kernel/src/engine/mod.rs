@@ -47,6 +47,7 @@ use arrow::datatypes::SchemaRef;
 use stage::RunningStage;
 use std::sync::Arc;
 
+/// A plan at work: the stages with their state, and the tables that feed them.
 pub struct Engine {
     plan: Plan,
     sources: Vec<Source>,
@@ -125,25 +126,36 @@ impl Reader {
 /// A change that was set aside.
 #[derive(Clone, Debug)]
 pub struct Rejection {
+    /// The table that it was meant for.
     pub table: String,
+    /// Its position among the changes of its table in the call.
     pub position: u64,
+    /// The stable error code.
     pub code: &'static str,
+    /// Why it was set aside.
     pub reason: String,
+    /// Its row as JSON.
     pub row: String,
 }
 
+/// What an engine has counted since it was made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
+    /// Batches applied.
     pub batches: u64,
+    /// Changes in these batches.
     pub changes: u64,
+    /// Changes that were set aside.
     pub rejects: u64,
 }
 
 impl Engine {
+    /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
+    /// The strings and other values that words stand for.
     pub fn interner(&self) -> &Interner {
         &self.interner
     }
@@ -186,6 +198,7 @@ impl Engine {
         self.undoable = undoable;
     }
 
+    /// The names of the tables that the plan reads.
     pub fn table_names(&self) -> impl Iterator<Item = &str> {
         self.sources.iter().map(|source| source.name.as_str())
     }
@@ -194,6 +207,7 @@ impl Engine {
         self.sources.iter().position(|source| source.name == table)
     }
 
+    /// The columns of a table, if the plan reads it.
     pub fn table_columns(&self, table: &str) -> Option<&[crate::arrow_in::InputColumn]> {
         self.source_position(table).map(|position| &*self.sources[position].columns)
     }

@@ -172,6 +172,7 @@ fn write(batch: &RecordBatch) -> Result<Vec<u8>> {
 }
 
 impl Engine {
+    /// The state as chunks of bytes, from which an engine of the same plan is restored.
     pub fn save(&self) -> Result<Vec<Vec<u8>>> {
         let mut chunks = vec![Vec::new()];
         let (mut atom_sections, mut table_sections) = (Vec::new(), Vec::new());

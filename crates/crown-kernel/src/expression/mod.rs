@@ -51,6 +51,7 @@ impl Compiled {
         Ok(Compiled { data_type, node })
     }
 
+    /// The type of its values.
     pub fn data_type(&self) -> DataType {
         self.data_type
     }

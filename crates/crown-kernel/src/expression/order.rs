@@ -8,7 +8,9 @@ use std::cmp::Ordering;
 /// A value as something that orders by itself, without its type and without the interner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OrderKey {
+    /// A value of at most 64 bits.
     Inline(u64),
+    /// Bytes that compare as the value does.
     Bytes(Box<[u8]>),
 }
 

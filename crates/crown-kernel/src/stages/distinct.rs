@@ -1,6 +1,8 @@
 //! DISTINCT, and rows kept for look-up: both are the input's rows with their weights.
 
-use super::{Columns, Lookup, WeightedRows};
+#[cfg(test)]
+use super::Columns;
+use super::{Lookup, WeightedRows};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::Result;
 use crate::store::interner::Interner;
@@ -8,15 +10,21 @@ use crate::types::DataType;
 
 /// Each row of the input once: a row comes when its weight leaves 0 and goes when it is 0 again.
 pub struct Distinct {
+    #[cfg(test)]
     columns: Columns,
     state: WeightedRows,
 }
 
 impl Distinct {
     pub fn new(columns: &[(String, DataType)]) -> Distinct {
-        Distinct { columns: columns.to_vec(), state: WeightedRows::new(columns.iter().map(|(_, kind)| *kind)) }
+        Distinct {
+            #[cfg(test)]
+            columns: columns.to_vec(),
+            state: WeightedRows::new(columns.iter().map(|(_, kind)| *kind)),
+        }
     }
 
+    #[cfg(test)]
     pub fn columns(&self) -> &[(String, DataType)] {
         &self.columns
     }
@@ -52,15 +60,21 @@ impl Lookup for Distinct {
 
 /// The input unchanged, kept so that a set operation can look rows up.
 pub struct Materialize {
+    #[cfg(test)]
     columns: Columns,
     state: WeightedRows,
 }
 
 impl Materialize {
     pub fn new(columns: &[(String, DataType)]) -> Materialize {
-        Materialize { columns: columns.to_vec(), state: WeightedRows::new(columns.iter().map(|(_, kind)| *kind)) }
+        Materialize {
+            #[cfg(test)]
+            columns: columns.to_vec(),
+            state: WeightedRows::new(columns.iter().map(|(_, kind)| *kind)),
+        }
     }
 
+    #[cfg(test)]
     pub fn columns(&self) -> &[(String, DataType)] {
         &self.columns
     }

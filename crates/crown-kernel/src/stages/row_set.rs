@@ -38,10 +38,6 @@ impl RowSet {
         self.nulls.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.nulls.is_empty()
-    }
-
     pub fn row(&self, position: usize) -> (&[Word], Nulls) {
         (&self.words[position * self.width..][..self.width], self.nulls[position])
     }
@@ -184,10 +180,6 @@ impl WeightedRows {
 
     pub fn len(&self) -> usize {
         self.rows.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
     }
 
     /// Appends up to `limit` rows from position `start` on, weighted by `show`; gives the next position.

@@ -1,4 +1,4 @@
-//! ORDER BY ... LIMIT as a maintained view: all input rows in order, and the window of them that is shown.
+//! ORDER BY ... LIMIT as a maintained view: all input rows in order, and the part of them that is shown.
 
 use super::{Columns, Lookup};
 use crate::chunk::{Chunk, Nulls, Word};
@@ -20,8 +20,8 @@ pub struct Top {
     /// All input rows by their sort key, which ends with the whole row and so is unique.
     rows: BTreeMap<Box<[u8]>, Entry>,
     key_bytes: usize,
-    /// The rows shown, and the key of the last row that the window reaches (`None`: it reaches beyond the last row).
-    window: Chunk,
+    /// The rows shown, and the key of the last row that they reach (`None`: they reach beyond the last row).
+    shown: Chunk,
     boundary: Option<Box<[u8]>>,
 }
 
@@ -58,11 +58,12 @@ impl Top {
             interned: (0..columns.len()).filter(|column| columns[*column].1.interned()).collect(),
             rows: BTreeMap::new(),
             key_bytes: 0,
-            window: Chunk::new(columns.len()),
+            shown: Chunk::new(columns.len()),
             boundary: None,
         })
     }
 
+    #[cfg(test)]
     pub fn columns(&self) -> &[(String, DataType)] {
         &self.columns
     }
@@ -113,17 +114,17 @@ impl Top {
         }
     }
 
-    /// Reads the window anew and emits how it differs from the one shown: work follows offset + limit.
+    /// Reads the rows to show anew and emits how they differ from those shown: work follows offset + limit.
     fn slide(&mut self, out: &mut Chunk) -> Result<()> {
         let width = self.columns.len();
-        let mut window = Chunk::new(width);
+        let mut fresh = Chunk::new(width);
         let (mut position, end) = (0u64, self.offset + self.limit);
         self.boundary = None;
         for (key, entry) in &self.rows {
             let next = position.saturating_add_signed(entry.weight);
             let shown = next.min(end).saturating_sub(position.max(self.offset));
             if shown > 0 {
-                window.push(&entry.words, entry.nulls, shown as i64);
+                fresh.push(&entry.words, entry.nulls, shown as i64);
             }
             position = next;
             if position >= end {
@@ -131,10 +132,10 @@ impl Top {
                 break;
             }
         }
-        self.window.weights.iter_mut().for_each(|weight| *weight = -*weight);
-        let old = std::mem::replace(&mut self.window, window);
-        // (It can't fail: a row's weights in both windows are between 0 and the largest.)
-        out.append(&net_chunks(&[old, self.window.clone()], width)?);
+        self.shown.weights.iter_mut().for_each(|weight| *weight = -*weight);
+        let old = std::mem::replace(&mut self.shown, fresh);
+        // (It can't fail: a row's weights before and after are between 0 and the largest.)
+        out.append(&net_chunks(&[old, self.shown.clone()], width)?);
         Ok(())
     }
 
@@ -155,7 +156,7 @@ impl Top {
 
     /// Distinct rows shown.
     pub fn rows(&self) -> usize {
-        self.window.len()
+        self.shown.len()
     }
 
     /// Rows kept, shown or not.
@@ -168,24 +169,24 @@ impl Top {
         let end = self.rows().min(start.saturating_add(limit));
         let mut words = Vec::new();
         for index in start..end {
-            let nulls = self.window.read(index, &mut words);
-            out.push(&words, nulls, self.window.weights[index]);
+            let nulls = self.shown.read(index, &mut words);
+            out.push(&words, nulls, self.shown.weights[index]);
         }
         end
     }
 
     pub fn bytes(&self) -> usize {
         let row = size_of::<(Box<[u8]>, Entry)>() * 3 / 2 + self.columns.len() * 8;
-        self.rows.len() * row + self.key_bytes + self.window.len() * (self.columns.len() + 2) * 8
+        self.rows.len() * row + self.key_bytes + self.shown.len() * (self.columns.len() + 2) * 8
     }
 }
 
 impl Lookup for Top {
-    /// Scans the window.
+    /// Scans the rows shown.
     fn weight(&self, words: &[Word], nulls: Nulls) -> i64 {
         let mut row = Vec::new();
-        let same = |index: &usize| self.window.read(*index, &mut row) == nulls && row == words;
-        (0..self.window.len()).find(same).map_or(0, |index| self.window.weights[index])
+        let same = |index: &usize| self.shown.read(*index, &mut row) == nulls && row == words;
+        (0..self.shown.len()).find(same).map_or(0, |index| self.shown.weights[index])
     }
 }
 

@@ -8,6 +8,7 @@ use crate::chunk::Word;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 
+/// The dictionary of values that do not fit a word.
 #[derive(Default)]
 pub struct Interner {
     values: Vec<Box<[u8]>>,
@@ -51,14 +52,17 @@ impl Interner {
         self.index.find(hash, |id| &*self.values[*id as usize] == value).map(|id| Word::from(*id))
     }
 
+    /// The value that a word stands for.
     pub fn get(&self, word: Word) -> &[u8] {
         &self.values[word as usize]
     }
 
+    /// Counts one more row that stores the word.
     pub fn retain(&mut self, word: Word) {
         self.counts[word as usize] += 1;
     }
 
+    /// Counts one row less that stores the word.
     pub fn release(&mut self, word: Word) {
         let count = &mut self.counts[word as usize];
         *count -= 1;
@@ -93,6 +97,7 @@ impl Interner {
         self.index.len()
     }
 
+    /// Whether no value is alive.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }

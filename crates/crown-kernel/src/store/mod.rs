@@ -1,9 +1,9 @@
 //! How rows are stored: hashing, indexes, slabs, interned strings, buffers, and the netting of changes.
 
-pub mod hash;
-pub mod index;
+pub(crate) mod hash;
+pub(crate) mod index;
 pub mod interner;
 pub mod net;
 pub mod pool;
-pub mod row_table;
-pub mod slab;
+pub(crate) mod row_table;
+pub(crate) mod slab;

@@ -27,6 +27,7 @@ pub struct Net {
 }
 
 impl Net {
+    /// An empty net of rows of `width` words.
     pub fn new(width: usize) -> Net {
         Net { width, rows: Vec::new(), index: Index::new(), carries: HashMap::new() }
     }
@@ -36,10 +37,12 @@ impl Net {
         Net::new(self.width)
     }
 
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
+    /// The number of rows, those with sum 0 included.
     pub fn len(&self) -> usize {
         self.rows.len() / self.stride()
     }
@@ -132,6 +135,7 @@ impl Net {
         }
     }
 
+    /// Adds to the sum of a row.
     pub fn add(&mut self, words: &[Word], nulls: Nulls, weight: i64) {
         let row = self.find_or_insert(words, nulls);
         self.add_at(row, weight);
@@ -170,6 +174,7 @@ impl Net {
         self.all_rows().filter(|(_, _, sum, _)| *sum != 0).map(|(words, nulls, sum, _)| (words, nulls, sum))
     }
 
+    /// Turns insertions into deletions and back.
     pub fn negate(&mut self) {
         let (stride, place) = (self.stride(), self.width + 1);
         debug_assert!(self.carries.is_empty(), "only checked nets are used");
@@ -178,6 +183,7 @@ impl Net {
         }
     }
 
+    /// Removes all rows.
     pub fn clear(&mut self) {
         if self.len() > 65536 {
             *self = Net::new(self.width);

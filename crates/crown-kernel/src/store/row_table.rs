@@ -50,10 +50,6 @@ impl RowTable {
         self.index.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
-    }
-
     pub fn row(&self, slot: u32) -> &[Word] {
         &self.words[slot as usize * self.width..][..self.width]
     }
@@ -97,14 +93,6 @@ impl RowTable {
         slot
     }
 
-    /// The slot of the row with the key of `row`, which is added when there is none.
-    pub fn find_or_insert(&mut self, row: &[Word]) -> u32 {
-        match self.find(row) {
-            Some(slot) => slot,
-            None => self.insert(row),
-        }
-    }
-
     pub fn remove(&mut self, slot: u32) {
         let hash = self.hash(self.row(slot));
         if let Ok(entry) = self.index.find_entry(hash, |other| *other == slot) {
@@ -130,12 +118,6 @@ impl RowTable {
         let mut slots: Vec<u32> = self.index.iter().copied().collect();
         slots.sort_unstable();
         slots
-    }
-
-    pub fn clear(&mut self) {
-        self.words.clear();
-        self.free.clear();
-        self.index.clear();
     }
 
     pub fn bytes(&self) -> usize {

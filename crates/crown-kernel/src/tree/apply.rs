@@ -17,9 +17,13 @@ use crate::store::net::too_many_copies;
 /// One change of one atom, as `Tree::apply` takes it.
 #[derive(Clone, Copy)]
 pub struct AtomChange<'a> {
+    /// The number of the atom.
     pub atom: usize,
+    /// The row, in the order of the atom's distinct variables.
     pub words: &'a [Word],
+    /// Which of them are NULL.
     pub nulls: Nulls,
+    /// How many copies are inserted (positive) or deleted (negative).
     pub weight: i64,
 }
 

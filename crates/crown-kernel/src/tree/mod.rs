@@ -84,6 +84,7 @@ impl Sink for Chunk {
     }
 }
 
+/// The state of one join tree.
 pub struct Tree {
     shape: Shape,
     /// The walk from each connex node; without deltas from the root alone.

@@ -2,11 +2,14 @@
 
 use super::Tree;
 
+/// The size of one node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeStats {
+    /// The name of the node in the plan.
     pub name: String,
-    /// Rows of the relation, and those of them in the semi-join view.
+    /// Rows of the node.
     pub rows: usize,
+    /// Rows in the semi-join view.
     pub semi_join_rows: usize,
     /// Distinct keys towards the parent.
     pub keys: usize,
@@ -14,19 +17,23 @@ pub struct NodeStats {
     pub bytes: usize,
 }
 
+/// The size of a tree and the work it has done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeStats {
+    /// The nodes, in the order of the plan.
     pub nodes: Vec<NodeStats>,
     /// Atom changes so far.
     pub updates: u64,
-    /// Counters that changed so far; counter changes per update is the live enclosureness.
+    /// Counters that changed so far; the average per update is the work ratio.
     pub counter_changes: u64,
     /// Rows of all atoms now.
     pub live_rows: usize,
+    /// Bytes held by the tree.
     pub bytes: usize,
 }
 
 impl Tree {
+    /// Measures the tree.
     pub fn stats(&self) -> TreeStats {
         let nodes: Vec<NodeStats> = (0..self.rows.len())
             .map(|node| NodeStats {
