@@ -147,9 +147,10 @@ fn producer_error(stream: &mut FFI_ArrowArrayStream, code: i32) -> String {
         unsafe { get(std::ptr::from_mut(stream)) }
     });
     match message {
-        // SAFETY: the producer's text ends with a NUL and lives until the next call.
         Some(text) if !text.is_null() => {
-            format!("the producer failed: {}", unsafe { CStr::from_ptr(text) }.to_string_lossy())
+            // SAFETY: the producer's text ends with a NUL and lives until the next call.
+            let text = unsafe { CStr::from_ptr(text) };
+            format!("the producer failed: {}", text.to_string_lossy())
         }
         _ => format!("the producer failed with code {code}"),
     }

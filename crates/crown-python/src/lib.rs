@@ -1,5 +1,7 @@
 //! The private Python module `crown._kernel`: conversions and errors only, no logic.
 
+#![warn(missing_docs, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
+
 mod arrow_stream;
 mod baseline;
 mod constant;
