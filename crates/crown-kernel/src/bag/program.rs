@@ -59,12 +59,15 @@ pub(super) struct Shape {
 
 impl Shape {
     pub fn new(stage: &plan::BagStage) -> Result<Shape> {
-        let malformed = |what: String| KernelError::plan("CROWN-PLAN-BAG", format!("bag '{}': {what}", stage.id));
+        let malformed = |what: String| KernelError::plan("CROWN-PLAN-MALFORMED", format!("bag '{}': {what}", stage.id));
         let names: Vec<String> = stage.variables.iter().map(|variable| variable.name.clone()).collect();
         let types = stage.variables.iter().map(|variable| DataType::parse(&variable.data_type));
         let types = types.collect::<Result<Vec<_>>>()?;
-        if names.len() > crate::chunk::MAX_COLUMNS || stage.atoms.is_empty() {
-            return Err(malformed("it needs an atom and at most 64 variables".into()));
+        if names.len() > crate::chunk::MAX_COLUMNS {
+            return Err(KernelError::plan("CROWN-PLAN-COLUMNS", format!("'{}' has too many columns", stage.id)));
+        }
+        if stage.atoms.is_empty() {
+            return Err(malformed("it needs an atom".into()));
         }
         let number = |name: &String| {
             names.iter().position(|other| other == name).ok_or_else(|| malformed(format!("unknown variable '{name}'")))
