@@ -90,9 +90,9 @@ def test_a_parquet_table_that_cannot_be_read(spark: SparkSession, tmp_path: Path
 
 def test_targets_are_named(spark: SparkSession, tmp_path: Path) -> None:
     deltas = spark.createDataFrame([], DELTA)
-    for target in ({}, {"parquet": "p", "postgres": "x"}, {"postgres": "x"}):
+    for parquet, postgres in ((None, None), ("p", "x"), (None, "x")):
         with pytest.raises(CrownError, match="CROWN-SINK-TARGET"):
-            materialize(deltas, checkpoint=str(tmp_path), **target)
+            materialize(deltas, checkpoint=str(tmp_path), parquet=parquet, postgres=postgres)
     with pytest.raises(CrownError, match="CROWN-SINK-KEY"):
         to_kafka(deltas, checkpoint=str(tmp_path), key=["other"])
 
