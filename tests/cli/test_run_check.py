@@ -11,6 +11,8 @@ import pyarrow.parquet
 import pytest
 
 from crown.cli.command import run_command
+from crown.errors import CrownError
+from crown.spark.pipeline import Pipeline
 
 GOOD = """
 query = "SELECT a.src, COUNT(*) AS n FROM g a JOIN g b ON a.dst = b.src GROUP BY a.src"
@@ -139,3 +141,23 @@ def test_a_static_parquet_table_tells_its_columns_and_rows(tmp_path: Path) -> No
     finished = crown("run", "--check", str(write(tmp_path, text)))
     assert finished.returncode == 0, finished.stderr
     assert "70 rows (counted)" in finished.stdout
+
+
+CODES = {
+    "a missing connector": "CROWN-PIPELINE-CONNECTOR",
+    "no TOML": "CROWN-PIPELINE-FILE",
+    "no path": "CROWN-PIPELINE-MISSING",
+    "an unknown option": "CROWN-PIPELINE-OPTION",
+    "a missing path": "CROWN-PIPELINE-PATH",
+    "a misspelt type": "CROWN-PIPELINE-SCHEMA",
+    "a key that is no column": "CROWN-PIPELINE-TABLE",
+    "no cells": "CROWN-PIPELINE-VALUE",
+}
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_each_kind_of_mistake_has_a_code(tmp_path: Path, name: str) -> None:
+    old, new, _ = MISTAKES[name]
+    with pytest.raises(CrownError) as caught:
+        Pipeline.read(write(tmp_path, GOOD.replace(old, new, 1))).check()
+    assert caught.value.code == CODES[name]

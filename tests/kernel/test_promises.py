@@ -45,4 +45,4 @@ def test_refused_when_loaded(case: str) -> None:
     _kernel.Engine(to_json(whole))
     with pytest.raises(PlanError, match="looks rows up and lists each once") as raised:
         _kernel.Engine(to_json(without_kept_rows(whole)))
-    assert raised.value.code == "CROWN-PLAN-LOOKUP"
+    assert raised.value.code == "CROWN-PLAN-MALFORMED"

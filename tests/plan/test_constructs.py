@@ -185,5 +185,5 @@ def test_a_query_that_reads_its_tables_too_often_is_refused_in_words() -> None:
     query = parse(f"SELECT t0.x FROM {chain} UNION ALL SELECT t0.y FROM {chain}", schema)
     with pytest.raises(PlanError, match="reads its tables") as raised:
         plan(query)
-    assert raised.value.code == "CROWN-PLAN-ATOMS"
+    assert raised.value.code == "CROWN-PLAN-TOO-MANY-TABLES"
     assert "split the query" in str(raised.value)

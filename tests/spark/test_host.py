@@ -195,6 +195,15 @@ def test_a_host_that_cannot_start_says_why(host_directory: Path, monkeypatch: py
     assert failure.value.code == "CROWN-HOST-START"
 
 
+def test_a_host_of_another_version_is_refused(host_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    list(engine().apply((0, ""), "t1", [("g", changes((1, 2)))], list))
+    client._drop()
+    monkeypatch.setattr(launch, "VERSION", -1)
+    with pytest.raises(StateError) as failure:
+        list(engine().apply((1, "t1"), "t2", [("g", changes((1, 2)))], list))
+    assert failure.value.code == "CROWN-HOST-PROTOCOL"
+
+
 @pytest.mark.parametrize("idle", [False, True])
 def test_the_host_leaves_without_a_trace(host_directory: Path, idle: bool) -> None:
     """When its executor is gone, and when nobody asks for long."""

@@ -175,5 +175,9 @@ def test_settings_are_checked_not_changed(spark: SparkSession, tmp_path: Path) -
         assert spark.conf.get(name) != before
     finally:
         spark.conf.set(name, before or "")
-    with pytest.raises(CrownError, match=r"CROWN-SPARK-TABLE|CROWN-SQL|no table"):
+    with pytest.raises(CrownError, match="CROWN-SQL-UNKNOWN-TABLE"):
         maintain(spark, "SELECT * FROM h", feed.tables(spark), cells=2)
+    with pytest.raises(PlanError, match="CROWN-SPARK-REJECTS"):
+        maintain(spark, GRAPH_QUERIES[0], feed.tables(spark), cells=2, on_invalid="quarantine")
+    with pytest.raises(PlanError, match="CROWN-SPARK-BOUNDED"):
+        run_batch(spark, GRAPH_QUERIES[0], feed.tables(spark), cells=2)

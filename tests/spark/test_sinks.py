@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from crown.errors import CrownError, InvalidChange, StateError
-from crown.spark import maintain, materialize, read_materialized
+from crown.spark import maintain, materialize, read_materialized, to_kafka
 from crown.spark.sinks import postgres as postgres_sink
 from crown.spark.sinks.copying import encoder
 from crown.spark.sinks.parquet import ParquetTarget
@@ -74,8 +74,27 @@ def test_parquet_table_by_version(spark: SparkSession, cells: int, rng: random.R
     for version, expected in enumerate(results):
         read = read_materialized(spark, str(tmp_path / "table"), version=version)
         assert multiset(map(tuple, read.collect())) == expected
-    with pytest.raises(StateError, match="versions 0 to 2"):
+    with pytest.raises(StateError, match="versions 0 to 2") as missing:
         read_materialized(spark, str(tmp_path / "table"), version=9)
+    assert missing.value.code == "CROWN-SINK-VERSION"
+
+
+def test_a_parquet_table_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="CROWN-SINK-EMPTY"):
+        read_materialized(spark, str(tmp_path / "table"))
+    target = ParquetTarget(str(tmp_path / "table"), schema_of(DELTA), stream_at(tmp_path / "checkpoint"))
+    target.apply(spark.createDataFrame([(1, "x", "delete", 2)], DELTA), 0)
+    with pytest.raises(Exception, match="CROWN-SINK-CORRUPT"):
+        read_materialized(spark, str(tmp_path / "table")).collect()
+
+
+def test_targets_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    deltas = spark.createDataFrame([], DELTA)
+    for parquet, postgres in ((None, None), ("p", "x"), (None, "x")):
+        with pytest.raises(CrownError, match="CROWN-SINK-TARGET"):
+            materialize(deltas, checkpoint=str(tmp_path), parquet=parquet, postgres=postgres)
+    with pytest.raises(CrownError, match="CROWN-SINK-KEY"):
+        to_kafka(deltas, checkpoint=str(tmp_path), key=["other"])
 
 
 def test_parquet_repeats_and_rewrites(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,6 +295,10 @@ def test_what_postgres_cannot_hold_is_refused(spark: SparkSession, tmp_path: Pat
     for ddl in ("a BIGINT", "a INT, b STRING", "a BIGINT, b STRING, c INT", "a BIGINT, c STRING"):
         with pytest.raises(StateError, match="CROWN-SINK-COLUMNS"):
             target(ddl, "taken")
+    execute(postgres, "CREATE TABLE bounded (a bigint, b text, CHECK (a < 0))")
+    bounded = target("a BIGINT, b STRING", "bounded")
+    with pytest.raises(StateError, match="CROWN-SINK-POSTGRES"):
+        bounded.apply(spark.createDataFrame([(1, "x", "insert", 1)], DELTA), 0)
     with pytest.raises(CrownError, match="CROWN-SINK-DELTAS"):
         PostgresTarget(postgres, "t", schema_of("a BIGINT"), "")
     nowhere = PostgresTarget("host=127.0.0.1 port=1", "t", schema_of(DELTA), "")

@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from crown.errors import SchemaError
-from crown.spark import delta_feed, files, maintain, rejected
+from crown.spark import delta_feed, files, kafka, maintain, rejected
+from crown.spark.failure import crown_error
 from tests.spark.streams import collect_batches, total
 
 pytestmark = pytest.mark.spark
@@ -50,5 +51,18 @@ def test_a_malformed_record_is_an_error_by_default(spark: SparkSession, cells: i
 def test_delta_change_feed_columns(spark: SparkSession) -> None:
     feed = spark.range(1).selectExpr("id", "'insert' _change_type", "1L _commit_version", "now() _commit_timestamp")
     assert delta_feed(feed).columns == ["id", "_change_type"]
-    with pytest.raises(SchemaError, match="no change feed"):
+    with pytest.raises(SchemaError, match="CROWN-SOURCE-FEED"):
         delta_feed(spark.range(1))
+
+
+def test_options_are_checked(spark: SparkSession) -> None:
+    with pytest.raises(SchemaError, match="CROWN-SOURCE-OPTION"):
+        files(spark, "in", "a BIGINT", format="xml")
+    with pytest.raises(SchemaError, match="CROWN-SOURCE-OPTION"):
+        kafka(spark, "a BIGINT", topic="t", servers="s", value="avro")
+    with pytest.raises(SchemaError, match="CROWN-SOURCE-OPTION"):
+        kafka(spark, "a BIGINT", topic="t", servers="s", decimals="string")
+
+
+def test_errors_of_spark_are_named() -> None:
+    assert crown_error("Job aborted").code == "CROWN-SPARK-QUERY"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crown.codes import CODES
 from crown.errors import CrownError
 from crown.sql import load_schema, parse
-from crown.sql.codes import CODES
 from tests.sql.generate import SCHEMA
 from tests.sql.odd_texts import WORDS, odd_text
 

@@ -102,29 +102,29 @@ def test_spark() -> None:
 @pytest.mark.parametrize(
     "schema, code",
     [
-        ("CREATE TABLE t (a BIGINT", "SYNTAX"),
-        ("SELECT 1", "STATEMENT"),
-        ("CREATE TABLE t (a MAP<INT, INT>)", "TYPE"),
-        ("CREATE TABLE t (a INT, A INT)", "DUPLICATE"),
-        ("CREATE TABLE t (a INT); CREATE TABLE T (a INT)", "DUPLICATE"),
-        ("CREATE TABLE t (a INT, PRIMARY KEY (b))", "KEY"),
-        ("CREATE TABLE t (a INT) WINDOW (RANGE INTERVAL 1 DAY ON a)", "OPTION"),
-        ("", "EMPTY"),
-        ("missing.sql", "FILE"),
-        ({"t": {"a": "money"}}, "TYPE"),
-        ({"t": {}}, "EMPTY"),
-        ({"t": {"columns": {"a": "int"}, "primary_key": ["b"]}}, "KEY"),
-        ({"t": {"columns": {"a": "int"}, "colour": "red"}}, "OPTION"),
-        ({"t": {"columns": {"a": "int"}, "window": 0}}, "OPTION"),
-        ({"t": 5}, "KIND"),
-        (5, "KIND"),
-        ({"t": pa.schema([("a", pa.list_(pa.int32()))])}, "TYPE"),
+        ("CREATE TABLE t (a BIGINT", "CROWN-SCHEMA-SYNTAX"),
+        ("SELECT 1", "CROWN-SCHEMA-STATEMENT"),
+        ("CREATE TABLE t (a MAP<INT, INT>)", "CROWN-SCHEMA-TYPE"),
+        ("CREATE TABLE t (a INT, A INT)", "CROWN-SCHEMA-DUPLICATE"),
+        ("CREATE TABLE t (a INT); CREATE TABLE T (a INT)", "CROWN-SCHEMA-DUPLICATE"),
+        ("CREATE TABLE t (a INT, PRIMARY KEY (b))", "CROWN-SCHEMA-KEY"),
+        ("CREATE TABLE t (a INT) WINDOW (RANGE INTERVAL 1 DAY ON a)", "CROWN-SCHEMA-OPTION"),
+        ("", "CROWN-SCHEMA-EMPTY"),
+        ("missing.sql", "CROWN-SCHEMA-FILE"),
+        ({"t": {"a": "money"}}, "CROWN-SCHEMA-TYPE"),
+        ({"t": {}}, "CROWN-SCHEMA-EMPTY"),
+        ({"t": {"columns": {"a": "int"}, "primary_key": ["b"]}}, "CROWN-SCHEMA-KEY"),
+        ({"t": {"columns": {"a": "int"}, "colour": "red"}}, "CROWN-SCHEMA-OPTION"),
+        ({"t": {"columns": {"a": "int"}, "window": 0}}, "CROWN-SCHEMA-OPTION"),
+        ({"t": 5}, "CROWN-SCHEMA-KIND"),
+        (5, "CROWN-SCHEMA-KIND"),
+        ({"t": pa.schema([("a", pa.list_(pa.int32()))])}, "CROWN-SCHEMA-TYPE"),
     ],
 )
 def test_errors(schema: Any, code: str) -> None:
     with pytest.raises(SchemaError) as caught:
         load_schema(schema)
-    assert caught.value.code == f"CROWN-SCHEMA-{code}"
+    assert caught.value.code == code
 
 
 def test_options_by_argument() -> None:

@@ -261,5 +261,5 @@ def test_more_rows_than_len_can_tell() -> None:
         f"SELECT {', '.join(f'{n}.x AS {n}' for n in names)} FROM {' CROSS JOIN '.join(names)}", schema, deltas=False
     )
     view.apply({name: [(i,) for i in range(1000)] for name in names})
-    with pytest.raises(crown.CrownError, match="CROWN-COUNT"):
+    with pytest.raises(crown.CrownError, match="CROWN-TOO-MANY-ROWS"):
         len(view)

@@ -36,7 +36,7 @@ impl Binder {
         for name in &atom.not_null {
             let position = variables.iter().position(|other| other == name).ok_or_else(|| {
                 let message = format!("atom '{}' does not bind its not_null variable '{name}'", atom.name);
-                KernelError::plan("CROWN-PLAN-ATOM", message)
+                KernelError::plan("CROWN-PLAN-MALFORMED", message)
             })?;
             not_null |= 1 << position;
         }

@@ -54,7 +54,7 @@ struct RoutedAtom {
 impl Router {
     /// A router for a plan with routing.
     pub fn new(plan: &Plan) -> Result<Router> {
-        let fail = |message: &str| KernelError::plan("CROWN-PLAN-ROUTING", message);
+        let fail = |message: &str| KernelError::plan("CROWN-PLAN-MALFORMED", message);
         let routing = plan.routing.as_ref().ok_or_else(|| fail("the plan has no routing"))?;
         let product = routing.shares.iter().try_fold(1u64, |product, share| product.checked_mul(*share));
         if routing.cells == 0 || routing.cells > 1 << 20 || product != Some(routing.cells) {

@@ -75,14 +75,15 @@ impl Events {
 impl Source {
     pub fn new(table: &plan::Table) -> Result<Source> {
         let fail =
-            |message: String| KernelError::plan("CROWN-PLAN-TABLE", format!("table '{}': {message}", table.name));
+            |message: String| KernelError::plan("CROWN-PLAN-MALFORMED", format!("table '{}': {message}", table.name));
         let mut columns = Vec::new();
         for column in &table.columns {
             let (name, nullable) = (column.name.clone(), column.nullable);
             columns.push(InputColumn { name, data_type: DataType::parse(&column.data_type)?, nullable });
         }
         if columns.len() > crate::chunk::MAX_COLUMNS {
-            return Err(fail(format!("{} columns; at most 64 can be read", columns.len())));
+            let message = format!("the query reads {} columns of table '{}'", columns.len(), table.name);
+            return Err(KernelError::plan("CROWN-PLAN-COLUMNS", message));
         }
         let position = |name: &str| {
             columns.iter().position(|column| column.name == name).ok_or_else(|| fail(format!("no column '{name}'")))

@@ -68,7 +68,7 @@ impl DataType {
                 (1..=38).contains(precision) && (0..=*precision as i8).contains(scale)
             })
             .map(|(precision, scale)| DataType::Decimal { precision, scale })
-            .ok_or_else(|| KernelError::plan("CROWN-PLAN-TYPE", format!("unknown type '{name}'")))
+            .ok_or_else(|| KernelError::plan("CROWN-PLAN-MALFORMED", format!("unknown type '{name}'")))
     }
 
     /// The digits after the point of a decimal; 0 for other types.
@@ -114,7 +114,7 @@ mod tests {
     fn type_names_parse_and_bad_ones_are_refused() {
         assert_eq!(DataType::parse("decimal(12, 2)").unwrap(), DataType::Decimal { precision: 12, scale: 2 });
         for bad in ["decimal(39,2)", "decimal(5,6)", "decimal", "int", ""] {
-            assert_eq!(DataType::parse(bad).unwrap_err().code, "CROWN-PLAN-TYPE", "{bad}");
+            assert_eq!(DataType::parse(bad).unwrap_err().code, "CROWN-PLAN-MALFORMED", "{bad}");
         }
     }
 

@@ -36,7 +36,7 @@ def demo(
 
     if importlib.util.find_spec("pyspark") is None:
         raise CrownError(
-            "the demonstration needs PySpark", code="CROWN-SPARK-MISSING", hint="pip install 'crown-ivm[spark]'"
+            "the demonstration needs PySpark", code="CROWN-NOT-INSTALLED", hint="pip install 'crown-ivm[spark]'"
         )
     from crown.cli.interrupt import supervise
     from crown.cli.quiet import errors_to, kill_java

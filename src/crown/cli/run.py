@@ -62,7 +62,7 @@ def _need_pyspark() -> None:
     from crown.errors import CrownError
 
     if find_spec("pyspark") is None:
-        raise CrownError("pipelines need PySpark", code="CROWN-SPARK-MISSING", hint="pip install 'crown-ivm[spark]'")
+        raise CrownError("pipelines need PySpark", code="CROWN-NOT-INSTALLED", hint="pip install 'crown-ivm[spark]'")
 
 
 def report(described: Pipeline, checked: Check) -> str:

@@ -64,7 +64,7 @@ def _check_size(context: Context) -> None:
     if uses > MAX_USES:
         raise PlanError(
             f"the query reads its tables {uses} times, more than {MAX_USES}",
-            code="CROWN-PLAN-ATOMS",
+            code="CROWN-PLAN-TOO-MANY-TABLES",
             sql=context.sql,
             reason="outer joins, NOT IN and OR are planned as several cases, each of which reads the tables again",
             hint="split the query into several views, each over the result of another",

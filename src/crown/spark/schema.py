@@ -106,7 +106,7 @@ def table_schema(
     for option in (keys, profiles, windows):
         for name in option:
             if name not in tables:
-                raise SchemaError(f"there is no table {name!r} to give an option to", code="CROWN-SPARK-TABLE")
+                raise SchemaError(f"there is no table {name!r} to give an option to", code="CROWN-SCHEMA-OPTION")
     return {
         name: {
             "columns": StructType(

@@ -12,8 +12,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
+from crown.codes import CODES
 from crown.errors import SqlError
-from crown.sql.codes import CODES
 from crown.sql.dialect import reader
 
 Span = tuple[int, int]

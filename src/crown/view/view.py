@@ -93,7 +93,7 @@ class View:
     def from_plan(cls, plan: Plan, *, deltas: bool = True, threads: int = 1, on_invalid: OnInvalid = "raise") -> View:
         """A view of a plan that is already there. Rows come in the order of the plan's table columns."""
         if not isinstance(plan, Plan):
-            raise PlanError(f"{shown(plan)} is not a plan", code="CROWN-PLAN-TYPE", hint="give what crown.plan makes")
+            raise PlanError(f"{shown(plan)} is not a plan", code="CROWN-ARGUMENT", hint="give what crown.plan makes")
         _check_options(deltas, threads, on_invalid)
         view = cls.__new__(cls)
         tables = {table.name: tuple(column.name for column in table.columns) for table in plan.tables}
@@ -215,7 +215,7 @@ class View:
         if count > sys.maxsize:
             raise CrownError(
                 f"the view has {count} rows",
-                code="CROWN-COUNT",
+                code="CROWN-TOO-MANY-ROWS",
                 reason="Python's len() ends at 2^63 - 1",
                 hint="count in the query: SELECT COUNT(*) ...",
             )

@@ -74,7 +74,7 @@ def read_edges(path: str | os.PathLike[str], *, columns: tuple[str, ...] = _EDGE
     first_line = text[begin : text.find(b"\n", begin) % (len(text) + 1)].decode()
     delimiter = next((d for d in "\t, " if d in first_line), None)
     if delimiter is None:
-        raise SchemaError(f"{path} is not an edge list", code="CROWN-DATA-EDGES", reason="its first line has one field")
+        raise SchemaError(f"{path} is not an edge list", code="CROWN-DATA-FILE", reason="its first line has one field")
     names = list(columns[: len(first_line.rstrip("\r\n").split(delimiter))])
     table = pyarrow.csv.read_csv(
         pa.BufferReader(memoryview(text)[begin:]),

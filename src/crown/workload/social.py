@@ -153,7 +153,7 @@ def _read_csv(folder: str | os.PathLike[str], name: str, columns: tuple[str, ...
     candidates = [Path(folder) / f"{name}.csv{suffix}" for suffix in ("", ".zst", ".gz")]
     path = next((p for p in candidates if p.exists()), None)
     if path is None:
-        raise SchemaError(f"{folder} has no {name}.csv", code="CROWN-DATA-SNB", hint="plain, .gz or .zst is read")
+        raise SchemaError(f"{folder} has no {name}.csv", code="CROWN-DATA-FILE", hint="plain, .gz or .zst is read")
     with pa.input_stream(str(path), compression="detect") as stream:
         table = pyarrow.csv.read_csv(
             stream,
@@ -164,7 +164,7 @@ def _read_csv(folder: str | os.PathLike[str], name: str, columns: tuple[str, ...
     if missing:
         raise SchemaError(
             f"{path} lacks the column {missing[0]}",
-            code="CROWN-DATA-SNB",
+            code="CROWN-DATA-FILE",
             reason=f"its header line names {', '.join(table.column_names)}",
         )
     return table.select(list(columns))

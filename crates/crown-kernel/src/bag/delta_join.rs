@@ -59,7 +59,7 @@ pub(super) struct BagVariables {
 
 impl BagVariables {
     pub fn new(stage: &plan::BagStage) -> Result<BagVariables> {
-        let malformed = |what: String| KernelError::plan("CROWN-PLAN-BAG", format!("bag '{}': {what}", stage.id));
+        let malformed = |what: String| KernelError::plan("CROWN-PLAN-MALFORMED", format!("bag '{}': {what}", stage.id));
         let names: Vec<String> = stage.variables.iter().map(|variable| variable.name.clone()).collect();
         let types = stage.variables.iter().map(|variable| DataType::parse(&variable.data_type));
         let types = types.collect::<Result<Vec<_>>>()?;

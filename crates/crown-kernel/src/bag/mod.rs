@@ -49,7 +49,10 @@ impl Bag {
         let mut outputs = Vec::new();
         for name in &stage.outputs {
             let variable = shape.names.iter().position(|other| other == name).ok_or_else(|| {
-                KernelError::plan("CROWN-PLAN-BAG", format!("bag '{}' has no variable '{name}' to show", stage.id))
+                KernelError::plan(
+                    "CROWN-PLAN-MALFORMED",
+                    format!("bag '{}' has no variable '{name}' to show", stage.id),
+                )
             })?;
             outputs.push(variable);
         }
@@ -99,11 +102,11 @@ impl Bag {
         }
         if nulls & self.join_columns[atom] != 0 {
             let message = format!("atom {atom} of a bag got a NULL in a join variable; the plan must exclude it");
-            return Err(KernelError::plan("CROWN-PLAN-BAG", message));
+            return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
         }
         let count = self.relations[atom].count(words, nulls);
         if count.checked_add(weight).ok_or_else(overflow)? < 0 {
-            return Err(KernelError::invalid("CROWN-ABSENT-ROW", "a row is deleted more often than it is there"));
+            return Err(KernelError::invalid("CROWN-CHANGE-ABSENT", "a row is deleted more often than it is there"));
         }
         self.join(atom, words, nulls, weight, out)?;
         self.relations[atom].add(words, nulls, weight, interner);

@@ -161,9 +161,9 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     let mut interner = Interner::default();
     let mut out = Chunk::new(4);
     let error = bag.apply(1, &[1, 2], 0, -1, &mut interner, &mut out).unwrap_err();
-    assert_eq!(error.code, "CROWN-ABSENT-ROW");
+    assert_eq!(error.code, "CROWN-CHANGE-ABSENT");
     let error = bag.apply(1, &[1, 0], 0b10, 1, &mut interner, &mut out).unwrap_err();
-    assert_eq!(error.code, "CROWN-PLAN-BAG");
+    assert_eq!(error.code, "CROWN-PLAN-MALFORMED");
     bag.apply(0, &[1, 2, 0], 0b100, 1, &mut interner, &mut out).unwrap();
     assert_eq!((out.len(), bag.atom_multiplicity(0, &[1, 2, 0], 0b100)), (0, 1));
     for (atom, row) in [(1, &[2, 3][..]), (2, &[3, 1, 0]), (3, &[1])] {

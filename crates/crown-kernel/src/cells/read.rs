@@ -102,12 +102,12 @@ impl Cells {
             })
             .collect();
         let schema = schema.ok_or_else(no_engine)?;
-        let fail = |error| KernelError::plan("CROWN-PLAN-TYPE", format!("the cells' samples do not fit: {error}"));
+        let fail = |error| KernelError::plan("CROWN-PLAN-MALFORMED", format!("the cells' samples do not fit: {error}"));
         let all = concat_batches(&schema, &batches).map_err(fail)?;
         Ok((schema, take_record_batch(&all, &UInt64Array::from(order)).map_err(fail)?))
     }
 }
 
 fn no_engine() -> KernelError {
-    KernelError::plan("CROWN-PLAN-CELLS", "a view has at least one cell")
+    KernelError::plan("CROWN-PLAN-MALFORMED", "a view has at least one cell")
 }

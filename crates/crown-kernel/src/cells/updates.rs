@@ -51,7 +51,7 @@ impl Cells {
         let deltas = result?;
         let schema = self.delta_schema(true);
         concat_batches(&schema, &deltas).map(|batch| vec![batch]).map_err(|error| {
-            KernelError::plan("CROWN-PLAN-TYPE", format!("the result does not fit its schema: {error}"))
+            KernelError::plan("CROWN-PLAN-MALFORMED", format!("the result does not fit its schema: {error}"))
         })
     }
 
@@ -125,6 +125,7 @@ fn numbered(delta: &RecordBatch, update: u64, schema: &arrow::datatypes::SchemaR
     debug_assert_eq!(schema.fields().last().map(|field| field.name().as_str()), Some(UPDATE));
     let mut columns: Vec<ArrayRef> = delta.columns().to_vec();
     columns.push(Arc::new(Int64Array::from_value(update as i64, delta.num_rows())));
-    RecordBatch::try_new(schema.clone(), columns)
-        .map_err(|error| KernelError::plan("CROWN-PLAN-TYPE", format!("the result does not fit its schema: {error}")))
+    RecordBatch::try_new(schema.clone(), columns).map_err(|error| {
+        KernelError::plan("CROWN-PLAN-MALFORMED", format!("the result does not fit its schema: {error}"))
+    })
 }

@@ -44,7 +44,7 @@ impl Engine {
                     let binder = Binder::new(atom_data, &columns)?;
                     atom_nets.push(Net::new(binder.width()));
                     let route_bit = 1u64.checked_shl(route).ok_or_else(|| {
-                        KernelError::plan("CROWN-PLAN-ATOMS", "more than 64 atoms read tables directly")
+                        KernelError::plan("CROWN-PLAN-TOO-MANY-TABLES", "more than 64 atoms read tables directly")
                     })?;
                     let complete = binder.is_complete(columns.len());
                     readers[source].push(Reader { stage: position, atom, route: route_bit, complete, binder });
@@ -61,8 +61,7 @@ impl Engine {
             let feeds_others = position != last && direct.is_none();
             let stage = RunningStage::new(data, feeds, &stages, deltas || feeds_others)?;
             if stage.columns.len() > MAX_COLUMNS {
-                let message = format!("stage '{}' has more than 64 columns", stage.id);
-                return Err(KernelError::plan("CROWN-PLAN-COLUMNS", message));
+                return Err(KernelError::plan("CROWN-PLAN-COLUMNS", format!("'{}' has too many columns", stage.id)));
             }
             stages.push(stage);
             promise::check(&mut stages, position)?;
@@ -138,25 +137,25 @@ pub(super) fn atoms(stage: &plan::Stage) -> &[plan::Atom] {
 
 pub(super) fn find(stages: &[RunningStage], id: &str) -> Result<usize> {
     stages.iter().position(|stage| stage.id == id).ok_or_else(|| {
-        KernelError::plan("CROWN-PLAN-SOURCE", format!("'{id}' is neither a table nor an earlier stage"))
+        KernelError::plan("CROWN-PLAN-MALFORMED", format!("'{id}' is neither a table nor an earlier stage"))
     })
 }
 
 fn check_columns(plan: &Plan, last: Option<&RunningStage>) -> Result<()> {
     let Some(last) = last else {
-        return Err(KernelError::plan("CROWN-PLAN-STAGES", "the plan has no stages"));
+        return Err(KernelError::plan("CROWN-PLAN-MALFORMED", "the plan has no stages"));
     };
     if matches!(plan.stages.last(), Some(plan::Stage::Bag(_))) {
-        return Err(KernelError::plan("CROWN-PLAN-STAGES", "a bag feeds a tree; it can't be the view itself"));
+        return Err(KernelError::plan("CROWN-PLAN-MALFORMED", "a bag feeds a tree; it can't be the view itself"));
     }
     if plan.columns.len() != last.columns.len() {
         let message = format!("the view has {} columns, its last stage {}", plan.columns.len(), last.columns.len());
-        return Err(KernelError::plan("CROWN-PLAN-COLUMNS", message));
+        return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
     }
     for (column, (_, data_type)) in plan.columns.iter().zip(&last.columns) {
         if DataType::parse(&column.data_type)? != *data_type {
             let message = format!("column '{}' is {}, its stage gives {data_type:?}", column.name, column.data_type);
-            return Err(KernelError::plan("CROWN-PLAN-COLUMNS", message));
+            return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
         }
     }
     Ok(())

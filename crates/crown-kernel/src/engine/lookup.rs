@@ -67,7 +67,7 @@ impl Found {
                 let nulls = chunk.read(index, &mut row);
                 let found = weight(stages, position, &row, nulls, interner)?.ok_or_else(|| {
                     let message = format!("stage '{}' can't be asked for single rows", stages[position].id);
-                    crate::error::KernelError::plan("CROWN-PLAN-LOOKUP", message)
+                    crate::error::KernelError::plan("CROWN-PLAN-MALFORMED", message)
                 })?;
                 row.extend([nulls, found as Word]);
                 if rows.find(&row).is_none() {

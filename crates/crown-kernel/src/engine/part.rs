@@ -94,7 +94,7 @@ impl Engine {
         let mut changes = Vec::new();
         for (position, rows) in outputs.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
             let source = (0..self.sources.len()).find(|source| self.readers[*source][0].stage == position);
-            let source = source.ok_or_else(|| KernelError::plan("CROWN-PLAN-SOURCE", "a tree without a table"))?;
+            let source = source.ok_or_else(|| KernelError::plan("CROWN-PLAN-MALFORMED", "a tree without a table"))?;
             changes.push(self.table_changes(source, rows, Vec::new())?);
         }
         self.applied = Some(Applied { outputs: Vec::new(), before: Unshown::default(), mark: None });

@@ -54,7 +54,7 @@ pub(super) fn check(stages: &mut [RunningStage], position: usize) -> Result<()> 
                 "the set operation '{}' needs an input that looks rows up and lists each once; '{}' does not",
                 stages[position].id, stages[input].id
             );
-            return Err(KernelError::plan("CROWN-PLAN-LOOKUP", message));
+            return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
         }
     }
     Ok(())

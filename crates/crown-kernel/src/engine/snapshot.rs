@@ -87,7 +87,7 @@ fn atom_types(stage: &plan::Stage, atom: &plan::Atom) -> Result<Vec<DataType>> {
     }
     let find = |name: &&str| {
         let variable = variables.iter().find(|variable| variable.name == **name);
-        let variable = variable.ok_or_else(|| KernelError::plan("CROWN-PLAN-VARIABLE", format!("no '{name}'")))?;
+        let variable = variable.ok_or_else(|| KernelError::plan("CROWN-PLAN-MALFORMED", format!("no '{name}'")))?;
         DataType::parse(&variable.data_type)
     };
     names.iter().map(find).collect()
@@ -227,7 +227,7 @@ impl Engine {
         let [first, rest @ ..] = chunks else { return Err(corrupt("it is empty")) };
         let header = read_header(first)?;
         if header.fingerprint != fingerprint(&self.plan) {
-            return Err(KernelError::state("CROWN-STATE-FOREIGN", "the saved state belongs to another plan"));
+            return Err(KernelError::state("CROWN-STATE-OTHER-PLAN", "the saved state belongs to another plan"));
         }
         if header.chunks.len() != rest.len() {
             return Err(corrupt(format!("{} chunks instead of {}", rest.len(), header.chunks.len())));

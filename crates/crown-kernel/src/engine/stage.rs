@@ -311,7 +311,7 @@ fn ordered(nets: &[Net]) -> Vec<AtomChange<'_>> {
 fn variables(variables: &[plan::Variable], names: &[String]) -> Result<Vec<(String, DataType)>> {
     let find = |name: &String| {
         let variable = variables.iter().find(|variable| variable.name == *name).ok_or_else(|| {
-            KernelError::plan("CROWN-PLAN-VARIABLE", format!("the output '{name}' is not a variable of its stage"))
+            KernelError::plan("CROWN-PLAN-MALFORMED", format!("the output '{name}' is not a variable of its stage"))
         })?;
         Ok((name.clone(), DataType::parse(&variable.data_type)?))
     };

@@ -20,7 +20,7 @@ pub(super) fn compile(expression: &Expression, columns: &[(String, DataType)]) -
         Expression::Column { name, .. } => {
             let index = columns.iter().position(|(other, _)| other == name);
             let index = index.filter(|index| *index < MAX_COLUMNS).ok_or_else(|| {
-                KernelError::plan("CROWN-PLAN-COLUMN", format!("an expression reads the unknown column '{name}'"))
+                KernelError::plan("CROWN-PLAN-MALFORMED", format!("an expression reads the unknown column '{name}'"))
             })?;
             let data_type = columns[index].1;
             Ok((Node::Column { index, data_type }, data_type))
@@ -139,7 +139,7 @@ struct Call<'a> {
 
 impl Call<'_> {
     fn wrong(&self, what: &str) -> KernelError {
-        KernelError::plan("CROWN-PLAN-EXPRESSION", format!("'{}' {what}", self.function))
+        KernelError::plan("CROWN-PLAN-MALFORMED", format!("'{}' {what}", self.function))
     }
 
     fn result(&self, expected: DataType) -> Result<()> {

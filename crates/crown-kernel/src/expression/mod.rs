@@ -97,7 +97,7 @@ impl Compiled {
 /// The value of an expression without columns, as the JSON of a plan's literal.
 pub fn constant_from_json(expression: &str) -> Result<String> {
     let expression: Expression = serde_json::from_str(expression)
-        .map_err(|error| KernelError::plan("CROWN-PLAN-EXPRESSION", format!("not an expression: {error}")))?;
+        .map_err(|error| KernelError::plan("CROWN-PLAN-MALFORMED", format!("not an expression: {error}")))?;
     let (node, data_type) = compile::compile(&expression, &[])?;
     let interner = Interner::default();
     let value = node.evaluate(&Row { words: &[], nulls: 0, interner: &interner })?;

@@ -23,11 +23,11 @@ impl Matcher {
     pub fn new(name: &str, literals: &[Value]) -> Result<Option<Matcher>> {
         let text = |at: usize| match literals.get(at) {
             Some(Value::Bytes(bytes)) => utf8(bytes),
-            _ => Err(KernelError::plan("CROWN-PLAN-EXPRESSION", format!("'{name}' takes a literal pattern"))),
+            _ => Err(KernelError::plan("CROWN-PLAN-MALFORMED", format!("'{name}' takes a literal pattern"))),
         };
         let takes = |count: usize| match literals.len() == count {
             true => Ok(()),
-            false => Err(KernelError::plan("CROWN-PLAN-EXPRESSION", format!("'{name}' takes {count} literals"))),
+            false => Err(KernelError::plan("CROWN-PLAN-MALFORMED", format!("'{name}' takes {count} literals"))),
         };
         takes(if matches!(name, "regexp_extract" | "regexp_replace") { 2 } else { 1 })?;
         Ok(Some(match name {

@@ -29,7 +29,7 @@ impl Pattern {
                     Some(escaped @ ('%' | '_' | '\\')) => Token::Character(escaped),
                     _ => {
                         let message = format!("in the LIKE pattern '{text}' a backslash must precede %, _ or \\");
-                        return Err(KernelError::invalid("CROWN-LIKE", message));
+                        return Err(KernelError::invalid("CROWN-FUNCTION", message));
                     }
                 },
                 character => Token::Character(character),

@@ -129,7 +129,7 @@ pub(super) fn literal(json: &serde_json::Value, data_type: DataType) -> Result<O
         _ => None,
     };
     value.map(Some).ok_or_else(|| {
-        KernelError::plan("CROWN-PLAN-LITERAL", format!("{json} is not a literal of the type {data_type:?}"))
+        KernelError::plan("CROWN-PLAN-MALFORMED", format!("{json} is not a literal of the type {data_type:?}"))
     })
 }
 

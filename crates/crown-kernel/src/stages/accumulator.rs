@@ -49,7 +49,7 @@ impl Kind {
             "the aggregate '{name}' ({:?}) does not take {:?} to {:?}",
             self.function, self.argument, self.result
         );
-        Err(KernelError::plan("CROWN-PLAN-AGGREGATE", message))
+        Err(KernelError::plan("CROWN-PLAN-MALFORMED", message))
     }
 }
 

@@ -39,7 +39,7 @@ impl Aggregate {
         let mut group = Vec::new();
         for name in &stage.group {
             let position = columns.iter().position(|(other, _)| other == name).ok_or_else(|| {
-                KernelError::plan("CROWN-PLAN-COLUMN", format!("stage '{}' groups by unknown '{name}'", stage.id))
+                KernelError::plan("CROWN-PLAN-MALFORMED", format!("stage '{}' groups by unknown '{name}'", stage.id))
             })?;
             own.push(columns[position].clone());
             group.push(position);
@@ -54,9 +54,12 @@ impl Aggregate {
             arguments.push(argument);
             own.push((column.name.clone(), result));
         }
-        if own.len() > MAX_COLUMNS || group.len() == MAX_COLUMNS || stage.always && !group.is_empty() {
-            let message = format!("stage '{}' has too many columns, or groups although it is global", stage.id);
-            return Err(KernelError::plan("CROWN-PLAN-AGGREGATE", message));
+        if own.len() > MAX_COLUMNS || group.len() == MAX_COLUMNS {
+            return Err(KernelError::plan("CROWN-PLAN-COLUMNS", format!("'{}' has too many columns", stage.id)));
+        }
+        if stage.always && !group.is_empty() {
+            let message = format!("stage '{}' groups although it is global", stage.id);
+            return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
         }
         let mut aggregate = Aggregate {
             columns: own,

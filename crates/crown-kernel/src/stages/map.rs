@@ -22,8 +22,7 @@ impl Map {
         let expressions = stage.columns.iter().map(|column| Compiled::new(&column.expression, columns));
         let expressions = expressions.collect::<Result<Vec<_>>>()?;
         if expressions.len() > MAX_COLUMNS {
-            let message = format!("stage '{}' has more than {MAX_COLUMNS} columns", stage.id);
-            return Err(KernelError::plan("CROWN-PLAN-COLUMNS", message));
+            return Err(KernelError::plan("CROWN-PLAN-COLUMNS", format!("'{}' has too many columns", stage.id)));
         }
         let names = stage.columns.iter().map(|column| column.name.clone());
         let own = names.zip(expressions.iter().map(Compiled::data_type)).collect();

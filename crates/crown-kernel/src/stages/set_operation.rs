@@ -32,7 +32,7 @@ impl SetOperation {
     ) -> Result<SetOperation> {
         if !left.iter().map(|(_, kind)| kind).eq(right.iter().map(|(_, kind)| kind)) {
             let message = format!("the inputs of the set operation '{}' have different column types", stage.id);
-            return Err(KernelError::plan("CROWN-PLAN-SET-OPERATION", message));
+            return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
         }
         Ok(SetOperation { operator: stage.operator, all: stage.all, columns: left.to_vec(), gathers: false })
     }

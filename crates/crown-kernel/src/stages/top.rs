@@ -48,7 +48,7 @@ impl Top {
         });
         if stage.limit.checked_add(stage.offset).is_none_or(|end| i64::try_from(end).is_err()) {
             let message = format!("the limit and offset of stage '{}' are too large", stage.id);
-            return Err(KernelError::plan("CROWN-PLAN-LIMIT", message));
+            return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
         }
         Ok(Top {
             columns: columns.to_vec(),

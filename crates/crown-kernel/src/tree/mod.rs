@@ -121,7 +121,7 @@ pub struct Tree {
 impl Tree {
     /// Builds the empty tree. `deltas = false` leaves out all that only deltas need; `apply` then emits nothing.
     ///
-    /// A stage that is not of the right shape is refused with `CROWN-PLAN-TREE`.
+    /// A stage that is not of the right shape is refused with `CROWN-PLAN-MALFORMED`.
     pub fn new(stage: &plan::TreeStage, deltas: bool) -> Result<Tree> {
         let shape = Shape::new(stage)?;
         let mut orders = Vec::new();

@@ -38,7 +38,7 @@ impl Arithmetic {
             DataType::Int64 => Ok(Arithmetic::Integer),
             DataType::Float64 => Ok(Arithmetic::Float),
             DataType::Decimal { precision: 38, .. } => Ok(Arithmetic::Decimal),
-            _ => Err(KernelError::plan("CROWN-PLAN-TREE", format!("a ring component can't have the type {name}"))),
+            _ => Err(KernelError::plan("CROWN-PLAN-MALFORMED", format!("a ring component can't have the type {name}"))),
         }
     }
 
@@ -118,7 +118,7 @@ impl Arithmetic {
             data_type if data_type.interned() => {
                 let bytes = interner.get(word).try_into();
                 Some(i128::from_le_bytes(
-                    bytes.map_err(|_| KernelError::invalid("CROWN-VALUE", "a wide decimal without 16 bytes"))?,
+                    bytes.map_err(|_| KernelError::invalid("CROWN-CHANGE-VALUE", "a wide decimal without 16 bytes"))?,
                 ))
             }
             _ => Some(i128::from(word as i64)),
@@ -130,7 +130,7 @@ impl Arithmetic {
                 from_float(value as f64 / 10f64.powi(i32::from(scale)))
             }
             (_, Some(value)) => value,
-            (_, None) => return Err(KernelError::plan("CROWN-PLAN-TREE", "a float factor in an exact component")),
+            (_, None) => return Err(KernelError::plan("CROWN-PLAN-MALFORMED", "a float factor in an exact component")),
         })
     }
 }

@@ -169,7 +169,12 @@ pub(super) struct Comparison {
 }
 
 fn malformed(message: impl Into<String>) -> KernelError {
-    KernelError::plan("CROWN-PLAN-TREE", message)
+    KernelError::plan("CROWN-PLAN-MALFORMED", message)
+}
+
+fn require_columns(fits: bool, name: &str) -> Result<()> {
+    let message = || format!("'{name}' has too many columns");
+    fits.then_some(()).ok_or_else(|| KernelError::plan("CROWN-PLAN-COLUMNS", message()))
 }
 
 fn require(condition: bool, message: impl FnOnce() -> String) -> Result<()> {
@@ -194,9 +199,7 @@ impl Shape {
         require(!stage.always || (stage.mode == Mode::Ring && stage.outputs.is_empty()), || {
             "`always` is for mode ring without outputs".into()
         })?;
-        require(stage.outputs.len() + stage.ring.len() <= MAX_COLUMNS, || {
-            format!("more than {MAX_COLUMNS} columns in stage '{}'", stage.id)
-        })?;
+        require_columns(stage.outputs.len() + stage.ring.len() <= MAX_COLUMNS, &stage.id)?;
         let mut nodes = read_nodes(stage, &variables)?;
         if stage.mode != Mode::Bag {
             leave_out_of_enumeration(&mut nodes);
@@ -285,7 +288,7 @@ fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<Node
         distinct.dedup();
         require(distinct.len() == names.len(), || format!("node '{}' repeats a variable", node.name))?;
         let types: Vec<(DataType, bool)> = names.iter().map(|name| variables.get(name)).collect::<Result<_>>()?;
-        require(names.len() < MAX_COLUMNS, || format!("node '{}' has {MAX_COLUMNS} variables or more", node.name))?;
+        require_columns(names.len() < MAX_COLUMNS, &node.name)?;
         let nullable = types.iter().enumerate().map(|(bit, (_, nullable))| u64::from(*nullable) << bit).sum();
         let key = match node.parent {
             Some(parent) => read_key(node, &names, &nodes[parent], variables)?,

@@ -67,7 +67,7 @@ def plan_conjunction(
     if not conjunction.atoms:
         raise PlanError(
             "a query without a table has no changes to maintain",
-            code="CROWN-PLAN-NO-TABLE",
+            code="CROWN-SQL-NO-TABLE",
             sql=context.sql,
             hint="read at least one table",
         )

@@ -256,12 +256,12 @@ def chosen_cells(spark: SparkSession, cells: int | None) -> int:
         if cells > _MOST_DEFAULT_CELLS:
             raise PlanError(
                 "the number of cells is not given",
-                code="CROWN-SPARK-CELLS",
+                code="CROWN-PLAN-CELLS",
                 reason=f"the session has {cells} shuffle partitions, too many to take as a default",
                 hint="give cells=..., about the number of cores, or set spark.sql.shuffle.partitions to it",
             )
     if cells < 1:
-        raise PlanError("a view needs at least one cell", code="CROWN-SPARK-CELLS")
+        raise PlanError("a view needs at least one cell", code="CROWN-PLAN-CELLS")
     return cells
 
 

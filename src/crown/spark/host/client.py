@@ -164,7 +164,7 @@ class CellEngine:
             )
         kinds: dict[str, type[CrownError]] = {"InvalidChange": InvalidChange, "PlanError": PlanError}
         message = f"cell {self.cell} ({self.stage}): {error.message}"
-        return kinds.get(error.kind, StateError)(message, code=error.code or "CROWN-HOST-ERROR")
+        return kinds.get(error.kind, StateError)(message, code=error.code or "CROWN-INTERNAL")
 
     def _named(self, message: str, **details: Any) -> StateError:
         return StateError(f"cell {self.cell} ({self.stage}): {message}", **details)

@@ -345,6 +345,6 @@ def _psycopg() -> Any:
         import psycopg
     except ImportError as error:
         raise CrownError(
-            "psycopg is not installed", code="CROWN-SINK-POSTGRES", hint="pip install crown-ivm[postgres]"
+            "psycopg is not installed", code="CROWN-NOT-INSTALLED", hint="pip install crown-ivm[postgres]"
         ) from error
     return psycopg

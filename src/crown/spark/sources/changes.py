@@ -37,7 +37,7 @@ def files(
     """
     if format not in _FORMATS:
         raise SchemaError(
-            f"unknown file format {format!r}", code="CROWN-SOURCE-FORMAT", hint=f"one of {', '.join(_FORMATS)}"
+            f"unknown file format {format!r}", code="CROWN-SOURCE-OPTION", hint=f"one of {', '.join(_FORMATS)}"
         )
     columns = list(as_struct(schema).fields)
     if format != "csv" and CHANGE_TYPE not in [field.name for field in columns]:

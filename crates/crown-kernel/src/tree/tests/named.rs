@@ -268,7 +268,7 @@ fn removing_what_is_not_there_is_refused_and_changes_nothing() {
     let mut sink = Chunk::new(4);
     for (words, weight) in [([1, 1], -2), ([5, 5], -1)] {
         let error = probe.tree.apply(1, &words, 0, weight, &mut probe.interner, &mut sink).unwrap_err();
-        assert_eq!(error.code, "CROWN-ABSENT");
+        assert_eq!(error.code, "CROWN-CHANGE-ABSENT");
     }
     assert_eq!(probe.tree.atom_multiplicity(1, &[1, 1], 0), 1);
 }

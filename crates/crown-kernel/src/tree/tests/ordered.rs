@@ -245,7 +245,7 @@ impl Sink for Failing {
     }
 
     fn flush_if_full(&mut self) -> Result<()> {
-        Err(KernelError::invalid("CROWN-TEST", "full"))
+        Err(KernelError::invalid("CROWN-INTERNAL", "full"))
     }
 }
 
