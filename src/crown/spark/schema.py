@@ -26,28 +26,18 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from crown.changes import BATCH, CHANGE_TYPE, COMMIT_COLUMNS, MULTIPLICITY, POSITION
 from crown.errors import SchemaError
 from crown.ir.plan import Plan
 
-CHANGE_TYPE = "_change_type"
-# What `_change_type` may say: that a row comes, or that it goes.
-COMES = ("insert", "update_postimage")
-GOES = ("delete", "update_preimage")
-MULTIPLICITY = "_multiplicity"
-# Where asked for: the batch that a delta comes from, and its place among that batch's.
-BATCH = "_batch"
-POSITION = "_position"
 # On the way to the cells, in the place of `_change_type`: whether the row goes; null where it is no known word.
 DELETED = "_deleted"
-# Delta's change feed names the commit beside the change; neither is data.
 # Of a record that can't be read: its text and the fault; of one that only a table with a primary key can take, its text
 # (empty: it belongs to the record of the row before).
 CORRUPT = "_corrupt_record"
 CORRUPT_REASON = "_corrupt_reason"
 KEYED_RECORD = "_keyed_record"
-FEED_COLUMNS = frozenset(
-    {CHANGE_TYPE, MULTIPLICITY, "_commit_version", "_commit_timestamp", CORRUPT, CORRUPT_REASON, KEYED_RECORD}
-)
+FEED_COLUMNS = COMMIT_COLUMNS | {CHANGE_TYPE, MULTIPLICITY, CORRUPT, CORRUPT_REASON, KEYED_RECORD}
 
 _SPARK_TYPES: dict[str, DataType] = {
     "boolean": BooleanType(),
