@@ -81,9 +81,9 @@ class RowReader:
     def _readers(self) -> list[tuple[str, Meaning, Reader]]:
         found = []
         for field in self.row.fields:
-            type_ = crown_type(field.dataType) or ""
-            read = reader(type_, self.encodings)
-            if read is None:
+            type_ = crown_type(field.dataType)
+            read = None if type_ is None else reader(type_, self.encodings)
+            if type_ is None or read is None:
                 raise SchemaError(
                     f"column {field.name} of type {field.dataType.simpleString()} can't be read from records",
                     code="CROWN-SOURCE-TYPE",
