@@ -1,40 +1,61 @@
-"""Crown's type names as Arrow types, and tables of other people's making."""
+"""Crown's types as Arrow types and back, and tables of other people's making."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pyarrow as pa
 
+from crown import types
 from crown.errors import InvalidChange
+from crown.types import DataType
 
 _TYPES = {
-    "boolean": pa.bool_(),
-    "int8": pa.int8(),
-    "int16": pa.int16(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "float32": pa.float32(),
-    "float64": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
+    types.BOOLEAN: pa.bool_(),
+    types.INT8: pa.int8(),
+    types.INT16: pa.int16(),
+    types.INT32: pa.int32(),
+    types.INT64: pa.int64(),
+    types.FLOAT32: pa.float32(),
+    types.FLOAT64: pa.float64(),
+    types.STRING: pa.string(),
+    types.BINARY: pa.binary(),
+    types.DATE: pa.date32(),
+    types.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    types.TIMESTAMP_NTZ: pa.timestamp("us"),
 }
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_CROWN_TYPES = {arrow: own for own, arrow in _TYPES.items()} | {
+    pa.large_string(): types.STRING,
+    pa.string_view(): types.STRING,
+    pa.large_binary(): types.BINARY,
+}
 
 
-def arrow_type(name: str) -> pa.DataType:
+def arrow_type(type_: DataType) -> pa.DataType:
     """The Arrow type in which the kernel gives a column of this type.
 
-    >>> arrow_type("decimal(12,2)")
+    >>> arrow_type(DataType("decimal(12,2)"))
     Decimal128Type(decimal128(12, 2))
     """
-    if match := _DECIMAL.fullmatch(name):
-        return pa.decimal128(int(match[1]), int(match[2]))
-    return _TYPES[name]
+    return pa.decimal128(type_.precision, type_.scale) if type_.is_decimal else _TYPES[type_]
+
+
+def crown_type(arrow: pa.DataType) -> DataType | None:
+    """The type of a column of Arrow data; None where Crown has no such type.
+
+    >>> crown_type(pa.large_string()), crown_type(pa.list_(pa.int64()))
+    ('string', None)
+    """
+    kinds = pa.types
+    if kinds.is_dictionary(arrow):
+        return crown_type(arrow.value_type)
+    if kinds.is_timestamp(arrow):
+        return types.TIMESTAMP if arrow.tz else types.TIMESTAMP_NTZ
+    if kinds.is_decimal(arrow):
+        return types.exact_decimal(arrow.precision, arrow.scale)
+    if kinds.is_date(arrow):
+        return types.DATE
+    return _CROWN_TYPES.get(arrow)
 
 
 # Columns of NULLs take no memory at all, so their length may be anything. More rows than this need a bit each.

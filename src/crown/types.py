@@ -1,25 +1,26 @@
-"""Spark's type rules: promotion, decimal precision and scale, and the types other systems call by other names.
+"""Data types and Spark's rules for them: promotion, casts, decimal precision and scale, types of aggregates.
 
-Types are the names of `crown.ir.expression`, and ``null`` for an untyped NULL until its context gives it one.
+A type equals its canonical text, which is also how plans write it: ``boolean``, ``int8``, ``int16``, ``int32``,
+``int64``, ``float32``, ``float64``, ``decimal(p,s)``, ``string``, ``binary``, ``date``, ``timestamp`` (UTC
+microseconds), ``timestamp_ntz``; and ``null`` for an untyped NULL until its context gives it a type. What other
+systems call them is said where those are read: `crown.sql.typenames`, `crown.arrow`, `crown.spark.schema`.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Any
 from typing import Literal as OneOf
 
-from sqlglot import exp
-
-INTEGERS = ("int8", "int16", "int32", "int64")
-FLOATS = ("float32", "float64")
-TEMPORAL = ("date", "timestamp", "timestamp_ntz")
-NULL = "null"
-
-_DIGITS_OF_INTEGER = {"int8": 3, "int16": 5, "int32": 10, "int64": 20}
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-_MAX_PRECISION = 38
+MAX_PRECISION = 38
 _MIN_ADJUSTED_SCALE = 6
-_SPARK_NAME = {
+_DECIMAL = re.compile(r"decimal\(([1-9]\d?),(0|[1-9]\d?)\)")
+_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+_DIGITS = {"int8": 3, "int16": 5, "int32": 10, "int64": 20}
+_PLAIN = frozenset(
+    {*_BITS, "boolean", "float32", "float64", "string", "binary", "date", "timestamp", "timestamp_ntz", "null"}
+)
+_SQL_NAMES = {
     "int8": "TINYINT",
     "int16": "SMALLINT",
     "int32": "INT",
@@ -28,231 +29,267 @@ _SPARK_NAME = {
     "float64": "DOUBLE",
 }
 
-Kind = exp.DataType.Type
-_BY_SQLGLOT = {
-    Kind.BOOLEAN: "boolean",
-    Kind.TINYINT: "int8",
-    Kind.SMALLINT: "int16",
-    Kind.INT: "int32",
-    Kind.MEDIUMINT: "int32",
-    Kind.BIGINT: "int64",
-    Kind.FLOAT: "float32",
-    Kind.DOUBLE: "float64",
-    Kind.CHAR: "string",
-    Kind.NCHAR: "string",
-    Kind.VARCHAR: "string",
-    Kind.NVARCHAR: "string",
-    Kind.TEXT: "string",
-    Kind.BINARY: "binary",
-    Kind.VARBINARY: "binary",
-    Kind.DATE: "date",
-    Kind.TIMESTAMPTZ: "timestamp",
-    Kind.TIMESTAMPLTZ: "timestamp",
-    Kind.TIMESTAMP: "timestamp_ntz",
-    Kind.TIMESTAMPNTZ: "timestamp_ntz",
-    Kind.DATETIME: "timestamp_ntz",
-}
+
+class DataType(str):
+    """A data type; anything else is a ValueError.
+
+    >>> DataType("decimal(12,2)").scale, DataType("int64").is_integer, DataType("int64").sql_name
+    (2, True, 'BIGINT')
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> DataType:
+        if text not in _PLAIN:
+            found = _DECIMAL.fullmatch(text)
+            if found is None or not _is_decimal(int(found[1]), int(found[2])):
+                raise ValueError(f"{text!r} is not a type")
+        return super().__new__(cls, text)
+
+    @classmethod
+    def parse(cls, text: Any) -> DataType:
+        """The type of a stored column: like the constructor, but ``null`` is none."""
+        if not isinstance(text, str) or text == "null":
+            raise ValueError(f"{text!r} is not a type")
+        return cls(text)
+
+    @property
+    def is_integer(self) -> bool:
+        return self in _BITS
+
+    @property
+    def is_float(self) -> bool:
+        return self in ("float32", "float64")
+
+    @property
+    def is_decimal(self) -> bool:
+        return self.startswith("decimal")
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.is_integer or self.is_float or self.is_decimal
+
+    @property
+    def is_timestamp(self) -> bool:
+        return self in ("timestamp", "timestamp_ntz")
+
+    @property
+    def is_temporal(self) -> bool:
+        return self == "date" or self.is_timestamp
+
+    @property
+    def integers(self) -> range:
+        """The values of an integer type."""
+        limit = 1 << (_BITS[self] - 1)
+        return range(-limit, limit)
+
+    @property
+    def precision(self) -> int | None:
+        """The number of digits of a decimal; None for other types."""
+        found = _DECIMAL.fullmatch(self)
+        return None if found is None else int(found[1])
+
+    @property
+    def scale(self) -> int | None:
+        """The number of a decimal's digits after the point; None for other types."""
+        found = _DECIMAL.fullmatch(self)
+        return None if found is None else int(found[2])
+
+    @property
+    def as_decimal(self) -> tuple[int, int] | None:
+        """Precision and scale of a decimal, or of the decimal that holds an integer type; None for other types."""
+        if self in _DIGITS:
+            return _DIGITS[self], 0
+        precision, scale = self.precision, self.scale
+        return None if precision is None or scale is None else (precision, scale)
+
+    @property
+    def sql_name(self) -> str:
+        """The type as users write it in SQL."""
+        return _SQL_NAMES.get(self, self.upper())
 
 
-def spark_name(type_: str) -> str:
-    """The type in Spark SQL's words."""
-    return _SPARK_NAME.get(type_, type_.upper())
+BOOLEAN = DataType("boolean")
+INT8 = DataType("int8")
+INT16 = DataType("int16")
+INT32 = DataType("int32")
+INT64 = DataType("int64")
+FLOAT32 = DataType("float32")
+FLOAT64 = DataType("float64")
+STRING = DataType("string")
+BINARY = DataType("binary")
+DATE = DataType("date")
+TIMESTAMP = DataType("timestamp")
+TIMESTAMP_NTZ = DataType("timestamp_ntz")
+NULL = DataType("null")
+INTEGERS = (INT8, INT16, INT32, INT64)  # each holds those before it
 
 
-def decimal(precision: int, scale: int) -> str:
+def _is_decimal(precision: int, scale: int) -> bool:
+    return 1 <= precision <= MAX_PRECISION and 0 <= scale <= precision
+
+
+def exact_decimal(precision: int, scale: int) -> DataType | None:
+    """The decimal type of just these digits; None where there is none."""
+    return DataType(f"decimal({precision},{scale})") if _is_decimal(precision, scale) else None
+
+
+def decimal(precision: int, scale: int) -> DataType:
     """A decimal type, adjusted to 38 digits as Spark does: the scale gives way, but not below 6.
 
     >>> decimal(41, 20)
     'decimal(38,17)'
     """
-    if precision > _MAX_PRECISION:
+    if precision > MAX_PRECISION:
         digits = precision - scale
-        scale = max(_MAX_PRECISION - digits, min(scale, _MIN_ADJUSTED_SCALE))
-        precision = _MAX_PRECISION
-    return f"decimal({precision},{scale})"
+        scale = max(MAX_PRECISION - digits, min(scale, _MIN_ADJUSTED_SCALE))
+        precision = MAX_PRECISION
+    return DataType(f"decimal({precision},{scale})")
 
 
-def decimal_parts(type_: str) -> tuple[int, int] | None:
-    """(precision, scale) of a decimal; of the decimal that holds an integer type; None for all others."""
-    if type_ in _DIGITS_OF_INTEGER:
-        return _DIGITS_OF_INTEGER[type_], 0
-    match = _DECIMAL.fullmatch(type_)
-    return (int(match[1]), int(match[2])) if match else None
+def longest_decimal(scale: int) -> DataType:
+    """The decimal type with all the digits that a decimal can have."""
+    return DataType(f"decimal({MAX_PRECISION},{scale})")
 
 
-def is_decimal(type_: str) -> bool:
-    return type_.startswith("decimal(")
-
-
-def is_numeric(type_: str) -> bool:
-    return type_ in INTEGERS or type_ in FLOATS or is_decimal(type_)
-
-
-def common_type(left: str, right: str) -> str | None:
+def common_type(left: DataType, right: DataType) -> DataType | None:
     """The type in which two values are compared or shown in one column; None where Spark finds none.
 
-    >>> common_type("int32", "decimal(5,2)"), common_type("date", "boolean")
+    >>> common_type(INT32, decimal(5, 2)), common_type(DATE, BOOLEAN)
     ('decimal(12,2)', None)
     """
     if left == right or right == NULL:
         return left
     if left == NULL:
         return right
-    if is_numeric(left) and is_numeric(right):
+    if left.is_numeric and right.is_numeric:
         return _common_numeric(left, right)
-    if left in TEMPORAL and right in TEMPORAL:
-        return "timestamp" if "timestamp" in (left, right) else "timestamp_ntz"
-    if "string" in (left, right):  # ANSI Spark reads the string as the other type
-        other = right if left == "string" else left
-        if other in INTEGERS:
-            return "int64"
-        return "float64" if is_numeric(other) else other
+    if left.is_temporal and right.is_temporal:
+        return TIMESTAMP if TIMESTAMP in (left, right) else TIMESTAMP_NTZ
+    if STRING in (left, right):  # ANSI Spark reads the string as the other type
+        other = right if left == STRING else left
+        if other.is_integer:
+            return INT64
+        return FLOAT64 if other.is_numeric else other
     return None
 
 
-def _common_numeric(left: str, right: str) -> str:
-    if left in FLOATS or right in FLOATS:
-        return "float32" if left == right == "float32" else "float64"
-    if left in INTEGERS and right in INTEGERS:
-        return INTEGERS[max(INTEGERS.index(left), INTEGERS.index(right))]
-    return _widest_decimal(left, right)
+def _common_numeric(left: DataType, right: DataType) -> DataType:
+    if left.is_float or right.is_float:
+        return FLOAT32 if left == right == FLOAT32 else FLOAT64
+    if left.is_integer and right.is_integer:
+        return max(left, right, key=INTEGERS.index)
+    return _common_decimal(left, right)
 
 
-def _widest_decimal(left: str, right: str) -> str:
+def _common_decimal(left: DataType, right: DataType) -> DataType:
     (p1, s1), (p2, s2) = _parts(left), _parts(right)
     scale = max(s1, s2)
     return decimal(max(p1 - s1, p2 - s2) + scale, scale)
 
 
-def _parts(type_: str) -> tuple[int, int]:
-    parts = decimal_parts(type_)
+def _parts(type_: DataType) -> tuple[int, int]:
+    parts = type_.as_decimal
     assert parts is not None, type_
     return parts
 
 
-def widens(source: str, target: str) -> bool:
+def widens(source: DataType, target: DataType) -> bool:
     """Whether every value of `source` has its own, distinct value in `target`: the cast can be undone.
 
-    >>> widens("int32", "int64"), widens("int64", "float64")
+    >>> widens(INT32, INT64), widens(INT64, FLOAT64)
     (True, False)
     """
     if source == target:
         return True
-    if source in INTEGERS and target in INTEGERS:
+    if source.is_integer and target.is_integer:
         return INTEGERS.index(source) <= INTEGERS.index(target)
-    if is_decimal(target) and (source in INTEGERS or is_decimal(source)):
+    if target.is_decimal and (source.is_integer or source.is_decimal):
         (p1, s1), (p2, s2) = _parts(source), _parts(target)
         return s2 >= s1 and p2 - s2 >= p1 - s1
-    if target == "float64":
-        return source in ("float32", "int8", "int16", "int32")
+    if target == FLOAT64:
+        return source in (FLOAT32, INT8, INT16, INT32)
     return False
 
 
-def _read_as_number(type_: str, other: str) -> str:
+def _read_as_number(type_: DataType, other: DataType) -> DataType:
     """Beside an integer a string is read as a bigint, beside another number as a double; NULL is what the other is."""
-    if type_ not in (NULL, "string"):
+    if type_ not in (NULL, STRING):
         return type_
-    if other in (NULL, "string"):
-        return "float64"
+    if other in (NULL, STRING):
+        return FLOAT64
     if type_ == NULL:
         return other
-    return "int64" if other in INTEGERS else "float64"
+    return INT64 if other.is_integer else FLOAT64
 
 
 Arithmetic = OneOf["add", "subtract", "multiply", "divide", "modulo"]
 
 
-def arithmetic_types(operator: Arithmetic, left: str, right: str) -> tuple[str, str] | None:
+def arithmetic_types(operator: Arithmetic, left: DataType, right: DataType) -> tuple[DataType | None, DataType] | None:
     """(type of both operands, type of the result), or None where Spark has no such operation.
 
-    The operands' type is "decimal" where no decimal holds both: then each keeps its own.
+    The operands' type is None where no decimal holds both: then each keeps its own.
 
-    >>> arithmetic_types("multiply", "decimal(12,2)", "decimal(12,2)")
+    >>> arithmetic_types("multiply", decimal(12, 2), decimal(12, 2))
     ('decimal(12,2)', 'decimal(25,4)')
     """
     left, right = _read_as_number(left, right), _read_as_number(right, left)
-    if not (is_numeric(left) and is_numeric(right)):
+    if not (left.is_numeric and right.is_numeric):
         return None
-    if not (is_decimal(left) or is_decimal(right)) or left in FLOATS or right in FLOATS:
+    if not (left.is_decimal or right.is_decimal) or left.is_float or right.is_float:
         operand = _common_numeric(left, right)
-        if operator == "divide" or is_decimal(operand):
-            operand = "float64"
+        if operator == "divide" or operand.is_decimal:
+            operand = FLOAT64
         return operand, operand
     (p1, s1), (p2, s2) = _parts(left), _parts(right)
+    scale = max(s1, s2)
+    fits = max(p1 - s1, p2 - s2) + scale <= MAX_PRECISION
+    return _common_decimal(left, right) if fits else None, _decimal_result(operator, (p1, s1), (p2, s2))
+
+
+def _decimal_result(operator: Arithmetic, left: tuple[int, int], right: tuple[int, int]) -> DataType:
+    (p1, s1), (p2, s2) = left, right
+    scale = max(s1, s2)
     match operator:
         case "add" | "subtract":
-            scale = max(s1, s2)
-            result = decimal(max(p1 - s1, p2 - s2) + scale + 1, scale)
+            return decimal(max(p1 - s1, p2 - s2) + scale + 1, scale)
         case "multiply":
-            result = decimal(p1 + p2 + 1, s1 + s2)
+            return decimal(p1 + p2 + 1, s1 + s2)
         case "divide":
             scale = max(_MIN_ADJUSTED_SCALE, s1 + p2 + 1)
-            result = decimal(p1 - s1 + s2 + scale, scale)
+            return decimal(p1 - s1 + s2 + scale, scale)
         case "modulo":
-            scale = max(s1, s2)
-            result = decimal(min(p1 - s1, p2 - s2) + scale, scale)
-    scale = max(s1, s2)
-    fits = max(p1 - s1, p2 - s2) + scale <= _MAX_PRECISION
-    return _widest_decimal(left, right) if fits else "decimal", result
+            return decimal(min(p1 - s1, p2 - s2) + scale, scale)
 
 
-def sum_type(type_: str) -> str | None:
-    if type_ in INTEGERS:
-        return "int64"
-    if is_decimal(type_):
+def sum_type(type_: DataType) -> DataType | None:
+    if type_.is_integer:
+        return INT64
+    if type_.is_decimal:
         precision, scale = _parts(type_)
-        return decimal(min(_MAX_PRECISION, precision + 10), scale)
-    return "float64" if type_ in FLOATS or type_ in (NULL, "string") else None
+        return decimal(min(MAX_PRECISION, precision + 10), scale)
+    return FLOAT64 if type_.is_float or type_ in (NULL, STRING) else None
 
 
-def average_type(type_: str) -> str | None:
-    if is_decimal(type_):
+def average_type(type_: DataType) -> DataType | None:
+    if type_.is_decimal:
         precision, scale = _parts(type_)
-        return decimal(min(_MAX_PRECISION, precision + 4), min(_MAX_PRECISION, scale + 4))
-    return "float64" if is_numeric(type_) or type_ in (NULL, "string") else None
+        return decimal(min(MAX_PRECISION, precision + 4), min(MAX_PRECISION, scale + 4))
+    return FLOAT64 if type_.is_numeric or type_ in (NULL, STRING) else None
 
 
-def castable(source: str, target: str) -> bool:
+def castable(source: DataType, target: DataType) -> bool:
     """Whether a value of `source` can be cast to `target`, as in Spark's ANSI mode.
 
-    >>> castable("string", "date"), castable("date", "int32")
+    >>> castable(STRING, DATE), castable(DATE, INT32)
     (True, False)
     """
-    if source == target or "string" in (source, target):
+    if source == target or STRING in (source, target):
         return True
-    if "binary" in (source, target):
+    if BINARY in (source, target):
         return False
-    if is_numeric(source) or is_numeric(target):
-        other = target if is_numeric(source) else source
-        return is_numeric(other) or other in ("boolean", "timestamp")
-    return source in TEMPORAL and target in TEMPORAL
-
-
-def from_sqlglot(data_type: exp.DataType) -> str | None:
-    """The type of a column definition or CAST; None when Crown has no such type."""
-    kind = data_type.this
-    if kind in (Kind.DECIMAL, Kind.BIGDECIMAL):
-        numbers = [int(p.name) for p in data_type.expressions if p.name.isdigit()]
-        precision = numbers[0] if numbers else 10
-        scale = numbers[1] if len(numbers) > 1 else 0
-        return f"decimal({precision},{scale})" if 1 <= precision <= _MAX_PRECISION and scale <= precision else None
-    return _BY_SQLGLOT.get(kind)
-
-
-def from_name(text: str) -> str | None:
-    """The type of a dict schema: Crown's own names, or any SQL type name.
-
-    >>> from_name("int64"), from_name("bigint"), from_name("decimal(10, 2)")
-    ('int64', 'int64', 'decimal(10,2)')
-    """
-    compact = text.strip().lower().replace(" ", "")
-    if compact in INTEGERS or compact in FLOATS or compact in TEMPORAL:
-        return compact
-    if compact in ("boolean", "string", "binary"):
-        return compact
-    if compact in ("long", "str", "bool"):
-        return {"long": "int64", "str": "string", "bool": "boolean"}[compact]
-    try:
-        return from_sqlglot(exp.DataType.build(text, dialect="spark"))
-    except Exception:  # sqlglot raises several kinds for text that is no type
-        return None
+    if source.is_numeric or target.is_numeric:
+        other = target if source.is_numeric else source
+        return other.is_numeric or other in (BOOLEAN, TIMESTAMP)
+    return source.is_temporal and target.is_temporal

@@ -18,6 +18,7 @@ from crown.ir.expression import Call, Expression
 from crown.ir.query import Aggregate, Condition, Query, Select
 from crown.plan import from_json, plan_with_report, to_json
 from crown.plan.cells.distribute import distribute
+from crown.types import BOOLEAN, INT64
 from tests.support.build import atoms, query, variable
 from tests.support.datalog_sql import to_sql
 from tests.support.interpreter import run, run_cells
@@ -43,9 +44,9 @@ def random_aggregate(rng: random.Random, number: int, held: list[str]) -> Aggreg
     if rng.random() < 0.4:
         other = variable(rng.choice(held))
         assert argument is not None
-        argument = Call(rng.choice(["add", "subtract", "multiply"]), (argument, other), "int64")
+        argument = Call(rng.choice(["add", "subtract", "multiply"]), (argument, other), INT64)
         if rng.random() < 0.4:
-            argument = Call("multiply", (argument, variable(rng.choice(held))), "int64")
+            argument = Call("multiply", (argument, variable(rng.choice(held))), INT64)
     if function == "count" and rng.random() < 0.4:
         argument = None
     distinct = argument is not None and rng.random() < 0.3
@@ -62,7 +63,7 @@ def random_query(rng: random.Random) -> Query:
     residual: list[Expression] = []
     if rng.random() < 0.25:
         two = (variable(rng.choice(held)), variable(rng.choice(held)))
-        residual.append(Call(rng.choice(["lt", "ne", "le"]), two, "boolean"))
+        residual.append(Call(rng.choice(["lt", "ne", "le"]), two, BOOLEAN))
     built = query(text, " ".join(outputs), distinct=aggregates is None and rng.random() < 0.5, aggregates=aggregates,
                   residual=residual)  # fmt: skip
     for _ in range(rng.choice([0, 0, 0, 1, 1, 2])):

@@ -13,9 +13,10 @@ from crown.ir.query import Aggregate
 from crown.plan import plan, plan_with_report
 from crown.plan.cells.distribute import distribute
 from crown.sql import parse
+from crown.types import INT64
 from tests.support.build import query
 
-COUNT = Aggregate("n", "count", None, False, "int64")
+COUNT = Aggregate("n", "count", None, False, INT64)
 
 
 @pytest.mark.parametrize("cells", [2, 3, 4, 7, 8, 12, 30, 64, 97])
@@ -44,8 +45,8 @@ def test_a_binary_join_is_split_by_its_key() -> None:
     assert spread.cell.routing.dimensions == ("b",)
     assert spread.cell.routing.shares == (8,)
     assert [route.coordinates for route in spread.cell.routing.routes] == [
-        (Column("c1", "int64"),),
-        (Column("c0", "int64"),),
+        (Column("c1", INT64),),
+        (Column("c0", INT64),),
     ]
     assert spread.merge is None
 

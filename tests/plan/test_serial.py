@@ -36,30 +36,31 @@ from crown.ir.tables import Table, TableColumn, Window
 from crown.plan import from_json, plan_with_report, to_json
 from crown.plan.explain.report import report_from_json, report_to_json
 from crown.sql import parse
+from crown.types import BOOLEAN, FLOAT64, INT64
 
-A = Column("a", "int64")
-ATOM = Atom("r", "r", (Binding("a", A),), Call("gt", (A, Literal(1 << 62, "int64")), "boolean"), ("a",))
+A = Column("a", INT64)
+ATOM = Atom("r", "r", (Binding("a", A),), Call("gt", (A, Literal(1 << 62, INT64)), BOOLEAN), ("a",))
 PLAN = Plan(
     sql="SELECT 'ä'",
     tables=(
-        Table("r", (TableColumn("a", "int64", False),), ("a",), "fifo", Window(rows=10), 2.5),
+        Table("r", (TableColumn("a", INT64, False),), ("a",), "fifo", Window(rows=10), 2.5),
     ),
     stages=(
-        BagStage("$b", (Variable("a", "int64", True),), (ATOM,), ("a",), ("a",)),
-        TreeStage("$t", (Variable("a", "int64", True),), (ATOM,),
+        BagStage("$b", (Variable("a", INT64, True),), (ATOM,), ("a",), ("a",)),
+        TreeStage("$t", (Variable("a", INT64, True),), (ATOM,),
                   (Node("r", ("a",), 0, None, (), True), Node("s", ("a",), 0, 0, ("a",), False, "anti")),
-                  ("a",), "ring", (RingComponent("n", (Factor(0, A),), "int64"),), (Literal(None, "boolean"),), True,
+                  ("a",), "ring", (RingComponent("n", (Factor(0, A),), INT64),), (Literal(None, BOOLEAN),), True,
                   (Comparison("a", -5, "a", True),)),
-        MapStage("$m", "$t", (OutputColumn("x", "float64", True, Literal("NaN", "float64")),), None),
-        AggregateStage("$a", "$m", ("x",), (AggregateColumn("n", "count", None, "int64"),), True),
+        MapStage("$m", "$t", (OutputColumn("x", FLOAT64, True, Literal("NaN", FLOAT64)),), None),
+        AggregateStage("$a", "$m", ("x",), (AggregateColumn("n", "count", None, INT64),), True),
         DistinctStage("$d", "$a"),
         MaterializeStage("$k", "$d"),
         SetOperationStage("$s", "except", True, ("$k", "$d")),
         TopStage("$o", "$s", (OrderBy(A, True, False),), 3, 1),
     ),
-    columns=(TableColumn("x", "float64"),),
+    columns=(TableColumn("x", FLOAT64),),
     bag=True,
-    order=(OrderBy(Literal(1.0, "float64"), False, True),),
+    order=(OrderBy(Literal(1.0, FLOAT64), False, True),),
     routing=Routing(4, ("a",), (4,), (Route("$t", 0, (A, None)),)),
 )  # fmt: skip
 

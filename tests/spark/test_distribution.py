@@ -19,6 +19,7 @@ import pytest
 from hypothesis import strategies as st
 
 from crown._kernel import Engine
+from crown.changes import CHANGE_TYPE, DELETIONS
 from crown.ir.plan import Plan
 from crown.plan import plan, to_json
 from crown.plan.cells.distribute import describe
@@ -127,8 +128,8 @@ EMPTY = pa.table({"_change_type": pa.array([], pa.string())})
 
 
 def marked(changes: pa.Table) -> pa.Table:
-    deleted = pc.is_in(changes["_change_type"], pa.array(["delete", "update_preimage"]))
-    return changes.drop_columns(["_change_type"]).append_column(DELETED, deleted)
+    deleted = pc.is_in(changes[CHANGE_TYPE], pa.array(DELETIONS))
+    return changes.drop_columns([CHANGE_TYPE]).append_column(DELETED, deleted)
 
 
 def scattered(rows: pa.Table, rng: random.Random) -> list[pa.Table]:

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 
 import crown
 from crown.arrow import arrow_type
-from crown.types import from_name, spark_name
+from crown.sql.typenames import from_name
+from crown.types import DataType
 from tests.support.function_cases import CASES, CASES_TO_ONE_UNIT, TYPES, Case, rows
 
 pytestmark = pytest.mark.spark
@@ -46,8 +47,10 @@ def judge(spark: SparkSession) -> Iterator[SparkSession]:
         spark.conf.unset(name) if old is None else spark.conf.set(name, old)
 
 
-def crown_type(kind: str) -> str:
-    return from_name(TYPES[kind]) or ""
+def crown_type(kind: str) -> DataType:
+    found = from_name(TYPES[kind])
+    assert found is not None, kind
+    return found
 
 
 def spark_literal(kind: str, value: Any) -> str:
@@ -217,7 +220,7 @@ def compare(spark: SparkSession, cases: Sequence[Case], units: int = 0) -> list[
     found: list[str] = []
     answers = {case: crown_answers(case) for case in cases}
     for case, theirs in zip(cases, spark_types(spark, cases), strict=True):
-        ours = spark_name(answers[case][0]).lower()
+        ours = DataType(answers[case][0]).sql_name.lower()
         if ours != theirs:
             found.append(f"{case.sql}: Crown {ours}, Spark {theirs}")
     asked = ask(spark, cases, *zip(*(answers[case] for case in cases), strict=True))

@@ -12,6 +12,7 @@ import pytest
 from crown.errors import SchemaError, SqlError
 from crown.ir.tables import TableColumn, Window
 from crown.sql import load_schema, parse
+from crown.types import DATE, INT64, STRING, TIMESTAMP, DataType
 
 TEXT = """
 CREATE TABLE orders (id BIGINT PRIMARY KEY, total DECIMAL(10, 2) NOT NULL, note VARCHAR(20), at TIMESTAMP, day DATE);
@@ -26,11 +27,11 @@ def test_text() -> None:
     schema = load_schema(TEXT)
     orders, line = schema.tables["orders"], schema.tables["line"]
     assert orders.columns == (
-        TableColumn("id", "int64", False),
-        TableColumn("total", "decimal(10,2)", False),
-        TableColumn("note", "string", True),
-        TableColumn("at", "timestamp", True),
-        TableColumn("day", "date", True),
+        TableColumn("id", INT64, False),
+        TableColumn("total", DataType("decimal(10,2)"), False),
+        TableColumn("note", STRING, True),
+        TableColumn("at", TIMESTAMP, True),
+        TableColumn("day", DATE, True),
     )
     assert orders.primary_key == ("id",)
     assert orders.profile == "arbitrary"
@@ -61,7 +62,7 @@ def test_dict() -> None:
             },
         }
     )
-    assert schema.tables["g"].columns == (TableColumn("src", "int64"), TableColumn("dst", "int64", False))
+    assert schema.tables["g"].columns == (TableColumn("src", INT64), TableColumn("dst", INT64, False))
     assert [c.nullable for c in schema.tables["h"].columns] == [False, False, True]
     assert schema.tables["h"].window == Window(interval=3, column="d")
 
@@ -79,7 +80,7 @@ def test_arrow() -> None:
     found = load_schema({"a": arrow}).tables["a"].columns
     assert [c.type for c in found] == ["int16", "timestamp", "timestamp_ntz", "string", "decimal(7,3)"]
     assert not found[0].nullable
-    assert load_schema({"a": pa.table({"x": [1]})}).tables["a"].columns == (TableColumn("x", "int64"),)
+    assert load_schema({"a": pa.table({"x": [1]})}).tables["a"].columns == (TableColumn("x", INT64),)
 
 
 def test_spark() -> None:

@@ -9,6 +9,7 @@ from crown.ir.expression import Column, Expression
 from crown.ir.plan import Atom, Binding, Variable
 from crown.ir.query import Aggregate, Condition, Conjunction, Named, Query, Select
 from crown.ir.tables import Profile, Table, TableColumn
+from crown.types import INT64
 
 _ATOM = re.compile(r"(\w+)\s*\(([^)]*)\)")
 
@@ -18,13 +19,13 @@ def atoms(text: str) -> tuple[Atom, ...]:
     found = []
     for name, arguments in _ATOM.findall(text):
         variables = [argument.strip() for argument in arguments.split(",") if argument.strip()]
-        bindings = tuple(Binding(v, Column(f"c{i}", "int64")) for i, v in enumerate(variables))
+        bindings = tuple(Binding(v, Column(f"c{i}", INT64)) for i, v in enumerate(variables))
         found.append(Atom(name, name.rstrip("0123456789"), bindings))
     return tuple(found)
 
 
 def variable(name: str) -> Expression:
-    return Column(name, "int64")
+    return Column(name, INT64)
 
 
 def query(
@@ -52,7 +53,7 @@ def query(
     tables = tuple(
         Table(
             source,
-            tuple(TableColumn(f"c{i}", "int64") for i in range(width)),
+            tuple(TableColumn(f"c{i}", INT64) for i in range(width)),
             primary_key=tuple(f"c{i}" for i in (keys or {}).get(source, ())),
             profile=(profiles or {}).get(source, "arbitrary"),
         )
@@ -60,7 +61,7 @@ def query(
     )
     shown = tuple(Named(name, variable(name)) for name in outputs.replace(",", " ").split())
     conjunction = Conjunction(
-        tuple(Variable(name, "int64", True) for name in names), joined, columns, conditions, tuple(residual)
+        tuple(Variable(name, INT64, True) for name in names), joined, columns, conditions, tuple(residual)
     )
     if aggregates is None:
         body = Select((conjunction,), shown, distinct)

@@ -157,13 +157,15 @@ _NAMES = {name: TYPES[name] for name in ("bool", *_NUMBERS, "s", "b", "d", "t", 
 
 def _casts() -> Iterator[Case]:
     """Between all pairs of types that Spark casts at all."""
-    from crown.types import castable, from_name
+    from crown.sql.typenames import from_name
+    from crown.types import castable
 
     for source in _NAMES:
         for target in _NAMES.values():
             # Spark takes the last 64 bits of a decimal that is beyond all times; Crown raises.
             wraps = source in ("q", "w") and target == "timestamp"
-            if castable(from_name(TYPES[source]) or "", from_name(target) or "") and not wraps:
+            one, other = from_name(TYPES[source]), from_name(target)
+            if one and other and castable(one, other) and not wraps:
                 yield Case(f"CAST({source} AS {target})")
     for text in ("num", "ds", "ts"):
         for target in _NAMES.values():

@@ -29,13 +29,13 @@ import pyarrow as pa
 import sqlglot
 
 import crown
+from crown.changes import CHANGE_TYPE, DELETE, INSERT, MULTIPLICITY, SIGN
 from crown.sql import parse
 from tests.support.oracle import ask, in_duckdb
 from tests.support.reference import evaluate
 
 Row = tuple[Any, ...]
 _numbers = itertools.count()
-INSERT_WORDS = frozenset({"insert", "update_postimage"})
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ class Judge:
             schema = self._arrow_schema(table)
             mine = [change for change in batch if change.table == table]
             arrays = [pa.array([c.row[i] for c in mine], field.type) for i, field in enumerate(schema)]
-            words = pa.array(["insert" if c.weight > 0 else "delete" for c in mine])
-            tables[table] = pa.table([*arrays, words], names=[*schema.names, "_change_type"])
+            words = pa.array([INSERT if c.weight > 0 else DELETE for c in mine])
+            tables[table] = pa.table([*arrays, words], names=[*schema.names, CHANGE_TYPE])
         return tables
 
     def _arrow_schema(self, table: str) -> pa.Schema:
@@ -201,13 +201,13 @@ def replay(sql: str, schema: str, batches: list[list[tuple[str, Row, int]]], **o
 
 def split_delta(delta: pa.Table) -> tuple[Counter[Row], Counter[Row]]:
     """The rows that came and the rows that went, as multisets."""
-    names = [name for name in delta.column_names if name not in ("_change_type", "_multiplicity")]
-    words = delta["_change_type"].to_pylist()
-    weights = delta["_multiplicity"].to_pylist() if "_multiplicity" in delta.column_names else [1] * len(words)
+    names = [name for name in delta.column_names if name not in (CHANGE_TYPE, MULTIPLICITY)]
+    words = delta[CHANGE_TYPE].to_pylist()
+    weights = delta[MULTIPLICITY].to_pylist() if MULTIPLICITY in delta.column_names else [1] * len(words)
     came: Counter[Row] = Counter()
     went: Counter[Row] = Counter()
     for word, weight, row in zip(words, weights, _tuples(delta.select(names)), strict=True):
-        (came if word in INSERT_WORDS else went)[tuple(map(normal, row))] += weight
+        (came if SIGN[word] > 0 else went)[tuple(map(normal, row))] += weight
     return came, went
 
 

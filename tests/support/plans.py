@@ -16,6 +16,7 @@ from crown.plan.explain.report import (
     Guarantee,
     Report,
 )
+from crown.types import BOOLEAN, INT64
 
 Row = tuple[str, str, str, str | None, bool, str]  # name, table, variables, parent, connex, edge
 
@@ -40,8 +41,8 @@ def make(
         if table:
             atom = len(atoms)
             bound = filters.get(name)
-            condition = Call("lt", (Column(own[0], "int64"), Literal(bound, "int64")), "boolean")
-            bindings = tuple(Binding(v, Column(v, "int64")) for v in own)
+            condition = Call("lt", (Column(own[0], INT64), Literal(bound, INT64)), BOOLEAN)
+            bindings = tuple(Binding(v, Column(v, INT64)) for v in own)
             atoms.append(Atom(name, table, bindings, None if bound is None else condition))
         at = None if parent is None else names.index(parent)
         key = () if at is None else tuple(v for v in own if v in nodes[at].variables)
@@ -52,21 +53,21 @@ def make(
 def _plan(
     atoms: list[Atom], nodes: list[Node], outputs: tuple[str, ...], bags: dict[str, list[str]], cells: int
 ) -> tuple[Plan, Report]:
-    variables = tuple(Variable(v, "int64", False) for v in dict.fromkeys(v for node in nodes for v in node.variables))
+    variables = tuple(Variable(v, INT64, False) for v in dict.fromkeys(v for node in nodes for v in node.variables))
     bag_stages = tuple(
         BagStage(bag, variables[:3], tuple(Atom(m, "graph", ()) for m in members), ("a", "b", "c"), ("a", "b", "c"))
         for bag, members in bags.items()
     )
     tree = TreeStage("$tree", variables, tuple(atoms), tuple(nodes), outputs, "bag")
-    columns = tuple(OutputColumn(v, "int64", False, Column(v, "int64")) for v in outputs)
+    columns = tuple(OutputColumn(v, INT64, False, Column(v, INT64)) for v in outputs)
     plan = Plan(
         sql="SELECT DISTINCT x FROM t\nWHERE name = 'from <b>' AND x < 3",
         tables=tuple(
-            Table(name, (TableColumn("src", "int64"),))
+            Table(name, (TableColumn("src", INT64),))
             for name in dict.fromkeys([a.source for a in atoms if a.source not in bags] or ["graph"])
         ),
         stages=(*bag_stages, tree, MapStage("$result", "$tree", columns)) if bags else (tree,),
-        columns=tuple(TableColumn(v, "int64", False) for v in outputs),
+        columns=tuple(TableColumn(v, INT64, False) for v in outputs),
         bag=True,
     )
     candidate = Candidate(tuple(nodes), 2, 7.0)

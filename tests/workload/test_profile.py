@@ -17,6 +17,7 @@ from crown.ir.expression import Call, Column, Literal
 from crown.ir.plan import Atom, Binding, Node, Plan, TreeStage, Variable
 from crown.ir.tables import Table, TableColumn, Window
 from crown.plan.explain.report import Candidate, ConjunctionReport, Distribution, Report
+from crown.types import BOOLEAN, INT64
 from crown.workload import power_law_graph, profile, streams
 
 
@@ -29,8 +30,8 @@ def three_hop(
         Atom(
             name=f"e{number}",
             source=table,
-            bindings=tuple(Binding(v, Column(c, "int64")) for v, c in zip(pair, ("src", "dst"), strict=True)),
-            filter=None if least is None else Call("ge", (Column("src", "int64"), Literal(least, "int64")), "boolean"),
+            bindings=tuple(Binding(v, Column(c, INT64)) for v, c in zip(pair, ("src", "dst"), strict=True)),
+            filter=None if least is None else Call("ge", (Column("src", INT64), Literal(least, INT64)), BOOLEAN),
             not_null=tuple(pair),
         )
         for number, (table, pair) in enumerate(zip(tables, ends, strict=True), 1)
@@ -43,18 +44,18 @@ def three_hop(
     chain = Candidate((node(0, None, ""), node(1, 0, "b"), node(2, 1, "c")), 3, 3.0)
     stage = TreeStage(
         id="$result",
-        variables=tuple(Variable(v, "int64", False) for v in "abcd"),
+        variables=tuple(Variable(v, INT64, False) for v in "abcd"),
         atoms=atoms,
         nodes=middle.nodes,
         outputs=("a", "b", "c", "d"),
         mode="bag",
     )
-    columns = (TableColumn("src", "int64", False), TableColumn("dst", "int64", False))
+    columns = (TableColumn("src", INT64, False), TableColumn("dst", INT64, False))
     plan = Plan(
         sql="...",
         tables=tuple(Table(name, columns, primary_key=key) for name in dict.fromkeys(tables)),
         stages=(stage,),
-        columns=tuple(TableColumn(v, "int64", False) for v in "abcd"),
+        columns=tuple(TableColumn(v, INT64, False) for v in "abcd"),
         bag=True,
     )
     conjunction = ConjunctionReport(
@@ -201,12 +202,12 @@ def test_conditions_hang_on_every_considered_tree() -> None:
     plan, report = three_hop()
     (stage,) = plan.stages
     assert isinstance(stage, TreeStage)
-    blocked = Atom("b", "blocked", (Binding("c", Column("node", "int64")),), not_null=("c",))
-    below = Atom("w", "witness", (Binding("c", Column("node", "int64")),), not_null=("c",))
+    blocked = Atom("b", "blocked", (Binding("c", Column("node", INT64)),), not_null=("c",))
+    below = Atom("w", "witness", (Binding("c", Column("node", INT64)),), not_null=("c",))
     condition = Node("b", ("c",), 3, 0, ("c",), False, "anti")
     deeper = Node("w", ("c",), 4, 3, ("c",), False)
     extended = replace(stage, atoms=(*stage.atoms, blocked, below), nodes=(*stage.nodes, condition, deeper))
-    tables = [Table(name, (TableColumn("node", "int64", False),)) for name in ("blocked", "witness")]
+    tables = [Table(name, (TableColumn("node", INT64, False),)) for name in ("blocked", "witness")]
     plan = replace(plan, tables=(*plan.tables, *tables), stages=(extended,))
     flicker = {
         "_change_type": ["insert", "delete"] * 50,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crown.changes import CHANGE_TYPE, INSERT
 from crown.workload.social import social_network
 from crown.workload.streams import Batch, Stream, batches, time_window
 
@@ -62,7 +63,7 @@ def network(scale: float, *, seed: int, days: int = 300) -> Network:
 def _survivors(changes: pa.Table) -> pa.Table:
     """The rows that came more often than they went."""
     columns = [name for name in changes.column_names if not name.startswith("_")]
-    came = pc.equal(changes["_change_type"].cast(pa.string()), "insert")
+    came = pc.equal(changes[CHANGE_TYPE].cast(pa.string()), INSERT)
     weights = pc.if_else(came, pa.scalar(1), pa.scalar(-1))
     counted = changes.select(columns).append_column("weight", weights).group_by(columns).aggregate([("weight", "sum")])
     return counted.filter(pc.greater(counted["weight_sum"], 0)).select(columns)

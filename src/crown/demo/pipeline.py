@@ -16,7 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import crown.spark
+from crown.changes import CHANGE_TYPE, INSERT
 from crown.demo.network import SQL, Network
+from crown.workload.log import SEQUENCE
 
 Answer = Counter[tuple[Any, ...]]
 
@@ -48,9 +50,9 @@ def write_changes(network: Network, folder: Path, batches: int) -> None:
     for number, batch in enumerate(network.batches(batches)):
         changed = dict(batch)
         for name, changes in network.stream.items():
-            part = changed.get(name, changes.slice(0, 0)).drop_columns(["_sequence"])
-            words = part["_change_type"].cast(pa.string())
-            part = part.set_column(part.schema.get_field_index("_change_type"), "_change_type", words)
+            part = changed.get(name, changes.slice(0, 0)).drop_columns([SEQUENCE])
+            words = part[CHANGE_TYPE].cast(pa.string())
+            part = part.set_column(part.schema.get_field_index(CHANGE_TYPE), CHANGE_TYPE, words)
             (folder / name).mkdir(parents=True, exist_ok=True)
             pq.write_table(part, folder / name / f"{number:05d}.parquet")
 
@@ -71,10 +73,10 @@ def run(spark: SparkSession, tables: Mapping[str, DataFrame], checkpoint: Path, 
 
     def fold(delta: DataFrame, batch: int) -> None:
         changed = delta.toArrow()
-        words = changed["_change_type"].to_pylist()
-        rows = zip(*(column.to_pylist() for column in changed.drop_columns(["_change_type"]).columns), strict=True)
+        words = changed[CHANGE_TYPE].to_pylist()
+        rows = zip(*(column.to_pylist() for column in changed.drop_columns([CHANGE_TYPE]).columns), strict=True)
         for word, row in zip(words, rows, strict=True):
-            progress.answer[row] += 1 if word == "insert" else -1
+            progress.answer[row] += 1 if word == INSERT else -1
         progress.deltas += changed.num_rows
 
     started = monotonic()

@@ -3,9 +3,6 @@
 An expression is fully typed. The SQL layer inserts every cast, so the arguments of an arithmetic
 function or a comparison always have one type (decimals: one scale) and the kernel never coerces.
 
-Type names: ``boolean``, ``int8``, ``int16``, ``int32``, ``int64``, ``float32``, ``float64``,
-``decimal(p,s)``, ``string``, ``binary``, ``date``, ``timestamp`` (UTC microseconds), ``timestamp_ntz``.
-
 A literal's value is JSON: ``None``, bool, int, float, str; a decimal is a string (``"12.50"``), a date
 the days and a timestamp the microseconds since 1970 as int, binary a hex string, and the floats that
 JSON lacks are ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
@@ -18,18 +15,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from crown import types
 from crown.ir.functions import FUNCTIONS
+from crown.types import BINARY, BOOLEAN, STRING, DataType
 
 LiteralValue: TypeAlias = None | bool | int | float | str
 
-_TYPES = frozenset(
-    {"boolean", "int8", "int16", "int32", "int64", "float32", "float64"}
-    | {"string", "binary", "date", "timestamp", "timestamp_ntz"}
-)
-_DECIMAL_TYPE = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)")
 _DECIMAL = re.compile(r"-?\d{1,38}(\.\d{1,38})?")
 _BINARY = re.compile(r"([0-9a-f]{2})*")
-_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "date": 32, "timestamp": 64, "timestamp_ntz": 64}
+# The integers that stand for dates and timestamps.
+_INTEGERS = {types.DATE: types.INT32, types.TIMESTAMP: types.INT64, types.TIMESTAMP_NTZ: types.INT64}
 _SPECIAL_FLOATS = ("NaN", "Infinity", "-Infinity")
 
 
@@ -38,20 +33,20 @@ class Column:
     """A column by name: of the atom's source in atom filters and bindings, else a variable or stage column."""
 
     name: str
-    type: str
+    type: DataType
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
     value: LiteralValue
-    type: str
+    type: DataType
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     function: str
     arguments: tuple[Expression, ...]
-    type: str
+    type: DataType
     _hash: int = field(init=False, repr=False, compare=False)  # once: a deep expression is looked up at every level
 
     def __post_init__(self) -> None:
@@ -70,7 +65,8 @@ Expression: TypeAlias = Column | Literal | Call
 def columns_of(expression: Expression) -> Iterator[str]:
     """The names of the columns an expression reads, in order, repeats included.
 
-    >>> list(columns_of(Call("add", (Column("a", "int64"), Literal(1, "int64")), "int64")))
+    >>> from crown.types import INT64
+    >>> list(columns_of(Call("add", (Column("a", INT64), Literal(1, INT64)), INT64)))
     ['a']
     """
     stack = [expression]
@@ -103,24 +99,16 @@ def from_json(data: Any) -> Expression:
         case "column":
             if not isinstance(data["name"], str):
                 raise ValueError(f"{data['name']!r} is not the name of a column")
-            return Column(data["name"], _type(data["type"]))
+            return Column(data["name"], DataType.parse(data["type"]))
         case "literal":
-            return _checked_literal(data["value"], _type(data["type"]))
+            return _checked_literal(data["value"], DataType.parse(data["type"]))
         case "call":
-            return _checked_call(data["function"], data["arguments"], _type(data["type"]))
+            return _checked_call(data["function"], data["arguments"], DataType.parse(data["type"]))
         case kind:
             raise ValueError(f"unknown expression kind {kind!r}")
 
 
-def _type(name: Any) -> str:
-    if isinstance(name, str):
-        matched = _DECIMAL_TYPE.fullmatch(name)
-        if name in _TYPES or (matched and 1 <= int(matched[1]) <= 38 and int(matched[2]) <= int(matched[1])):
-            return name
-    raise ValueError(f"{name!r} is not a type")
-
-
-def _checked_call(function: Any, arguments: Any, type_: str) -> Call:
+def _checked_call(function: Any, arguments: Any, type_: DataType) -> Call:
     known = FUNCTIONS.get(function) if isinstance(function, str) else None
     if known is None:
         raise ValueError(f"{function!r} is not a function")
@@ -129,22 +117,22 @@ def _checked_call(function: Any, arguments: Any, type_: str) -> Call:
     return Call(function, tuple(from_json(argument) for argument in arguments), type_)
 
 
-def _checked_literal(value: Any, type_: str) -> Literal:
+def _checked_literal(value: Any, type_: DataType) -> Literal:
     if value is None or _fits(value, type_):
         return Literal(value, type_)
     raise ValueError(f"{value!r} is not a literal of type {type_}")
 
 
-def _fits(value: Any, type_: str) -> bool:
-    if type_ in _BITS:
-        limit = 1 << (_BITS[type_] - 1)
-        return isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
-    if type_ in ("float32", "float64"):
+def _fits(value: Any, type_: DataType) -> bool:
+    if type_.is_integer or type_.is_temporal:
+        integers = _INTEGERS.get(type_, type_).integers
+        return isinstance(value, int) and not isinstance(value, bool) and value in integers
+    if type_.is_float:
         return (isinstance(value, int | float) and not isinstance(value, bool)) or value in _SPECIAL_FLOATS
-    if type_ == "boolean":
+    if type_ == BOOLEAN:
         return isinstance(value, bool)
     if not isinstance(value, str):
         return False
-    if type_ == "binary":
+    if type_ == BINARY:
         return _BINARY.fullmatch(value) is not None
-    return type_ == "string" or _DECIMAL.fullmatch(value) is not None
+    return type_ == STRING or _DECIMAL.fullmatch(value) is not None

@@ -15,12 +15,13 @@ from typing import TypeAlias
 
 from crown.ir.expression import Expression
 from crown.ir.tables import Table, TableColumn
+from crown.types import DataType
 
 
 @dataclass(frozen=True)
 class Variable:
     name: str
-    type: str
+    type: DataType
     nullable: bool
 
 
@@ -88,7 +89,7 @@ class RingComponent:
 
     name: str
     factors: tuple[Factor, ...]
-    type: str
+    type: DataType
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ class BagStage:
 @dataclass(frozen=True)
 class OutputColumn:
     name: str
-    type: str
+    type: DataType
     nullable: bool
     expression: Expression  # over the input stage's columns
 
@@ -171,7 +172,7 @@ class AggregateColumn:
     name: str
     function: OneOf["count", "count_distinct", "sum", "avg", "min", "max"]
     argument: Expression | None
-    type: str
+    type: DataType
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from crown.ir.expression import Expression
 from crown.ir.plan import Atom, Variable
 from crown.ir.tables import Table
+from crown.types import DataType
 
 AggregateFunction: TypeAlias = OneOf["count", "sum", "avg", "min", "max"]
 
@@ -61,7 +62,7 @@ class Aggregate:
     function: AggregateFunction
     argument: Expression | None
     distinct: bool
-    type: str
+    type: DataType
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 
 from crown.ir.expression import Call, Column, Expression, Literal
-from crown.types import spark_name
+from crown.types import BINARY, BOOLEAN, DATE, FLOAT32, STRING, TIMESTAMP
 
 _INFIX = {
     "add": "+",
@@ -42,7 +42,8 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 def to_spark_sql(expression: Expression) -> str:
     """The expression over its columns, for Spark to evaluate.
 
-    >>> to_spark_sql(Call("add", (Column("a", "int64"), Literal(1, "int64")), "int64"))
+    >>> from crown.types import INT64
+    >>> to_spark_sql(Call("add", (Column("a", INT64), Literal(1, INT64)), INT64))
     '`a` + 1'
     """
     return _write(expression, host=True)
@@ -51,7 +52,8 @@ def to_spark_sql(expression: Expression) -> str:
 def to_text(expression: Expression) -> str:
     """The expression as a person writes it.
 
-    >>> to_text(Call("lt", (Call("cast", (Column("p1", "int32"),), "int64"), Literal(100, "int64")), "boolean"))
+    >>> from crown.types import INT32, INT64
+    >>> to_text(Call("lt", (Call("cast", (Column("p1", INT32),), INT64), Literal(100, INT64)), BOOLEAN))
     'p1 < 100'
     """
     return _write(expression, host=False)
@@ -85,13 +87,13 @@ def _write(expression: Expression, *, host: bool) -> str:
         case Literal():
             return _literal(expression, host=host)
         case Call("cast", (argument,), type_):
-            return f"CAST({write(argument)} AS {spark_name(type_)})" if host else write(argument)
+            return f"CAST({write(argument)} AS {type_.sql_name})" if host else write(argument)
         case Call("like", (argument, Literal(str(pattern)) as escaped), _) if "\\" in pattern:
             return f"{operand(argument)} LIKE {write(escaped)} ESCAPE '\\\\'"
         case Call("date_trunc", (unit, argument), "date"):
             return f"trunc({write(argument)}, {write(unit)})"
         case Call("try_cast", (argument,), type_):
-            return f"TRY_CAST({write(argument)} AS {spark_name(type_)})"
+            return f"TRY_CAST({write(argument)} AS {type_.sql_name})"
         case Call("extract_second", (argument,), _):
             return f"EXTRACT(SECOND FROM {write(argument)})"
         case Call("add_microseconds", (argument, Literal(int(amount))), _):
@@ -136,20 +138,20 @@ def _literal(literal: Literal, *, host: bool) -> str:
     value, type_ = literal.value, literal.type
     if value is None:
         return "NULL"
-    if type_ == "date":
+    if type_ == DATE:
         return f"DATE '{_EPOCH.date() + datetime.timedelta(days=int(value))}'"
-    if type_ in ("timestamp", "timestamp_ntz"):
+    if type_.is_timestamp:
         moment = (_EPOCH + datetime.timedelta(microseconds=int(value))).isoformat(sep=" ")
         # The zone is written, or it would be that of Spark's session.
-        return f"{type_.upper()} '{moment}{'+00:00' if host and type_ == 'timestamp' else ''}'"
-    if type_ == "boolean":
+        return f"{type_.upper()} '{moment}{'+00:00' if host and type_ == TIMESTAMP else ''}'"
+    if type_ == BOOLEAN:
         return "TRUE" if value else "FALSE"
-    if type_ == "string":
+    if type_ == STRING:
         return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
-    if type_ == "binary":
+    if type_ == BINARY:
         return f"X'{value}'"
-    if not host or type_ not in ("float32", "float64"):
+    if not host or not type_.is_float:
         return str(value)
     if isinstance(value, str):  # NaN and the infinities
-        return f"{spark_name(type_)}('{value}')"
-    return f"{value!r}{'F' if type_ == 'float32' else 'D'}"
+        return f"{type_.sql_name}('{value}')"
+    return f"{value!r}{'F' if type_ == FLOAT32 else 'D'}"

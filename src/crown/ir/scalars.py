@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable, Mapping
 
 from crown.ir.expression import Call, Column, Expression, Literal, columns_of
 from crown.ir.functions import is_total
-
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-INTEGERS = frozenset({"int8", "int16", "int32", "int64"})
-FLOATS = frozenset({"float32", "float64"})
+from crown.types import BOOLEAN, DataType
 
 
 def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expression:
     """The expression with columns replaced; columns without a value stay.
 
-    >>> substitute(Column("a", "int64"), {"a": Literal(1, "int64")})
+    >>> from crown.types import INT64
+    >>> substitute(Column("a", INT64), {"a": Literal(1, INT64)})
     Literal(value=1, type='int64')
     """
     match expression:
@@ -39,30 +36,16 @@ def may_be_null(expression: Expression, nullable: Container[str]) -> bool:
         case Call("coalesce" | "greatest" | "least", arguments):
             return all(may_be_null(argument, nullable) for argument in arguments)
         case Call("case", arguments):
-            results = [*arguments[1::2], *(arguments[-1:] if len(arguments) % 2 else [Literal(None, "boolean")])]
+            results = [*arguments[1::2], *(arguments[-1:] if len(arguments) % 2 else [Literal(None, BOOLEAN)])]
             return any(may_be_null(result, nullable) for result in results)
         case Call("cast", (argument,), type_):
-            return not (is_numeric(argument.type) and is_numeric(type_)) or may_be_null(argument, nullable)
+            return not (argument.type.is_numeric and type_.is_numeric) or may_be_null(argument, nullable)
         case Call(function, arguments):
             known = is_total(function) or function in ("and", "or", "in")
             return not known or any(may_be_null(argument, nullable) for argument in arguments)
 
 
-def is_numeric(type_: str) -> bool:
-    return type_ in INTEGERS or type_ in FLOATS or type_.startswith("decimal")
-
-
-def decimal_scale(type_: str) -> int | None:
-    """The scale of a decimal type; None for other types.
-
-    >>> decimal_scale("decimal(12,2)"), decimal_scale("int64")
-    (2, None)
-    """
-    matched = _DECIMAL.fullmatch(type_)
-    return int(matched[2]) if matched else None
-
-
-def cast(expression: Expression, type_: str) -> Expression:
+def cast(expression: Expression, type_: DataType) -> Expression:
     return expression if expression.type == type_ else Call("cast", (expression,), type_)
 
 
@@ -75,7 +58,7 @@ def all_of(conditions: Iterable[Expression]) -> Expression | None:
     known = tuple(conditions)
     if len(known) < 2:
         return known[0] if known else None
-    return Call("and", known, "boolean")
+    return Call("and", known, BOOLEAN)
 
 
 def variables_of(expressions: Iterable[Expression]) -> tuple[str, ...]:
@@ -83,5 +66,5 @@ def variables_of(expressions: Iterable[Expression]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for expression in expressions for name in columns_of(expression)))
 
 
-def zero(type_: str) -> Literal:
-    return Literal(0, type_) if type_ in INTEGERS else Literal(0.0, type_) if type_ in FLOATS else Literal("0", type_)
+def zero(type_: DataType) -> Literal:
+    return Literal(0 if type_.is_integer else 0.0 if type_.is_float else "0", type_)

@@ -16,6 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from crown.errors import PlanError
 from crown.ir import expression as expressions
 from crown.ir import plan as model
+from crown.types import DataType
 
 STAGE_KINDS: dict[str, type] = {
     "tree": model.TreeStage,
@@ -116,6 +117,8 @@ def decode(hint: Any, data: Any) -> Any:
         if data not in arguments:
             raise ValueError(f"{data!r} is not one of {', '.join(map(repr, arguments))}")
         return data
+    if hint is DataType:
+        return DataType.parse(data)
     if hint is float:
         if isinstance(data, bool) or not isinstance(data, int | float) or not math.isfinite(data):
             raise ValueError(f"{data!r} is not a finite number")

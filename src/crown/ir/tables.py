@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 from typing import TypeAlias
 
+from crown.types import DataType
+
 Profile: TypeAlias = OneOf["static", "insert_only", "fifo", "arbitrary"]
 
 
 @dataclass(frozen=True)
 class TableColumn:
     name: str
-    type: str
+    type: DataType
     nullable: bool = True
 
 

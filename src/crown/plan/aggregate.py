@@ -24,7 +24,7 @@ from typing import TypeAlias
 from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.plan import AggregateColumn, AggregateStage, Variable
 from crown.ir.query import Aggregate, Conjunction, Named, Select
-from crown.ir.scalars import INTEGERS, cast, decimal_scale, null_if, substitute, variables_of, zero
+from crown.ir.scalars import cast, null_if, substitute, variables_of, zero
 from crown.plan.context import Context, Rows
 from crown.plan.explain.notes import note_branches, note_computed
 from crown.plan.factors import count_term, sum_terms
@@ -33,6 +33,7 @@ from crown.plan.rows import own_columns, project, union_all, unique
 from crown.plan.select import branch_outputs, plan_rows
 from crown.plan.tree.draft import RingTerm
 from crown.plan.tree.passes import plan_conjunction
+from crown.types import BOOLEAN, FLOAT64, INT64, DataType, longest_decimal
 
 Function: TypeAlias = OneOf["count", "count_distinct", "sum", "avg", "min", "max"]
 
@@ -102,17 +103,17 @@ def _branch_ring(branch: Conjunction, select: Select) -> _Ring | None:
             summed = sum_terms(f"sum({aggregate.name})", argument, edges, nullable)
             if summed is None:
                 return None
-            type_ = _sum_type(argument.type)
+            type_ = _carried_type(argument.type)
             parts = [cast(component(term), type_) for term in summed]
             sums[aggregate.name] = reduce(lambda one, other: Call("add", (one, other), type_), parts)
     if not terms:
-        component(RingTerm("count", (), "int64"))
+        component(RingTerm("count", (), INT64))
     return _Ring(tuple(terms.values()), counts, sums, frozenset(may_be_empty))
 
 
-def _sum_type(type_: str) -> str:
-    scale = decimal_scale(type_)
-    return f"decimal(38,{scale})" if scale is not None else "int64" if type_ in INTEGERS else "float64"
+def _carried_type(type_: DataType) -> DataType:
+    """The type in which a tree carries a sum; the aggregate's own is that of its result."""
+    return longest_decimal(type_.scale) if type_.scale is not None else INT64 if type_.is_integer else FLOAT64
 
 
 def _by_ring(select: Select, rings: Sequence[_Ring], context: Context) -> tuple[Rows, dict[str, Expression]]:
@@ -210,18 +211,18 @@ def _final(
     total = sums[aggregate.name]
     value = cast(total, aggregate.type)
     if aggregate.function == "avg":
-        type_ = "float64" if decimal_scale(aggregate.type) is None else total.type
-        type_ = type_ if decimal_scale(type_) is not None or type_ == "float64" else "decimal(38,0)"
+        type_ = total.type if aggregate.type.is_decimal else FLOAT64
+        type_ = type_ if type_.is_decimal or type_ == FLOAT64 else longest_decimal(0)
         value = cast(
             Call("divide", (cast(total, type_), cast(count, type_)), _quotient(aggregate.type)), aggregate.type
         )
     if not may_be_empty:
         return value
-    return null_if(Call("eq", (count, Literal(0, "int64")), "boolean"), value)
+    return null_if(Call("eq", (count, Literal(0, INT64)), BOOLEAN), value)
 
 
-def _quotient(type_: str) -> str:
-    return type_ if decimal_scale(type_) is not None else "float64"
+def _quotient(type_: DataType) -> DataType:
+    return type_ if type_.is_decimal else FLOAT64
 
 
 def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expression]]:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from crown.ir.expression import Call, Expression, Literal, LiteralValue
-from crown.ir.scalars import FLOATS, INTEGERS, cast, decimal_scale, is_numeric, may_be_null, null_if, variables_of
+from crown.ir.scalars import cast, may_be_null, null_if, variables_of
 from crown.plan.tree.draft import RingTerm
 from crown.plan.tree.hypergraph import Edge
+from crown.types import BOOLEAN, FLOAT64, INT64, MAX_PRECISION, DataType, longest_decimal
 
 PRODUCTS = 64
 
@@ -29,7 +30,7 @@ def sum_terms(
 ) -> tuple[RingTerm, ...] | None:
     """The components whose sum is SUM(argument); None when it is no sum of products of one-atom factors."""
     products = _products(argument, edges, nullable)
-    if products is None or not is_numeric(argument.type):
+    if products is None or not argument.type.is_numeric:
         return None
     terms = []
     for position, product in enumerate(products):
@@ -51,26 +52,19 @@ def count_term(
 ) -> RingTerm | None:
     """The component that is COUNT(argument), or COUNT(*) without one; None as for `sum_terms`."""
     if argument is None or not may_be_null(argument, nullable):
-        return RingTerm(name, (), "int64")
+        return RingTerm(name, (), INT64)
     if _home(argument, edges):
-        return RingTerm(name, (_one_unless_null(argument, "int64"),), "int64")
+        return RingTerm(name, (_one_unless_null(argument, INT64),), INT64)
     products = _products(argument, edges, nullable)
     if products is None:
         return None
     parts = dict.fromkeys(f for product in products for f in product.factors if may_be_null(f, nullable))
-    return RingTerm(name, tuple(_one_unless_null(factor, "int64") for factor in parts), "int64")
+    return RingTerm(name, tuple(_one_unless_null(factor, INT64) for factor in parts), INT64)
 
 
-def _one_unless_null(expression: Expression, type_: str) -> Expression:
-    scale = decimal_scale(type_)
-    one = (
-        Literal(1, "int64")
-        if type_ == "int64"
-        else Literal(1.0, "float64")
-        if scale is None
-        else Literal("1", "decimal(38,0)")
-    )
-    return null_if(Call("is_null", (expression,), "boolean"), one)
+def _one_unless_null(expression: Expression, type_: DataType) -> Expression:
+    one = Literal("1", longest_decimal(0)) if type_.is_decimal else Literal(1 if type_ == INT64 else 1.0, type_)
+    return null_if(Call("is_null", (expression,), BOOLEAN), one)
 
 
 def _home(expression: Expression, edges: Sequence[Edge]) -> bool:
@@ -95,20 +89,20 @@ def _products(expression: Expression, edges: Sequence[Edge], nullable: Container
             if one is None or other is None or len(one) * len(other) > PRODUCTS:
                 return None
             crossed = [_Product(a.factors + b.factors) for a in one for b in other]
-            scale = decimal_scale(type_)
+            scale = type_.scale
             exact = scale is None or all(_scale(product) <= scale for product in crossed)
             return crossed if exact else None
         case Call("case", (when, then, Literal(otherwise))) if _is_zero(otherwise) and not may_be_null(then, nullable):
             # Where `when` is not TRUE the value is 0, and so is the product, since its other factor is never NULL.
-            chosen = Call("case", (when, Literal(1, "int64"), Literal(0, "int64")), "int64")
+            chosen = Call("case", (when, Literal(1, INT64), Literal(0, INT64)), INT64)
             other = _products(then, edges, nullable) if _home(chosen, edges) else None
             return None if other is None else [_Product((chosen, *product.factors)) for product in other]
         case Call("cast", (argument,), type_):
             inside = _products(argument, edges, nullable)
-            if inside is None or not _widens(argument.type, type_):
+            if inside is None or not _moves_past_sums(argument.type, type_):
                 return None
-            if type_ in FLOATS:
-                return [_Product(tuple(cast(factor, "float64") for factor in product.factors)) for product in inside]
+            if type_.is_float:
+                return [_Product(tuple(cast(factor, FLOAT64) for factor in product.factors)) for product in inside]
             return inside
     return None
 
@@ -117,21 +111,20 @@ def _is_zero(value: LiteralValue) -> bool:
     return not isinstance(value, bool) and value is not None and Decimal(value) == 0
 
 
-def _widens(source: str, target: str) -> bool:
-    """Whether the cast keeps every value, so that it may move past a sum or product."""
-    source_scale, target_scale = decimal_scale(source), decimal_scale(target)
-    if target in FLOATS:
-        return is_numeric(source)
-    if source in INTEGERS:
-        return target in INTEGERS or target_scale is not None
-    return source_scale is not None and target_scale is not None and target_scale >= source_scale
+def _moves_past_sums(source: DataType, target: DataType) -> bool:
+    """Whether a cast of a sum or product is that of its parts, but for overflow."""
+    if target.is_float:
+        return source.is_numeric
+    if source.is_integer:
+        return target.is_integer or target.is_decimal
+    return source.scale is not None and target.scale is not None and target.scale >= source.scale
 
 
 def _without_widening(expression: Expression) -> Expression:
     """A decimal before it was given more digits to fit its neighbour: products then keep no needless digits."""
-    while isinstance(expression, Call) and expression.function == "cast" and decimal_scale(expression.type) is not None:
+    while isinstance(expression, Call) and expression.function == "cast" and expression.type.is_decimal:
         (inner,) = expression.arguments
-        if not _widens(inner.type, expression.type):
+        if not _moves_past_sums(inner.type, expression.type):
             break
         expression = inner
     return expression
@@ -143,19 +136,19 @@ def _negated(product: _Product) -> _Product:
 
 
 def _scale(product: _Product) -> int:
-    return sum(decimal_scale(factor.type) or 0 for factor in product.factors)
+    return sum(factor.type.scale or 0 for factor in product.factors)
 
 
-def _typed(product: _Product) -> tuple[tuple[Expression, ...], str] | None:
+def _typed(product: _Product) -> tuple[tuple[Expression, ...], DataType] | None:
     """The factors brought to one kind of number, and the component's type."""
     types = [factor.type for factor in product.factors]
-    if any(type_ in FLOATS for type_ in types):
-        return tuple(cast(factor, "float64") for factor in product.factors), "float64"
-    if all(type_ in INTEGERS for type_ in types):
-        return tuple(cast(factor, "int64") for factor in product.factors), "int64"
+    if any(type_.is_float for type_ in types):
+        return tuple(cast(factor, FLOAT64) for factor in product.factors), FLOAT64
+    if all(type_.is_integer for type_ in types):
+        return tuple(cast(factor, INT64) for factor in product.factors), INT64
     scale = _scale(product)
-    if scale > 38 or not all(is_numeric(type_) for type_ in types):
+    if scale > MAX_PRECISION or not all(type_.is_numeric for type_ in types):
         return None
     return tuple(
-        cast(factor, "decimal(38,0)") if factor.type in INTEGERS else factor for factor in product.factors
-    ), f"decimal(38,{scale})"
+        cast(factor, longest_decimal(0)) if factor.type.is_integer else factor for factor in product.factors
+    ), longest_decimal(scale)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,45 +25,35 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from crown import types
+from crown.changes import BATCH, CHANGE_TYPE, COMMIT_COLUMNS, MULTIPLICITY, POSITION
 from crown.errors import SchemaError
 from crown.ir.plan import Plan
 
-CHANGE_TYPE = "_change_type"
-# What `_change_type` may say: that a row comes, or that it goes.
-COMES = ("insert", "update_postimage")
-GOES = ("delete", "update_preimage")
-MULTIPLICITY = "_multiplicity"
-# Where asked for: the batch that a delta comes from, and its place among that batch's.
-BATCH = "_batch"
-POSITION = "_position"
 # On the way to the cells, in the place of `_change_type`: whether the row goes; null where it is no known word.
 DELETED = "_deleted"
-# Delta's change feed names the commit beside the change; neither is data.
 # Of a record that can't be read: its text and the fault; of one that only a table with a primary key can take, its text
 # (empty: it belongs to the record of the row before).
 CORRUPT = "_corrupt_record"
 CORRUPT_REASON = "_corrupt_reason"
 KEYED_RECORD = "_keyed_record"
-FEED_COLUMNS = frozenset(
-    {CHANGE_TYPE, MULTIPLICITY, "_commit_version", "_commit_timestamp", CORRUPT, CORRUPT_REASON, KEYED_RECORD}
-)
+FEED_COLUMNS = COMMIT_COLUMNS | {CHANGE_TYPE, MULTIPLICITY, CORRUPT, CORRUPT_REASON, KEYED_RECORD}
 
-_SPARK_TYPES: dict[str, DataType] = {
-    "boolean": BooleanType(),
-    "int8": ByteType(),
-    "int16": ShortType(),
-    "int32": IntegerType(),
-    "int64": LongType(),
-    "float32": FloatType(),
-    "float64": DoubleType(),
-    "string": StringType(),
-    "binary": BinaryType(),
-    "date": DateType(),
-    "timestamp": TimestampType(),
-    "timestamp_ntz": TimestampNTZType(),
+_SPARK_TYPES: dict[types.DataType, DataType] = {
+    types.BOOLEAN: BooleanType(),
+    types.INT8: ByteType(),
+    types.INT16: ShortType(),
+    types.INT32: IntegerType(),
+    types.INT64: LongType(),
+    types.FLOAT32: FloatType(),
+    types.FLOAT64: DoubleType(),
+    types.STRING: StringType(),
+    types.BINARY: BinaryType(),
+    types.DATE: DateType(),
+    types.TIMESTAMP: TimestampType(),
+    types.TIMESTAMP_NTZ: TimestampNTZType(),
 }
 _CROWN_TYPES = {type(spark): crown for crown, spark in _SPARK_TYPES.items()}
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
 def as_struct(schema: StructType | str) -> StructType:
@@ -76,21 +65,21 @@ def as_struct(schema: StructType | str) -> StructType:
     return parsed
 
 
-def spark_type(name: str) -> DataType:
+def spark_type(type_: types.DataType) -> DataType:
     """
-    >>> spark_type("decimal(12,2)")
+    >>> spark_type(types.decimal(12, 2))
     DecimalType(12,2)
     """
-    if found := _DECIMAL.fullmatch(name):
-        return DecimalType(int(found[1]), int(found[2]))
-    return _SPARK_TYPES[name]
+    if (parts := type_.as_decimal) is not None and type_.is_decimal:
+        return DecimalType(*parts)
+    return _SPARK_TYPES[type_]
 
 
-def crown_type(type_: DataType) -> str | None:
+def crown_type(type_: DataType) -> types.DataType | None:
     """The name of a Spark type in plans; None where Crown has no such type."""
     if isinstance(type_, DecimalType):
-        return f"decimal({type_.precision},{type_.scale})"
-    return _CROWN_TYPES.get(type(type_)) or ("string" if isinstance(type_, StringType) else None)
+        return types.exact_decimal(type_.precision, type_.scale)
+    return _CROWN_TYPES.get(type(type_)) or (types.STRING if isinstance(type_, StringType) else None)
 
 
 def table_schema(

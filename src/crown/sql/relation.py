@@ -12,6 +12,7 @@ from itertools import product
 
 from crown.ir.expression import Column, Expression, columns_of
 from crown.sql.diagnose import Place
+from crown.types import DataType
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Branch:
 class VisibleColumn:
     name: str
     id: str
-    type: str
+    type: DataType
 
     @property
     def reference(self) -> Column:

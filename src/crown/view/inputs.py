@@ -5,29 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from crown import _kernel
 from crown.arrow import read_table
+from crown.changes import CHANGE_TYPE, COMMIT_COLUMNS, DELETE, DELETIONS, INSERT, MULTIPLICITY, NetWord
 from crown.errors import InvalidChange
 from crown.ir.tables import Table
 from crown.view.arguments import shown
 from crown.view.engines import read_all
 
-CHANGE_TYPE = "_change_type"
-MULTIPLICITY = "_multiplicity"
 # What a change can say of itself, and its type.
 CONTROL_COLUMNS = {CHANGE_TYPE: "string", MULTIPLICITY: "int64"}
 # What deltas and Delta's change feed say besides.
-_IGNORED = frozenset({"_update", "_commit_version", "_commit_timestamp"})
+_IGNORED = COMMIT_COLUMNS | {"_update"}
 # Meant for the kernel alone: which parts of the plan get a change.
 _RESERVED = "_atoms"
-_TAKES_AWAY = frozenset({"delete", "update_preimage"})
 
 Changes: TypeAlias = Mapping[str, Any] | Sequence[tuple[str, Any]]
-Word: TypeAlias = Literal["insert", "delete"]
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class TableInput:
             return list(rows)
         return [tuple(row[position] for position in self.positions) for row in rows]
 
-    def arrow(self, data: Any, word: Word | None = None) -> Any:
+    def arrow(self, data: Any, word: NetWord | None = None) -> Any:
         """The changes as something with `__arrow_c_stream__`; `word` makes all of them insertions or deletions."""
         if hasattr(data, "__arrow_c_stream__"):
             return self._finish(read_table(data, self.table.name), word)
@@ -78,7 +75,7 @@ class TableInput:
             )
         return self._finish(self._from_rows(list(data), word), word)
 
-    def _finish(self, table: pa.Table, word: Word | None) -> pa.Table:
+    def _finish(self, table: pa.Table, word: NetWord | None) -> pa.Table:
         table = self._named(table)
         if word is not None:
             if CHANGE_TYPE in table.column_names:
@@ -86,9 +83,9 @@ class TableInput:
                     f"the data says {CHANGE_TYPE} itself",
                     hint="use apply for changes that say what they are, insert and delete for plain rows",
                 )
-            if word == "delete":
+            if word == DELETE:
                 indices = pa.repeat(pa.scalar(0, pa.int8()), table.num_rows)
-                words = pa.DictionaryArray.from_arrays(indices, pa.array(["delete"]))
+                words = pa.DictionaryArray.from_arrays(indices, pa.array([DELETE]))
                 table = table.append_column(CHANGE_TYPE, words)
         return table
 
@@ -111,7 +108,7 @@ class TableInput:
             )
         return table if names == table.column_names else table.rename_columns(names)
 
-    def _from_rows(self, rows: list[Any], word: Word | None) -> pa.Table:
+    def _from_rows(self, rows: list[Any], word: NetWord | None) -> pa.Table:
         if rows and all(isinstance(row, Mapping) for row in rows):
             return self._from_dicts(rows, word)
         width = len(self.columns)
@@ -124,13 +121,13 @@ class TableInput:
                 )
         return self._table(self.needed, [tuple(row[position] for position in self.positions) for row in rows])
 
-    def _from_dicts(self, rows: list[Mapping[Any, Any]], word: Word | None) -> pa.Table:
+    def _from_dicts(self, rows: list[Mapping[Any, Any]], word: NetWord | None) -> pa.Table:
         named = [self._spell(index, row) for index, row in enumerate(rows)]
         given = {name for row in named for name in row}
         names = [name for name in (*self.needed, *CONTROL_COLUMNS) if name in given]
         for index, row in enumerate(named):
             self._check_complete(index, row, names, word)
-        defaults = {CHANGE_TYPE: "insert", MULTIPLICITY: 1}
+        defaults = {CHANGE_TYPE: INSERT, MULTIPLICITY: 1}
         return self._table(names, [tuple(row.get(name, defaults.get(name)) for name in names) for row in named])
 
     def _spell(self, index: int, row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -151,10 +148,10 @@ class TableInput:
             named[name] = value
         return named
 
-    def _check_complete(self, index: int, row: Mapping[str, Any], names: Sequence[str], word: Word | None) -> None:
+    def _check_complete(self, index: int, row: Mapping[str, Any], names: Sequence[str], word: NetWord | None) -> None:
         """No value may be made up: only a deletion by PRIMARY KEY may leave columns out."""
         key = self.table.primary_key
-        by_key = bool(key) and (word or row.get(CHANGE_TYPE)) in _TAKES_AWAY
+        by_key = bool(key) and (word or row.get(CHANGE_TYPE)) in DELETIONS
         for name in key if by_key else self.needed:
             # (A column that no row has is reported by the kernel.)
             if name in names and name not in row:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import pyarrow as pa
 
 from crown.arrow import arrow_type
+from crown.changes import DELETE, INSERT, NetWord
 from crown.errors import CrownError, InvalidChange, PlanError
 from crown.ir.plan import Plan
 from crown.ir.serial import from_json, to_json
@@ -28,7 +29,7 @@ from crown.view.arguments import (
     table_changes,
 )
 from crown.view.engines import OnInvalid, open_engine, read_all
-from crown.view.inputs import Changes, TableInput, Word
+from crown.view.inputs import Changes, TableInput
 from crown.view.located import located
 from crown.view.ordering import ordered
 from crown.view.reader import DeltaReader
@@ -157,19 +158,19 @@ class View:
 
     def insert(self, table: str, rows: Any) -> pa.Table:
         """Insert rows (as `apply` takes them) and return the view's change. Tables with a PRIMARY KEY take upserts."""
-        return self._change(table, rows, "insert")
+        return self._change(table, rows, INSERT)
 
     def delete(self, table: str, rows: Any) -> pa.Table:
         """Delete rows and return the view's change. Each must be there; by PRIMARY KEY the key is enough."""
-        return self._change(table, rows, "delete")
+        return self._change(table, rows, DELETE)
 
-    def _change(self, table: str, rows: Any, word: Word) -> pa.Table:
+    def _change(self, table: str, rows: Any, word: NetWord) -> pa.Table:
         target = self._input(table)
         if target is None:
             return read_all(self._engine.apply([], on_invalid=self._on_invalid))
         name = target.table.name
         if isinstance(rows, list) and (tuples := target.tuples(rows)) is not None:
-            delete = word == "delete"
+            delete = word == DELETE
             return read_all(self._engine.apply_rows(name, tuples, delete=delete, on_invalid=self._on_invalid))
         return read_all(self._engine.apply([(name, target.arrow(rows, word))], on_invalid=self._on_invalid))
 

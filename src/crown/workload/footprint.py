@@ -15,6 +15,7 @@ from typing import Any
 
 from crown.ir.plan import BagStage, Plan, Stage, TreeStage
 from crown.ir.tables import Table
+from crown.types import DataType
 from crown.view import View
 
 _ROWS = 4096
@@ -52,7 +53,7 @@ def _made_up(table: Table, first: int) -> list[dict[str, Any]]:
     ]
 
 
-def _value(type_: str, number: int) -> Any:
+def _value(type_: DataType, number: int) -> Any:
     plain: Mapping[str, Any] = {
         "boolean": number % 2 == 0,
         "int8": number % 100,

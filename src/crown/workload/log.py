@@ -25,14 +25,15 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 
+from crown.changes import CHANGE_TYPE, COMMIT_COLUMNS, MULTIPLICITY, SIGN
 from crown.errors import InvalidChange
 from crown.workload.lifespan import BEFORE, Moments
 
 LogSource: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Any
 
-_SIGN = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
-# Not part of the row; the last two are those of a Delta change feed.
-_APART = frozenset({"_table", "_change_type", "_sequence", "_multiplicity", "_commit_version", "_commit_timestamp"})
+TABLE = "_table"
+SEQUENCE = "_sequence"
+_NOT_OF_THE_ROW = COMMIT_COLUMNS | {TABLE, SEQUENCE, CHANGE_TYPE, MULTIPLICITY}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +58,9 @@ def read_log(source: LogSource) -> dict[str, TableLog]:
     if isinstance(source, Mapping):
         return _read_mapping({name: _arrow(rows) for name, rows in source.items()})
     table = _arrow(source)
-    if "_table" not in table.column_names:
-        raise _bad("the log has no column _table", "name the table of each change, or give one log per table")
-    names = table["_table"].cast(pa.string())
+    if TABLE not in table.column_names:
+        raise _bad(f"the log has no column {TABLE}", "name the table of each change, or give one log per table")
+    names = table[TABLE].cast(pa.string())
     positions = np.arange(table.num_rows, dtype=np.int64)
     logs = {}
     for name in pc.unique(names).drop_null().to_pylist():
@@ -69,12 +70,13 @@ def read_log(source: LogSource) -> dict[str, TableLog]:
 
 
 def _read_mapping(tables: dict[str, pa.Table]) -> dict[str, TableLog]:
-    unordered = [name for name, table in tables.items() if "_sequence" not in table.column_names]
+    unordered = [name for name, table in tables.items() if SEQUENCE not in table.column_names]
     if unordered and len(tables) > 1:
         raise _bad(
-            f"the log of {unordered[0]} has no column _sequence", "number the changes of all tables in order of arrival"
+            f"the log of {unordered[0]} has no column {SEQUENCE}",
+            "number the changes of all tables in order of arrival",
         )
-    sequences = [np.arange(table.num_rows) if unordered else table["_sequence"].to_numpy() for table in tables.values()]
+    sequences = [np.arange(table.num_rows) if unordered else table[SEQUENCE].to_numpy() for table in tables.values()]
     # Changes of different tables may bear one number: ranks set them apart, in the order of the tables.
     order = np.argsort(np.concatenate(sequences), kind="stable") if sequences else np.empty(0, np.int64)
     rank = np.empty(len(order), np.int64)
@@ -90,21 +92,21 @@ def _read_mapping(tables: dict[str, pa.Table]) -> dict[str, TableLog]:
 
 def _table_log(name: str, rows: pa.Table, position: Moments) -> TableLog:
     change = np.ones(rows.num_rows, np.int64)
-    if "_multiplicity" in rows.column_names:
-        change *= rows["_multiplicity"].to_numpy()
+    if MULTIPLICITY in rows.column_names:
+        change *= rows[MULTIPLICITY].to_numpy()
     moment = 2 * position + 1
-    if "_change_type" in rows.column_names:
-        words = rows["_change_type"].cast(pa.string())
-        known = pa.array(_SIGN)
+    if CHANGE_TYPE in rows.column_names:
+        words = rows[CHANGE_TYPE].cast(pa.string())
+        known = pa.array(SIGN)
         code = pc.index_in(words, value_set=known)
         unknown = pc.and_(pc.is_null(code), pc.is_valid(words))
         if pc.any(unknown).as_py():
             word = words.filter(unknown)[0].as_py()
-            raise _bad(f"{word!r} is no change type (table {name})", f"use one of {', '.join(_SIGN)}")
-        sign = np.array([*_SIGN.values(), 1])[code.fill_null(len(_SIGN)).to_numpy()]
+            raise _bad(f"{word!r} is no change type (table {name})", f"use one of {', '.join(SIGN)}")
+        sign = np.array([*SIGN.values(), 1])[code.fill_null(len(SIGN)).to_numpy()]
         change *= sign
         moment = np.where(words.is_null().to_numpy(), BEFORE, 2 * position + (sign > 0))
-    return TableLog(rows.select([c for c in rows.column_names if c not in _APART]), change, moment)
+    return TableLog(rows.select([c for c in rows.column_names if c not in _NOT_OF_THE_ROW]), change, moment)
 
 
 def _read_path(path: Path) -> Any:

@@ -20,6 +20,7 @@ from crown.ir.expression import Column
 from crown.ir.plan import Atom, Binding, Node, Plan, TreeStage, Variable
 from crown.ir.serial import to_json
 from crown.ir.tables import Table, TableColumn
+from crown.types import INT64
 from crown.workload.lifespan import BEFORE, Lifespans, Moments, lifespans, row_codes
 from crown.workload.log import TableLog
 
@@ -75,8 +76,8 @@ def atom_rows(rows: pa.Table, table: Table, atom: Atom) -> pa.Table:
     """The atom's variables for those of the table's rows that are rows of the atom, and the rows' positions."""
     # NULL may stand in a column that is declared without it: such a row is an error to a view, but not to a profile.
     types = {c.name: c.type for c in table.columns}
-    columns = (*(TableColumn(name, type_) for name, type_ in types.items()), TableColumn(_ROW, "int64", False))
-    numbered = dataclasses.replace(atom, bindings=(*atom.bindings, Binding(_ROW, Column(_ROW, "int64"))))
+    columns = (*(TableColumn(name, type_) for name, type_ in types.items()), TableColumn(_ROW, INT64, False))
+    numbered = dataclasses.replace(atom, bindings=(*atom.bindings, Binding(_ROW, Column(_ROW, INT64))))
     bound = {binding.variable: binding.expression.type for binding in numbered.bindings}
     tree = TreeStage(
         id="$rows",

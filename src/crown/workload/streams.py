@@ -16,7 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crown.changes import CHANGE_TYPE, DELETE, INSERT
 from crown.workload.lifespan import AFTER
+from crown.workload.log import SEQUENCE
 
 Stream: TypeAlias = dict[str, pa.Table]
 Batch: TypeAlias = list[tuple[str, pa.Table]]
@@ -123,7 +125,7 @@ def batches(stream: Stream, updates: int | None = None) -> Iterator[Batch]:
 
     Without `updates` each batch is one run of changes to one table, so that the exact order of arrival is kept.
     """
-    sequences = {name: table["_sequence"].to_numpy() for name, table in stream.items()}
+    sequences = {name: table[SEQUENCE].to_numpy() for name, table in stream.items()}
     total = sum(len(sequence) for sequence in sequences.values())
     if updates is None:
         owner = np.empty(total, np.int64)
@@ -179,7 +181,7 @@ def _stream(tables: Mapping[str, pa.Table], start: Mapping[str, _Times], end: Ma
     for number, (name, table) in enumerate(tables.items()):
         sequence = np.flatnonzero(owners[order] == number)
         chosen = order[sequence]
-        words = pa.DictionaryArray.from_arrays(pa.array(insert[chosen]), pa.array(["delete", "insert"]))
+        words = pa.DictionaryArray.from_arrays(pa.array(insert[chosen]), pa.array([DELETE, INSERT]))
         changes = table.take(pa.array(rows[chosen]))
-        result[name] = changes.append_column("_change_type", words).append_column("_sequence", pa.array(sequence))
+        result[name] = changes.append_column(CHANGE_TYPE, words).append_column(SEQUENCE, pa.array(sequence))
     return result

@@ -40,6 +40,7 @@ from crown.ir.tables import Table, TableColumn
 from crown.plan.cells.hypercube import Cube, choose_cube
 from crown.plan.cells.locate import Layout, inputs, joint_stage, located
 from crown.plan.explain.report import AtomLoad, Distribution
+from crown.types import INT64
 
 CELLS = "cells"  # the merge plan's table
 _TOGETHER = "$cells"  # its first stage, unless that already has the id of the cells' last stage
@@ -131,7 +132,7 @@ def _all_to_one(plan: Plan, cells: int) -> Routing:
     """Every row to one and the same cell. The others must not be asked: a global aggregate over nothing has a row."""
     stages = {stage.id for stage in plan.stages}
     routes = tuple(
-        Route(stage.id, index, (Literal(0, "int64"),))
+        Route(stage.id, index, (Literal(0, INT64),))
         for stage in plan.stages
         if isinstance(stage, TreeStage | BagStage)
         for index, atom in enumerate(stage.atoms)

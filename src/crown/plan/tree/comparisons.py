@@ -15,10 +15,8 @@ from decimal import Decimal
 
 from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.plan import Comparison, Node, TreeStage
-from crown.ir.scalars import FLOATS, INTEGERS, decimal_scale
+from crown.types import DataType, widens
 
-_TEMPORAL = frozenset({"date", "timestamp", "timestamp_ntz"})
-_WIDTHS = ("int8", "int16", "int32", "int64")
 _PRECISION = 18  # of decimals whose words are numbers
 
 
@@ -81,24 +79,22 @@ def _linear(expression: Expression) -> _Linear | None:
     """The expression as a linear form over columns whose words are numbers, or one column of floats."""
     match expression:
         case Column(name, type_):
-            scale = decimal_scale(type_)
-            known = type_ in INTEGERS or type_ in _TEMPORAL or type_ in FLOATS
-            known = known or (scale is not None and _precision(type_) <= _PRECISION)
+            known = type_.is_integer or type_.is_temporal or type_.is_float
+            known = known or (type_.precision is not None and type_.precision <= _PRECISION)
             return _Linear({name: 1}, 0) if known else None
         case Literal(value, type_):
-            scale = decimal_scale(type_)
             if value is None or isinstance(value, bool | float):
                 return None
-            if scale is not None:
-                return _Linear({}, int(Decimal(value).scaleb(scale)))
-            return _Linear({}, int(value)) if type_ in INTEGERS or type_ in _TEMPORAL else None
+            if type_.scale is not None:
+                return _Linear({}, int(Decimal(value).scaleb(type_.scale)))
+            return _Linear({}, int(value)) if type_.is_integer or type_.is_temporal else None
         case Call("cast", (inner,), type_):
             return _linear(inner) if _keeps_words(inner.type, type_) else None
-        case Call("negate", (inner,), type_) if type_ not in FLOATS:
+        case Call("negate", (inner,), type_) if not type_.is_float:
             negated = _linear(inner)
             return None if negated is None else _ZERO.minus(negated)
         case Call("add" | "subtract" | "date_add" | "date_diff" | "add_microseconds" as function, (left, right), type_):
-            if type_ in FLOATS or len({decimal_scale(part.type) for part in (left, right, expression)}) > 1:
+            if type_.is_float or len({part.type.scale for part in (left, right, expression)}) > 1:
                 return None
             one, other = _linear(left), _linear(right)
             if one is None or other is None:
@@ -107,18 +103,9 @@ def _linear(expression: Expression) -> _Linear | None:
     return None
 
 
-def _keeps_words(source: str, target: str) -> bool:
-    """Whether a cast leaves the word as it is, whatever the value."""
-    if source in _WIDTHS and target in _WIDTHS:
-        return _WIDTHS.index(source) <= _WIDTHS.index(target)
-    if source in FLOATS:
-        return target == "float64" or source == target
-    scale = decimal_scale(source)
-    return scale is not None and scale == decimal_scale(target) and _precision(source) <= _precision(target)
-
-
-def _precision(type_: str) -> int:
-    return int(type_.removeprefix("decimal(").partition(",")[0])
+def _keeps_words(source: DataType, target: DataType) -> bool:
+    """Whether a cast leaves the word as it is, whatever the value: it widens, and both are of one kind and scale."""
+    return widens(source, target) and source.is_integer == target.is_integer and source.scale == target.scale
 
 
 def _values(stage: TreeStage) -> dict[str, tuple[str, int]]:

@@ -15,6 +15,7 @@ from crown.plan.tree.keys import Dependency
 from crown.plan.tree.price import Shape
 from crown.plan.tree.steps import Steps
 from crown.plan.tree.trees import Trees
+from crown.types import DataType
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class RingTerm:
 
     name: str
     factors: tuple[Expression, ...]
-    type: str
+    type: DataType
 
 
 @dataclass(frozen=True)

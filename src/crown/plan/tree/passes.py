@@ -24,7 +24,7 @@ from crown.ir.plan import (
     Variable,
 )
 from crown.ir.query import Condition, Conjunction
-from crown.ir.scalars import cast, decimal_scale, variables_of
+from crown.ir.scalars import cast, variables_of
 from crown.plan.context import Context, Rows
 from crown.plan.explain.guarantees import conjunction_report
 from crown.plan.explain.notes import note_constructs
@@ -41,6 +41,7 @@ from crown.plan.tree.keys import dependencies
 from crown.plan.tree.nulls import drop_nulls
 from crown.plan.tree.price import reaches_many, to_nodes
 from crown.plan.tree.trees import find_trees
+from crown.types import longest_decimal
 
 MAX_ATOMS = 100
 
@@ -183,11 +184,11 @@ def _atoms_in(conditions: tuple[Condition, ...]) -> int:
 
 
 def _times(one: Expression, other: Expression) -> Expression:
-    scale, other_scale = decimal_scale(one.type), decimal_scale(other.type)
+    scale, other_scale = one.type.scale, other.type.scale
     if scale is None or other_scale is None:
         return Call("multiply", (one, cast(other, one.type)), one.type)
-    shared = f"decimal(38,{max(scale, other_scale)})"
-    return Call("multiply", (cast(one, shared), cast(other, shared)), f"decimal(38,{scale + other_scale})")
+    shared = longest_decimal(max(scale, other_scale))
+    return Call("multiply", (cast(one, shared), cast(other, shared)), longest_decimal(scale + other_scale))
 
 
 def _in_order(variables: tuple[Variable, ...], names: Edge) -> tuple[Variable, ...]:

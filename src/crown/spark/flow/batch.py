@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from crown.changes import CHANGE_TYPE, INSERT
 from crown.errors import PlanError
 from crown.spark.flow.chunks import read_blob
 from crown.spark.flow.dispatch import Dispatcher
@@ -20,7 +21,7 @@ from crown.spark.flow.streaming import chosen_cells, dispatched, merge_dispatche
 from crown.spark.flow.topology import lay_out
 from crown.spark.flow.unpack import conform
 from crown.spark.host.engines import engine_class
-from crown.spark.schema import CHANGE_TYPE, output_schema, table_schema
+from crown.spark.schema import output_schema, table_schema
 
 
 def run_batch(
@@ -88,7 +89,7 @@ class CellRunner:
             yield from pa.RecordBatchReader.from_stream(engine.rows(multiplicity=self.bag))
 
     def _inserted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        inserts = pa.repeat(pa.scalar("insert"), batch.num_rows)
+        inserts = pa.repeat(pa.scalar(INSERT), batch.num_rows)
         return conform(batch.append_column(CHANGE_TYPE, inserts), to_arrow_schema(self.schema, timezone="UTC"))
 
 

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from crown.changes import CHANGE_TYPE, DELETE, DELETIONS, INSERT, INSERTIONS, POSITION
 from crown.errors import InvalidChange
 from crown.spark.flow.chunks import TARGET_BYTES, write_blob
 from crown.spark.flow.netting import Netting
 from crown.spark.flow.rejects import PARTITION_SHIFT, Rejects
-from crown.spark.host.server import POSITION
-from crown.spark.schema import CHANGE_TYPE, COMES, CORRUPT, CORRUPT_REASON, DELETED, GOES
+from crown.spark.schema import CORRUPT, CORRUPT_REASON, DELETED
 
 PACKED_ARROW = pa.schema(
     [
@@ -35,7 +35,7 @@ PACKED_ARROW = pa.schema(
         pa.field("blob", pa.binary(), False),
     ]
 )
-_WORDS = pa.array(["insert", "delete"])
+_WORDS = pa.array([INSERT, DELETE])
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Dispatcher:
         if DELETED in batch.schema.names and (kinds := batch.column(DELETED)).null_count:
             unknown = kinds.is_null()
             texts = pa.array([str(found) for found in batch.drop_columns([DELETED]).to_pylist()], pa.string())
-            reason = f"{CHANGE_TYPE} is none of {', '.join(COMES + GOES)}"
+            reason = f"{CHANGE_TYPE} is none of {', '.join(INSERTIONS + DELETIONS)}"
             self._fault(batch, unknown, texts, reason, source, row, faults)
             batch = batch.filter(kinds.is_valid())
         return batch

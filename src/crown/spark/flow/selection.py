@@ -59,7 +59,8 @@ def _conjuncts(expression: Expression) -> tuple[Expression, ...]:
 def to_spark_sql(expression: Expression) -> str | None:
     """The expression as Spark SQL text, or None where it isn't certain to mean the same.
 
-    >>> to_spark_sql(Call("lt", (Column("a", "int64"), Literal(3, "int64")), "boolean"))
+    >>> from crown.types import BOOLEAN, INT64
+    >>> to_spark_sql(Call("lt", (Column("a", INT64), Literal(3, INT64)), BOOLEAN))
     '`a` < 3'
     """
     return render.to_spark_sql(expression) if _means_the_same(expression) else None

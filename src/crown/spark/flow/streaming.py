@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from crown.arrow import arrow_type
+from crown.changes import BATCH, CHANGE_TYPE, DELETIONS, INSERTIONS, MULTIPLICITY, POSITION
 from crown.errors import PlanError, SchemaError
 from crown.ir.plan import Plan
 from crown.ir.tables import Table
@@ -28,19 +29,7 @@ from crown.spark.flow.rejects import Rejects
 from crown.spark.flow.selection import compares, quoted, selection
 from crown.spark.flow.topology import Topology, lay_out
 from crown.spark.flow.unpack import NumberingUnpacker, Repacker, Unpacker
-from crown.spark.schema import (
-    BATCH,
-    CHANGE_TYPE,
-    COMES,
-    CORRUPT,
-    CORRUPT_REASON,
-    DELETED,
-    GOES,
-    MULTIPLICITY,
-    POSITION,
-    output_schema,
-    table_schema,
-)
+from crown.spark.schema import CORRUPT, CORRUPT_REASON, DELETED, output_schema, table_schema
 from crown.spark.sources.bykey import by_key
 from crown.spark.sources.once import load_once
 from crown.spark.sources.parquet import FileDispatcher, file_names
@@ -151,8 +140,8 @@ def prepared(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
     columns = columns or [F.lit(True).alias("_row")]
     if CHANGE_TYPE in frame.columns:
         word = F.col(CHANGE_TYPE)
-        goes = F.when(word.isin(*COMES), False)
-        columns.append(goes.when(word.isin(*GOES), True).alias(DELETED))
+        goes = F.when(word.isin(*INSERTIONS), False)
+        columns.append(goes.when(word.isin(*DELETIONS), True).alias(DELETED))
     columns += [F.col(MULTIPLICITY)] if MULTIPLICITY in frame.columns else []
     checked = CORRUPT in frame.columns
     columns += [F.col(mark) for mark in (CORRUPT, CORRUPT_REASON) if mark in frame.columns]

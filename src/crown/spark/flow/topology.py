@@ -28,6 +28,7 @@ from crown.spark.flow.processor import Stage
 from crown.spark.flow.rejects import Rejects
 from crown.spark.flow.selection import quoted
 from crown.sql import parse
+from crown.types import STRING
 
 _EXACT = frozenset({"boolean", "int8", "int16", "int32", "int64", "string", "date"})
 
@@ -133,10 +134,10 @@ def _place(columns: Sequence[TableColumn]) -> Expression:
     parts: list[Expression] = []
     for column in exact:
         text: Expression = Column(column.name, column.type)
-        if column.type != "string":
-            text = Call("cast", (text,), "string")
-        parts += [Call("coalesce", (text, Literal("", "string")), "string"), Literal(",", "string")]
-    return Call("concat", tuple(parts[:-1]), "string")
+        if column.type != STRING:
+            text = Call("cast", (text,), STRING)
+        parts += [Call("coalesce", (text, Literal("", STRING)), STRING), Literal(",", STRING)]
+    return Call("concat", tuple(parts[:-1]), STRING)
 
 
 def _resolve(table: Table, schema: Mapping[str, Mapping[str, Any]], cells: int) -> tuple[Plan, int]:

@@ -12,9 +12,10 @@ from pyspark import TaskContext
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from crown.changes import BATCH, CHANGE_TYPE, DELETE, MULTIPLICITY, POSITION
 from crown.spark.flow.chunks import read_blob
 from crown.spark.flow.dispatch import Dispatcher
-from crown.spark.schema import BATCH, CHANGE_TYPE, DELETED, MULTIPLICITY, POSITION
+from crown.spark.schema import DELETED
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     """As a dispatcher takes it: without dictionaries, so that batches of several engines have one schema."""
-    deleted = pc.equal(batch.column(CHANGE_TYPE), "delete")
+    deleted = pc.equal(batch.column(CHANGE_TYPE), DELETE)
     batch = batch.drop_columns([CHANGE_TYPE])
     arrays = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays([*arrays, deleted], names=[*batch.schema.names, DELETED])

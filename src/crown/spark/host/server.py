@@ -17,12 +17,11 @@ from typing import Any
 import pyarrow as pa
 
 import crown
+from crown.changes import POSITION
 from crown.errors import StateError
 from crown.spark.flow.chunks import Chunk, pack, read_blob, write_blob
 from crown.spark.host.engines import Engines, Held, rebuild
 from crown.spark.host.protocol import VERSION, Connection, HostGone, Message
-
-POSITION = "_position"
 
 
 class Server:

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from crown.changes import CHANGE_TYPE, MULTIPLICITY
 from crown.errors import CrownError
 from crown.ir.plan import Plan
 from crown.ir.query import Query
@@ -23,7 +24,7 @@ from crown.spark.pipeline.formats import CONNECTORS, FILES, KNOWN_SINKS, KNOWN_S
 from crown.spark.pipeline.reading import Place, closest
 from crown.sql import load_schema, parse
 
-_MARKS = ("_change_type", "_multiplicity")
+_MARKS = (CHANGE_TYPE, MULTIPLICITY)
 _DELIVERY = {
     "materialized": "exactly once: a batch that Spark repeats replaces its own version",
     "postgres": "exactly once: each batch is one transaction and is noted by its number",

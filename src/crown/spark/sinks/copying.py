@@ -31,9 +31,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from crown.changes import CHANGE_TYPE, INSERTIONS, MULTIPLICITY
 from crown.errors import InvalidChange, SchemaError
 from crown.spark.flow.selection import quoted
-from crown.spark.schema import CHANGE_TYPE, COMES, MULTIPLICITY
 
 _TYPES: dict[type[DataType], str] = {
     BooleanType: "boolean",
@@ -88,7 +88,7 @@ def readable(fields: Sequence[StructField]) -> list[Column]:
 def weight_of(schema: StructType) -> Column:
     """How many copies of a row come, or, negative, go."""
     weight = F.col(MULTIPLICITY) if MULTIPLICITY in schema.names else F.lit(1).cast("long")
-    return F.when(F.col(CHANGE_TYPE).isin(*COMES), weight).otherwise(-weight).alias(_WEIGHT)
+    return F.when(F.col(CHANGE_TYPE).isin(*INSERTIONS), weight).otherwise(-weight).alias(_WEIGHT)
 
 
 def encoder(fields: Sequence[StructField]) -> Callable[[Sequence[Any]], bytes]:

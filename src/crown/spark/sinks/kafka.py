@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from crown.changes import BATCH, CHANGE_TYPE, MULTIPLICITY, POSITION
 from crown.errors import PlanError
 from crown.spark.flow.selection import quoted
-from crown.spark.schema import BATCH, CHANGE_TYPE, MULTIPLICITY, POSITION
 
 _NOT_OF_THE_ROW = (CHANGE_TYPE, MULTIPLICITY, BATCH, POSITION)
 # NULLs are said, and times with all that they have.

@@ -14,10 +14,10 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from crown.changes import BATCH, CHANGE_TYPE, MULTIPLICITY, POSITION
 from crown.errors import SchemaError, StateError
 from crown.spark.filesystem import read_file
 from crown.spark.flow.state import last_batch
-from crown.spark.schema import BATCH, CHANGE_TYPE, MULTIPLICITY, POSITION
 
 _NEW = "use a new checkpoint and materialize(..., overwrite=True), which replaces what is in the target"
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from crown.changes import CHANGE_TYPE, DELETIONS
 from crown.ir.tables import Table
-from crown.spark.schema import CHANGE_TYPE, CORRUPT, GOES, KEYED_RECORD
+from crown.spark.schema import CORRUPT, KEYED_RECORD
 
 
 def by_key(frame: DataFrame, table: Table) -> DataFrame:
@@ -23,7 +24,7 @@ def by_key(frame: DataFrame, table: Table) -> DataFrame:
         # The empty mark is on further rows of a record.
         return frame.where(mark.isNull() | (mark != "")).withColumn(CORRUPT, corrupt).drop(KEYED_RECORD)
     key = {name.lower() for name in table.primary_key}
-    goes = F.col(CHANGE_TYPE).isin(*GOES)
+    goes = F.col(CHANGE_TYPE).isin(*DELETIONS)
     others = [field for field in table.columns if field.name.lower() not in key]
     told = {field.name: F.when(~goes, F.col(f"`{field.name}`")) for field in others}
     return frame.withColumns(told).drop(KEYED_RECORD) if told else frame.drop(KEYED_RECORD)

@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from crown.changes import CHANGE_TYPE, COMMIT_COLUMNS, INSERT
 from crown.errors import SchemaError
-from crown.spark.schema import CHANGE_TYPE, CORRUPT, as_struct
+from crown.spark.schema import CORRUPT, as_struct
 from crown.spark.sources.parquet import remember_names
 
 _FORMATS = ("csv", "json", "parquet", "orc")
@@ -52,7 +53,7 @@ def files(
         chosen.setdefault("maxFilesPerTrigger", files_per_batch)
     changes = reader.options(**chosen).load(path)
     if CHANGE_TYPE in changes.columns:
-        changes = changes.withColumn(CHANGE_TYPE, F.coalesce(F.col(CHANGE_TYPE), F.lit("insert")))
+        changes = changes.withColumn(CHANGE_TYPE, F.coalesce(F.col(CHANGE_TYPE), F.lit(INSERT)))
     if format == "parquet":
         remember_names(spark, changes, path, chosen)
     return changes
@@ -67,4 +68,4 @@ def delta_feed(feed: DataFrame) -> DataFrame:
             reason=f"it has no column {CHANGE_TYPE}",
             hint='read the table with .option("readChangeFeed", "true")',
         )
-    return feed.drop("_commit_version", "_commit_timestamp")
+    return feed.drop(*COMMIT_COLUMNS)

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from crown.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from crown.errors import SchemaError
 from crown.spark.schema import as_struct
 from crown.spark.sources.decoding import Change, Fields, RowReader, decoded, parse_json
@@ -74,14 +75,14 @@ def read_record(rows: RowReader, text: str | None, key: str | None) -> list[Chan
     operation, before, after = record.get("op"), record.get("before"), record.get("after")
     match operation:
         case "c" | "r":
-            return [Change("insert", rows.whole(after, fields.get("after"), "after"))]
+            return [Change(INSERT, rows.whole(after, fields.get("after"), "after"))]
         case "u" if before is None:
-            return [Change("update_postimage", rows.whole(after, fields.get("after"), "after"), _NO_BEFORE)]
+            return [Change(UPDATE_POSTIMAGE, rows.whole(after, fields.get("after"), "after"), _NO_BEFORE)]
         case "u":
-            old = Change("update_preimage", *rows.partial(before, fields.get("before"), "before"))
-            return [old, Change("update_postimage", rows.whole(after, fields.get("after"), "after"))]
+            old = Change(UPDATE_PREIMAGE, *rows.partial(before, fields.get("before"), "before"))
+            return [old, Change(UPDATE_POSTIMAGE, rows.whole(after, fields.get("after"), "after"))]
         case "d" if before is not None:
-            return [Change("delete", *rows.partial(before, fields.get("before"), "before"))]
+            return [Change(DELETE, *rows.partial(before, fields.get("before"), "before"))]
         case "d":
             return [_by_message_key(rows, key)]
         case "t":
@@ -96,7 +97,7 @@ def _by_message_key(rows: RowReader, key: str | None) -> Change:
         raise Unreadable("a delete without `before`, and the message has no key")
     image, fields = _unwrapped(key)
     values, _ = rows.partial(image, fields.get(""), "the message's key")
-    return Change("delete", values, _NO_BEFORE)
+    return Change(DELETE, values, _NO_BEFORE)
 
 
 def _unwrapped(text: str) -> tuple[dict[str, Any] | None, dict[str, Fields]]:

@@ -21,8 +21,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
+from crown.changes import CHANGE_TYPE, INSERT
 from crown.errors import SchemaError
-from crown.spark.schema import CHANGE_TYPE, CORRUPT, CORRUPT_REASON, KEYED_RECORD, crown_type
+from crown.spark.schema import CORRUPT, CORRUPT_REASON, KEYED_RECORD, crown_type
 from crown.spark.sources.encodings import Encodings, Meaning, Reader, Unreadable, reader
 
 _MARKS = (CHANGE_TYPE, CORRUPT, CORRUPT_REASON, KEYED_RECORD)
@@ -80,9 +81,9 @@ class RowReader:
     def _readers(self) -> list[tuple[str, Meaning, Reader]]:
         found = []
         for field in self.row.fields:
-            type_ = crown_type(field.dataType) or ""
-            read = reader(type_, self.encodings)
-            if read is None:
+            type_ = crown_type(field.dataType)
+            read = None if type_ is None else reader(type_, self.encodings)
+            if type_ is None or read is None:
                 raise SchemaError(
                     f"column {field.name} of type {field.dataType.simpleString()} can't be read from records",
                     code="CROWN-SOURCE-TYPE",
@@ -134,7 +135,7 @@ class Decoder:
         try:
             changes = self.read(self.rows, text, key)
         except Unreadable as error:
-            return [(*(None for _ in self.rows.row.fields), "insert", shown, str(error), None)]
+            return [(*(None for _ in self.rows.row.fields), INSERT, shown, str(error), None)]
         reason = next((change.keyed for change in changes if change.keyed is not None), None)
         marks = [shown] + [_SAME_RECORD] * len(changes) if reason is not None else [None] * len(changes)
         return [(*change.row, change.word, None, reason, mark) for change, mark in zip(changes, marks, strict=False)]

@@ -17,13 +17,14 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import cache
 from typing import Any, TypeAlias
 
+from crown import types
+from crown.types import DataType
+
 UNITS = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000}  # in a second
 DECIMALS = ("precise", "string", "double")
 BINARY = ("base64", "base64-url-safe", "hex")
 UNAVAILABLE = "__debezium_unavailable_value"
 
-_INTEGERS = {f"int{bits}": range(-(1 << bits - 1), 1 << bits - 1) for bits in (8, 16, 32, 64)}
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:Z|[+-]\d\d:?\d\d)?")
@@ -74,16 +75,16 @@ class Encodings:
     binary: str = "base64"
     unavailable: str = UNAVAILABLE
 
-    def meaning(self, column: str, type_: str) -> Meaning:
+    def meaning(self, column: str, type_: DataType) -> Meaning:
         """What a column's values stand for where its record carries no schema."""
         if isinstance(self.timestamps, Mapping):
             unit = self.timestamps.get(column)
         else:
-            unit = self.timestamps if type_.startswith("timestamp") else None
+            unit = self.timestamps if type_.is_timestamp else None
         if unit in UNITS:
             return Meaning(unit)
-        if self.decimals == "precise" and (found := _DECIMAL.fullmatch(type_)):
-            return Meaning("decimal", int(found[2]))
+        if self.decimals == "precise" and type_.is_decimal:
+            return Meaning("decimal", type_.scale)
         return Meaning()
 
 
@@ -101,14 +102,14 @@ def _meaning(name: str | None, scale: str | None) -> Meaning:
     return Meaning(_MEANINGS.get(name or "", ""), int(scale) if scale is not None else None)
 
 
-def reader(type_: str, encodings: Encodings) -> Reader | None:
+def reader(type_: DataType, encodings: Encodings) -> Reader | None:
     """What reads JSON values as a column of this type; None for types that can't be read.
 
     Dates and timestamps come back as numbers of days and of microseconds.
 
-    >>> reader("int64", Encodings())(7, Meaning())
+    >>> reader(types.INT64, Encodings())(7, Meaning())
     7
-    >>> reader("decimal(6,2)", Encodings())("AeJA", Meaning("decimal", 2))
+    >>> reader(types.decimal(6, 2), Encodings())("AeJA", Meaning("decimal", 2))
     Decimal('1234.56')
     """
     read = _plain_reader(type_, encodings)
@@ -123,13 +124,13 @@ def reader(type_: str, encodings: Encodings) -> Reader | None:
     return available
 
 
-def _plain_reader(type_: str, encodings: Encodings) -> Reader | None:
-    if (found := _DECIMAL.fullmatch(type_)) is not None:
-        precision, scale = int(found[1]), int(found[2])
+def _plain_reader(type_: DataType, encodings: Encodings) -> Reader | None:
+    if (precision := type_.precision) is not None and (scale := type_.scale) is not None:
         return lambda value, meaning: _decimal(value, meaning, precision, scale, encodings)
-    if type_ in _INTEGERS:
-        return lambda value, meaning: _integer(value, meaning, _INTEGERS[type_])
-    if type_ == "binary":
+    if type_.is_integer:
+        integers = type_.integers
+        return lambda value, meaning: _integer(value, meaning, integers)
+    if type_ == types.BINARY:
         return lambda value, meaning: _binary(value, encodings)
     plain: dict[str, Reader] = {
         "boolean": _boolean,

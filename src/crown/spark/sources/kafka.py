@@ -8,8 +8,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from crown.changes import CHANGE_TYPE, DELETIONS, INSERT, INSERTIONS, MULTIPLICITY
 from crown.errors import SchemaError
-from crown.spark.schema import CHANGE_TYPE, COMES, GOES, MULTIPLICITY, as_struct
+from crown.spark.schema import as_struct
 from crown.spark.sources.debezium import debezium
 from crown.spark.sources.decoding import Change, RowReader, decoded, parse_json
 from crown.spark.sources.encodings import Encodings, Unreadable
@@ -66,8 +67,8 @@ def read_object(rows: RowReader, text: str | None, key: str | None) -> list[Chan
     record = parse_json(text)
     values = rows.whole(record, None, "the record")
     word = record.get(CHANGE_TYPE)
-    if word is not None and word not in (*COMES, *GOES):
-        raise Unreadable(f"{CHANGE_TYPE} is {word!r}, none of {', '.join(COMES + GOES)}")
+    if word is not None and word not in (*INSERTIONS, *DELETIONS):
+        raise Unreadable(f"{CHANGE_TYPE} is {word!r}, none of {', '.join(INSERTIONS + DELETIONS)}")
     columns = rows.row.fieldNames()
     if MULTIPLICITY in columns:
         place = columns.index(MULTIPLICITY)
@@ -76,4 +77,4 @@ def read_object(rows: RowReader, text: str | None, key: str | None) -> list[Chan
             raise Unreadable(f"{MULTIPLICITY} is {values[place]}")
     elif record.get(MULTIPLICITY, 1) != 1:
         raise Unreadable(f"the record stands for several rows: add {MULTIPLICITY} BIGINT to the schema")
-    return [Change(word or "insert", values)]
+    return [Change(word or INSERT, values)]

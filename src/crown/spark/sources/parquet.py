@@ -19,10 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from crown.changes import CHANGE_TYPE, DELETIONS, INSERTIONS
 from crown.errors import SchemaError
 from crown.spark.filesystem import open_filesystem
 from crown.spark.flow.dispatch import Dispatcher
-from crown.spark.schema import CHANGE_TYPE, COMES, DELETED, GOES
+from crown.spark.schema import DELETED
 
 # Options that choose files. Others change how Spark reads them, so then Spark has to.
 _LISTING = frozenset(
@@ -41,7 +42,7 @@ _LISTING = frozenset(
         "sourcearchivedir",
     }
 )
-_KINDS: Mapping[str, bool | None] = dict.fromkeys(COMES, False) | dict.fromkeys(GOES, True)
+_KINDS: Mapping[str, bool | None] = dict.fromkeys(INSERTIONS, False) | dict.fromkeys(DELETIONS, True)
 # What Spark's source of whole files gives; what is not selected is not read.
 _BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 _ROWS = 1 << 17

@@ -17,6 +17,7 @@ from crown.sql.relation import source_column
 from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import always, boolean, cast
 from crown.sql.scalar.fold import fold
+from crown.types import BOOLEAN, FLOAT64, INT32, STRING, DataType
 
 _FUNCTIONS: dict[type[exp.Expr], AggregateFunction] = {
     exp.Count: "count",
@@ -27,7 +28,7 @@ _FUNCTIONS: dict[type[exp.Expr], AggregateFunction] = {
     exp.LogicalAnd: "min",
     exp.LogicalOr: "max",
 }
-_ONE = Literal(1, "int32")
+_ONE = Literal(1, INT32)
 MARK = "@"  # aggregates are columns of this prefix until the SELECT is assembled
 
 
@@ -55,7 +56,7 @@ class Collected:
     function: AggregateFunction
     argument: Expression | None
     distinct: bool
-    type: str
+    type: DataType
 
 
 class Aggregates:
@@ -114,8 +115,8 @@ class Aggregates:
                 reason="a distinct count is kept per value of one column",
                 hint="count the rows of a subquery: SELECT COUNT(*) FROM (SELECT DISTINCT a, b FROM ...)",
             )
-        present = [Call("not", (Call("is_null", (v,), "boolean"),), "boolean") for v in values]
-        return self._add(node, "count", _when(Call("and", tuple(present), "boolean"), _ONE), False, condition)
+        present = [Call("not", (Call("is_null", (v,), BOOLEAN),), BOOLEAN) for v in values]
+        return self._add(node, "count", _when(Call("and", tuple(present), BOOLEAN), _ONE), False, condition)
 
     def _refuse(self, node: exp.Expr) -> NoReturn:
         self.context.fail(
@@ -135,9 +136,9 @@ class Aggregates:
         condition: Expression | None,
     ) -> Expression:
         if argument is not None and argument.type == types.NULL:
-            argument = Literal(None, "int32")
-        if argument is not None and function in ("sum", "avg") and argument.type == "string":
-            argument = cast(self.context, node, argument, "float64")
+            argument = Literal(None, INT32)
+        if argument is not None and function in ("sum", "avg") and argument.type == STRING:
+            argument = cast(self.context, node, argument, FLOAT64)
         type_ = self._type(node, function, argument)
         if condition is not None:
             argument = _when(condition, argument if argument is not None else _ONE)
@@ -151,11 +152,11 @@ class Aggregates:
         self.found.append(Collected(name, function, argument, distinct, type_))
         return Column(MARK + name, type_)
 
-    def _type(self, node: exp.Expr, function: AggregateFunction, argument: Expression | None) -> str:
+    def _type(self, node: exp.Expr, function: AggregateFunction, argument: Expression | None) -> DataType:
         if function == "count":
-            return "int64"
+            return types.INT64
         assert argument is not None
-        found: str | None = argument.type
+        found: DataType | None = argument.type
         if function == "sum":
             found = types.sum_type(argument.type)
         elif function == "avg":
@@ -166,7 +167,7 @@ class Aggregates:
             self.context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{node.key} does not take {types.spark_name(argument.type)}",
+                f"{node.key} does not take {argument.type.sql_name}",
                 hint="cast the argument",
             )
         return found

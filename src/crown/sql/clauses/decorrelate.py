@@ -19,6 +19,7 @@ from crown.sql.normalise.conjunction import Wanted, build_conjunction
 from crown.sql.normalise.levels import never_holds
 from crown.sql.relation import Branch, Relation, VisibleColumn
 from crown.sql.scalar.fold import FLIPPED
+from crown.types import BOOLEAN
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,8 @@ class Extremes:
     @property
     def fails(self) -> Expression:
         """TRUE when the comparison is not TRUE, be it FALSE or unknown."""
-        known = Call("coalesce", (self.holds, Literal(False, "boolean")), "boolean")
-        return Call("not", (known,), "boolean")
+        known = Call("coalesce", (self.holds, Literal(False, BOOLEAN)), BOOLEAN)
+        return Call("not", (known,), BOOLEAN)
 
 
 def extremes(
@@ -134,6 +135,6 @@ def extremes(
         [Column(MARK + name, value.type) for name in needed],
     )
     columns = groups.visible
-    keys = [Call("eq", (c.outer, k.reference), "boolean") for k, c in zip(columns, equal, strict=False)]
-    parts = [Call(function, (v.reference, outer), "boolean") for v in columns[len(equal) :]]
-    return Extremes(groups, tuple(keys), parts[0] if len(parts) == 1 else Call("or", tuple(parts), "boolean"))
+    keys = [Call("eq", (c.outer, k.reference), BOOLEAN) for k, c in zip(columns, equal, strict=False)]
+    parts = [Call(function, (v.reference, outer), BOOLEAN) for v in columns[len(equal) :]]
+    return Extremes(groups, tuple(keys), parts[0] if len(parts) == 1 else Call("or", tuple(parts), BOOLEAN))

@@ -19,6 +19,7 @@ from crown.sql.normalise.conjunction import Wanted, build_conjunction, cast_valu
 from crown.sql.normalise.levels import never_holds
 from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
 from crown.sql.scope import Scope
+from crown.types import STRING, DataType
 
 _OPERATORS = {exp.Union: "union", exp.Except: "except", exp.Intersect: "intersect"}
 _PLACED = {
@@ -37,7 +38,7 @@ FLATTENED_BRANCHES = 8
 @dataclass(frozen=True)
 class OutputColumn:
     name: str
-    type: str
+    type: DataType
     nullable: bool = True
 
 
@@ -176,7 +177,7 @@ def body_of(context: Context, bound: Bound) -> Body:
 
 def typed(columns: tuple[OutputColumn, ...]) -> tuple[OutputColumn, ...]:
     """A column of nothing but NULL is a string, as good as any."""
-    return tuple(replace(c, type="string") if c.type == types.NULL else c for c in columns)
+    return tuple(replace(c, type=STRING) if c.type == types.NULL else c for c in columns)
 
 
 def living(
@@ -199,11 +200,11 @@ def _set_operation(context: Context, node: exp.SetOperation, parent: Scope | Non
     columns = []
     for a, b in zip(left.columns, right.columns, strict=True):
         common = types.common_type(a.type, b.type)
-        if common is None or ("string" in (a.type, b.type) and a.type != b.type and types.NULL not in (a.type, b.type)):
+        if common is None or (STRING in (a.type, b.type) and a.type != b.type and types.NULL not in (a.type, b.type)):
             context.fail(
                 node.expression,
                 "TYPE-CLASH",
-                f"column {a.name} is {types.spark_name(a.type)} on one side, {types.spark_name(b.type)} on the other",
+                f"column {a.name} is {a.type.sql_name} on one side, {b.type.sql_name} on the other",
                 hint="cast one side to the type of the other",
             )
         columns.append(OutputColumn(a.name, common, a.nullable or b.nullable))

@@ -25,6 +25,7 @@ from crown.sql.outputs import Item, expand_items
 from crown.sql.relation import Branch, Relation
 from crown.sql.scalar.binder import AliasBinder, Binder
 from crown.sql.scope import Scope
+from crown.types import STRING
 
 
 def bind_select(context: Context, node: exp.Select, parent: Scope | None, environment: Environment) -> Bound:
@@ -98,7 +99,7 @@ def _plain(
 def _distinct(context: Context, bound: Bound) -> Body:
     assert bound.branches is not None
     branches = [b for b in bound.branches if not never_holds(b[0].predicates)] or list(bound.branches[:1])
-    columns = [replace(c, type="string" if c.type == types.NULL else c.type) for c in bound.columns]
+    columns = [replace(c, type=STRING if c.type == types.NULL else c.type) for c in bound.columns]
     return Select(
         branches=tuple(
             build_conjunction(
@@ -152,7 +153,7 @@ def _grouped(
 
     shown = [over_groups(e, i.node) for i, e in zip(items, outputs, strict=True)]
     columns = tuple(
-        OutputColumn(i.name, "string" if e.type == types.NULL else e.type) for i, e in zip(items, shown, strict=True)
+        OutputColumn(i.name, STRING if e.type == types.NULL else e.type) for i, e in zip(items, shown, strict=True)
     )
     grouped_order = tuple(
         o if is_output(o.expression, columns) else replace(o, expression=over_groups(o.expression, node.args["order"]))

@@ -22,6 +22,7 @@ from crown.sql.outputs import expand_items
 from crown.sql.relation import Relation
 from crown.sql.scalar.binder import Binder
 from crown.sql.scope import Scope
+from crown.types import BOOLEAN
 
 _NOT_PLAIN = ("with_", "distinct", "group", "having", "order", "limit", "offset")
 
@@ -112,7 +113,7 @@ class SelectPlace:
         groups = group_relation(self.context, relation, [k.inner for k in keys], aggregates.found, values)
         self.joined.append(groups)
         for column, key in zip(groups.visible, keys, strict=False):
-            self.predicates.append(Call("eq", (key.outer, column.reference), "boolean"))
+            self.predicates.append(Call("eq", (key.outer, column.reference), BOOLEAN))
         self.required[groups.visible[-1].id] = query
         return groups.visible[-1].reference
 

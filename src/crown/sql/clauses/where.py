@@ -34,6 +34,7 @@ from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import always, compare
 from crown.sql.scalar.fold import conjuncts, fold
 from crown.sql.scope import Scope
+from crown.types import BOOLEAN
 
 
 def bind_where(
@@ -56,7 +57,7 @@ def bind_where(
             continue
         predicate = binder.condition(node)
         if negated:
-            predicate = context.mark(fold(Call("not", (predicate,), "boolean"), always), node)
+            predicate = context.mark(fold(Call("not", (predicate,), BOOLEAN), always), node)
         for part in conjuncts(predicate):
             place.check_required(part)
             predicates.append(part)
@@ -163,10 +164,10 @@ def _null_conditions(
     found: list[Subcondition] = []
     for (subject, output), from_outer, from_inner in zip(pairs, outer_nullable, inner_nullable, strict=True):
         if from_inner:
-            absent: Expression = Call("is_null", (output,), "boolean")
+            absent: Expression = Call("is_null", (output,), BOOLEAN)
             found += _conditions(context, inner, [*correlated, absent], True, context.place(node), "NOT IN")
         if from_outer:
-            absent = Call("is_null", (subject,), "boolean")
+            absent = Call("is_null", (subject,), BOOLEAN)
             found += _conditions(context, inner, [*correlated, absent], True, context.place(node), "NOT IN")
     return found
 

@@ -16,6 +16,7 @@ from crown.sql.normalise.levels import Level, build_level
 from crown.sql.normalise.names import Namer
 from crown.sql.relation import Branch, Source, atoms_of
 from crown.sql.scalar.fold import FALSE, TRUE, conjunction, conjuncts, fold, nullable
+from crown.types import BOOLEAN, DataType
 
 
 @dataclass(frozen=True)
@@ -109,14 +110,14 @@ def _over_variables(level: Level, expression: Expression) -> Expression:
     return replace(expression, arguments=arguments)
 
 
-def _uncast(expression: Expression, target: str) -> Expression:
+def _uncast(expression: Expression, target: DataType) -> Expression:
     """A variable that was narrowed to its column's type only to be widened again."""
     if isinstance(expression, Call) and expression.function == "cast" and expression.arguments[0].type == target:
         return expression.arguments[0]
     return expression
 
 
-def cast_value(expression: Expression, type_: str) -> Expression:
+def cast_value(expression: Expression, type_: DataType) -> Expression:
     if expression.type == type_:
         return expression
     return fold(Call("cast", (expression,), type_), lambda _: True)
@@ -165,7 +166,7 @@ class _Writer:
                 continue
             if types.widens(constant.type, common) and types.widens(member.type, common):
                 equal = (cast_value(member, common), cast_value(constant, common))
-                level.keep(atom, Call("eq", equal, "boolean"))
+                level.keep(atom, Call("eq", equal, BOOLEAN))
 
     def _atom(self, level: Level, source: Source, bound: list[tuple[str, Expression]]) -> Atom:
         self.context.use_table(source.source)
@@ -233,7 +234,7 @@ def _keep_equal(level: Level, atom: str, first: Expression, second: Expression) 
     """Two terms of one atom in one class: a filter, unless the query says so already."""
     common = types.common_type(first.type, second.type) or first.type
     forms = [
-        Call("eq", (cast_value(a, common), cast_value(b, common)), "boolean")
+        Call("eq", (cast_value(a, common), cast_value(b, common)), BOOLEAN)
         for a, b in ((first, second), (second, first))
     ]
     if not any(form in level.filters.get(atom, ()) for form in forms):

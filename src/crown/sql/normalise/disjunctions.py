@@ -9,6 +9,7 @@ from __future__ import annotations
 from crown.ir.expression import Call, Expression
 from crown.sql.relation import atoms_of
 from crown.sql.scalar.fold import conjunction, conjuncts, fold
+from crown.types import BOOLEAN
 
 
 def factored(predicate: Expression) -> Expression:
@@ -44,4 +45,4 @@ def _by_atoms(parts: list[Expression]) -> list[Expression]:
 
 
 def _or(parts: list[Expression]) -> Expression:
-    return fold(Call("or", tuple(parts), "boolean"), lambda _: True)
+    return fold(Call("or", tuple(parts), BOOLEAN), lambda _: True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from crown import types
 from crown.ir.expression import Call, Expression, Literal
 from crown.sql.relation import atoms_of
+from crown.types import DataType
 
 
 def stripped(expression: Expression) -> Expression:
@@ -27,7 +28,7 @@ class Classes:
 
     def __init__(self) -> None:
         self._parent: dict[Expression, Expression] = {}
-        self._types: dict[Expression, str] = {}
+        self._types: dict[Expression, DataType] = {}
         self._constants: dict[Expression, Literal] = {}
 
     def __contains__(self, term: Expression) -> bool:
@@ -55,7 +56,7 @@ class Classes:
         if second in self._constants:
             self._constants.setdefault(first, self._constants[second])
 
-    def widen(self, term: Expression, type_: str) -> None:
+    def widen(self, term: Expression, type_: DataType) -> None:
         """The class must also hold values of `type_`."""
         root = self.find(term)
         self._types[root] = types.common_type(self._types[root], type_) or self._types[root]
@@ -64,7 +65,7 @@ class Classes:
         """`term = constant` holds in every row."""
         self._constants.setdefault(self.add(term), constant)
 
-    def type_of(self, term: Expression) -> str:
+    def type_of(self, term: Expression) -> DataType:
         return self._types[self.find(term)]
 
     def constant_of(self, term: Expression) -> Literal | None:

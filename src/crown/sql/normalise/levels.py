@@ -15,8 +15,9 @@ from crown.sql.normalise.equalities import Classes, equated_terms, fixed_term
 from crown.sql.refuse import refuse_correlation, refuse_far_correlation, refuse_residual_condition
 from crown.sql.relation import Branch, Subcondition, atoms_of
 from crown.sql.scalar.fold import FALSE, UNKNOWN, conjunction, conjuncts
+from crown.types import INT32
 
-ONE = Literal(1, "int32")
+ONE = Literal(1, INT32)
 
 
 @dataclass
@@ -128,4 +129,4 @@ def _guard(context: Context, level: Level, guards: list[Expression], condition: 
     for touched, predicates in by_atom.items():
         if len(touched) > 1:
             refuse_correlation(context, predicates[0], condition)
-        level.correlated.append((Call("case", (conjunction(predicates), ONE, Literal(None, "int32")), "int32"), ONE))
+        level.correlated.append((Call("case", (conjunction(predicates), ONE, Literal(None, INT32)), INT32), ONE))

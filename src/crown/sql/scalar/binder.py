@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from crown import types
 from crown.ir.expression import Call, Expression, Literal
+from crown.sql import typenames
 from crown.sql.context import Context
 from crown.sql.outputs import Item
 from crown.sql.refuse import check_node
@@ -18,6 +19,7 @@ from crown.sql.scalar.coerce import always, boolean, cast, compare, unify
 from crown.sql.scalar.fold import fold
 from crown.sql.scalar.functions import call_by_name, named_call
 from crown.sql.scope import Scope, resolve
+from crown.types import BINARY, BOOLEAN, DATE, INT32, INT64, STRING, TIMESTAMP, DataType
 
 _ARITHMETIC: dict[type[exp.Expr], types.Arithmetic] = {
     exp.Add: "add",
@@ -76,7 +78,7 @@ class Binder:
         if node.args.get("negate"):  # sqlglot's form of NOT LIKE
             plain = node.copy()
             plain.set("negate", None)
-            return self.call("not", [self.bind(plain)], "boolean", node)
+            return self.call("not", [self.bind(plain)], BOOLEAN, node)
         handler = _HANDLERS.get(type(node))
         if handler is None:
             handler = next((h for kind, h in _FAMILIES.items() if isinstance(node, kind)), None)
@@ -84,11 +86,11 @@ class Binder:
             check_node(self.context, node)
         return handler(self, node) if handler is not None else named_call(self, node)
 
-    def call(self, function: str, arguments: list[Expression], type_: str, node: exp.Expr) -> Expression:
+    def call(self, function: str, arguments: list[Expression], type_: DataType, node: exp.Expr) -> Expression:
         return self.context.mark(fold(Call(function, tuple(arguments), type_), always), node)
 
     def string(self, node: exp.Expr) -> Expression:
-        return cast(self.context, node, self.bind(node), "string")
+        return cast(self.context, node, self.bind(node), STRING)
 
     def _column(self, node: exp.Expr) -> Expression:
         assert isinstance(node, exp.Column)
@@ -98,7 +100,7 @@ class Binder:
 
     def _literal(self, node: exp.Expr) -> Expression:
         if node.args.get("is_string"):
-            return Literal(str(node.this), "string")
+            return Literal(str(node.this), STRING)
         found = literals.number(str(node.this))
         if found is None:
             self.context.fail(node, "LITERAL", f"{node.this} is not a number Crown can hold", hint="38 digits at most")
@@ -113,11 +115,11 @@ class Binder:
         left, right = self.bind(node.this), self.bind(node.expression)
         if operator == "divide" and node.args.get("typed") and {left.type, right.type} <= set(types.INTEGERS):
             return call_by_name(self, node, "div", [node.this, node.expression])
-        if operator in ("add", "subtract") and (left.type in types.TEMPORAL or right.type in types.TEMPORAL):
+        if operator in ("add", "subtract") and (left.type.is_temporal or right.type.is_temporal):
             return dates.day_arithmetic(self.context, node, operator, left, right)
         if operator == "divide" and node.args.get("safe") and not self.context.is_spark:
             # Division by zero is NULL in this dialect; Crown follows Spark's ANSI mode, where it is an error.
-            zero = compare(self.context, node, "eq", right, Literal(0, "int32"))
+            zero = compare(self.context, node, "eq", right, Literal(0, INT32))
             right = self.call("case", [zero, Literal(None, right.type), right], right.type, node)
         return self.arithmetic(node, operator, left, right)
 
@@ -127,7 +129,7 @@ class Binder:
             self.context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{types.spark_name(left.type)} and {types.spark_name(right.type)} can't be combined by {operator}",
+                f"{left.type.sql_name} and {right.type.sql_name} can't be combined by {operator}",
                 hint="cast both sides to numbers",
             )
         operand, result = found
@@ -137,8 +139,8 @@ class Binder:
         return self.call(operator, operands, result, node)
 
     def _read_as_integer(self, node: exp.Expr, side: Expression, other: Expression) -> Expression:
-        beside = side.type == "string" and other.type in types.INTEGERS
-        return cast(self.context, node, side, "int64") if beside else side
+        beside = side.type == STRING and other.type.is_integer
+        return cast(self.context, node, side, INT64) if beside else side
 
     def _comparison(self, node: exp.Expr) -> Expression:
         if isinstance(node.this, exp.Tuple) or isinstance(node.expression, exp.Tuple):
@@ -155,32 +157,32 @@ class Binder:
             compare(self.context, node, "eq", self.bind(a), self.bind(b))
             for a, b in zip(left.expressions, right.expressions, strict=True)
         ]
-        return self.call("and", parts, "boolean", node)
+        return self.call("and", parts, BOOLEAN, node)
 
     def _logic(self, node: exp.Expr) -> Expression:
         function = "and" if isinstance(node, exp.And) else "or"
         # Flattened, since a long chain of OR is a deep tree to sqlglot.
-        return self.call(function, [self.condition(part) for part in node.flatten()], "boolean", node)
+        return self.call(function, [self.condition(part) for part in node.flatten()], BOOLEAN, node)
 
     def _xor(self, node: exp.Expr) -> Expression:
-        return self.call("ne", [self.condition(node.this), self.condition(node.expression)], "boolean", node)
+        return self.call("ne", [self.condition(node.this), self.condition(node.expression)], BOOLEAN, node)
 
     def _not(self, node: exp.Expr) -> Expression:
-        return self.call("not", [self.condition(node.this)], "boolean", node)
+        return self.call("not", [self.condition(node.this)], BOOLEAN, node)
 
     def _is(self, node: exp.Expr) -> Expression:
         subject, value = self.bind(node.this), node.expression
         if isinstance(value, exp.Null):
-            return self.call("is_null", [subject], "boolean", node)
+            return self.call("is_null", [subject], BOOLEAN, node)
         if isinstance(value, exp.Boolean):
-            wanted = Literal(bool(value.this), "boolean")
-            return self.call("is_not_distinct", [boolean(self.context, node, subject), wanted], "boolean", node)
+            wanted = Literal(bool(value.this), BOOLEAN)
+            return self.call("is_not_distinct", [boolean(self.context, node, subject), wanted], BOOLEAN, node)
         self.context.fail(node, "UNKNOWN-FUNCTION", "IS takes NULL, TRUE or FALSE here", hint="write IS NULL")
 
     def _not_distinct(self, node: exp.Expr) -> Expression:
         same = compare(self.context, node, "is_not_distinct", self.bind(node.this), self.bind(node.expression))
         negated = isinstance(node, exp.NullSafeNEQ)
-        return self.call("not", [same], "boolean", node) if negated else same
+        return self.call("not", [same], BOOLEAN, node) if negated else same
 
     def _between(self, node: exp.Expr) -> Expression:
         if node.args.get("symmetric"):
@@ -188,18 +190,18 @@ class Binder:
         subject = self.bind(node.this)
         low = compare(self.context, node, "ge", subject, self.bind(node.args["low"]))
         high = compare(self.context, node, "le", subject, self.bind(node.args["high"]))
-        return self.call("and", [low, high], "boolean", node)
+        return self.call("and", [low, high], BOOLEAN, node)
 
     def _in(self, node: exp.Expr) -> Expression:
         if node.args.get("query") is not None or node.args.get("unnest") is not None or node.args.get("field"):
             self._misplaced_subquery(node)
         if isinstance(node.this, exp.Tuple):
             options = [exp.EQ(this=node.this, expression=e) for e in node.expressions]
-            return self.call("or", [self._tuple_comparison(o) for o in options], "boolean", node)
+            return self.call("or", [self._tuple_comparison(o) for o in options], BOOLEAN, node)
         values = [self.bind(e) for e in node.expressions]
         if not values:
             self.context.fail(node, "SYNTAX", "IN needs at least one value")
-        return self.call("in", unify(self.context, node, [self.bind(node.this), *values], "this IN"), "boolean", node)
+        return self.call("in", unify(self.context, node, [self.bind(node.this), *values], "this IN"), BOOLEAN, node)
 
     def _misplaced_subquery(self, node: exp.Expr) -> Expression:
         above_groups = isinstance(node.find_ancestor(exp.Having, exp.Where, exp.Select), exp.Having)
@@ -245,9 +247,9 @@ class Binder:
         found = self.call(function, values, values[0].type, node)
         if node.args.get("ignore_nulls"):
             return found
-        absent = [self.call("is_null", [value], "boolean", node) for value in values]
+        absent = [self.call("is_null", [value], BOOLEAN, node) for value in values]
         return self.call(
-            "case", [self.call("or", absent, "boolean", node), Literal(None, found.type), found], found.type, node
+            "case", [self.call("or", absent, BOOLEAN, node), Literal(None, found.type), found], found.type, node
         )
 
     def _nullif(self, node: exp.Expr) -> Expression:
@@ -261,20 +263,20 @@ class Binder:
             if found is not None:
                 return found
         subject = self.bind(node.this)
-        if not types.is_numeric(subject.type):
-            self.context.fail(node, "TYPE-CLASH", f"{types.spark_name(subject.type)} has no negative")
+        if not subject.type.is_numeric:
+            self.context.fail(node, "TYPE-CLASH", f"{subject.type.sql_name} has no negative")
         return self.call("negate", [subject], subject.type, node)
 
     def _absolute(self, node: exp.Expr) -> Expression:
         subject = self.bind(node.this)
-        if not types.is_numeric(subject.type):
-            self.context.fail(node, "TYPE-CLASH", f"abs takes a number, not {types.spark_name(subject.type)}")
+        if not subject.type.is_numeric:
+            self.context.fail(node, "TYPE-CLASH", f"abs takes a number, not {subject.type.sql_name}")
         return self.call("abs", [subject], subject.type, node)
 
     def _cast(self, node: exp.Expr) -> Expression:
-        target = types.from_sqlglot(node.args["to"]) if isinstance(node.args.get("to"), exp.DataType) else None
-        if target == "timestamp_ntz" and self.context.is_spark and node.args["to"].this == types.Kind.TIMESTAMP:
-            target = "timestamp"  # to_timestamp() is a cast to sqlglot
+        target = typenames.from_sqlglot(node.args["to"]) if isinstance(node.args.get("to"), exp.DataType) else None
+        if target == "timestamp_ntz" and self.context.is_spark and node.args["to"].this == typenames.Kind.TIMESTAMP:
+            target = TIMESTAMP  # to_timestamp() is a cast to sqlglot
         if node.args.get("format"):
             self.context.fail(node, "UNKNOWN-FUNCTION", "CAST with a format is not known", hint="use to_date")
         if target is None:
@@ -293,26 +295,26 @@ class Binder:
 
     def _length(self, node: exp.Expr) -> Expression:
         subject = self.bind(node.this)
-        if subject.type != "binary":
-            subject = cast(self.context, node, subject, "string")
-        return self.call("length", [subject], "int32", node)
+        if subject.type != BINARY:
+            subject = cast(self.context, node, subject, STRING)
+        return self.call("length", [subject], INT32, node)
 
     def _concat(self, node: exp.Expr) -> Expression:
         # Flattened, since a long chain of || is a deep tree to sqlglot.
         parts = node.expressions if isinstance(node, exp.Concat) else list(node.flatten(unnest=False))
         values = [self.string(p) for p in parts]
         if node.args.get("coalesce"):  # dialects whose CONCAT skips NULLs
-            values = [self.call("coalesce", [v, Literal("", "string")], "string", node) for v in values]
-        return self.call("concat", values, "string", node)
+            values = [self.call("coalesce", [v, Literal("", STRING)], STRING, node) for v in values]
+        return self.call("concat", values, STRING, node)
 
     def _substring(self, node: exp.Expr) -> Expression:
         bounds = [self.bind(bound) for key in ("start", "length") if (bound := node.args.get(key)) is not None]
         if node.args.get("start") is None:
             self.context.fail(node, "UNKNOWN-FUNCTION", "substring takes a start", hint="write substring(s, 1, length)")
         subject = self.bind(node.this)
-        if subject.type != "binary":
-            subject = cast(self.context, node, subject, "string")
-        numbers = [cast(self.context, node, bound, "int32") for bound in bounds]
+        if subject.type != BINARY:
+            subject = cast(self.context, node, subject, STRING)
+        numbers = [cast(self.context, node, bound, INT32) for bound in bounds]
         return self.call("substring", [subject, *numbers], subject.type, node)
 
     def _trim(self, node: exp.Expr) -> Expression:
@@ -320,7 +322,7 @@ class Binder:
         if function is None or node.args.get("collation") is not None:
             self.context.fail(node, "UNKNOWN-FUNCTION", "this TRIM is not supported", hint="use trim, ltrim or rtrim")
         characters = [self.string(node.expression)] if node.expression is not None else []
-        return self.call(function, [self.string(node.this), *characters], "string", node)
+        return self.call(function, [self.string(node.this), *characters], STRING, node)
 
     def _like(self, node: exp.Expr) -> Expression:
         pattern = node.expression
@@ -333,7 +335,7 @@ class Binder:
             text = text.replace("\\", "\\\\")
         if re.fullmatch(r"(?:[^\\]|\\[%_\\])*", text, flags=re.DOTALL) is None:
             self.context.fail(pattern, "LITERAL", "a backslash must precede %, _ or itself in this pattern")
-        return self._matches(node, node, Literal(text, "string"))
+        return self._matches(node, node, Literal(text, STRING))
 
     def _escape(self, node: exp.Expr) -> Expression:
         """LIKE with an escape character of its own: the kernel's is the backslash."""
@@ -351,14 +353,14 @@ class Binder:
             escaped = False
         if escaped:
             self.context.fail(pattern, "LITERAL", f"{escape} must precede %, _ or itself in this pattern")
-        found = self._matches(node, like, Literal(text, "string"))
-        return self.call("not", [found], "boolean", node) if like.args.get("negate") else found
+        found = self._matches(node, like, Literal(text, STRING))
+        return self.call("not", [found], BOOLEAN, node) if like.args.get("negate") else found
 
     def _matches(self, node: exp.Expr, like: exp.Expr, pattern: Expression) -> Expression:
         subject = self.string(like.this)
         if isinstance(like, exp.ILike):
-            subject, pattern = (self.call("lower", [side], "string", node) for side in (subject, pattern))
-        return self.call("like", [subject, pattern], "boolean", node)
+            subject, pattern = (self.call("lower", [side], STRING, node) for side in (subject, pattern))
+        return self.call("like", [subject, pattern], BOOLEAN, node)
 
     def _part(self, node: exp.Expr) -> Expression:
         return calls.date_part(self, node, _PARTS[type(node)], node.this)
@@ -379,7 +381,7 @@ class Binder:
         if node.args.get("format"):
             return call_by_name(self, node, "to_date", [node.this, node.args["format"]])
         subject = self.bind(node.this)
-        return subject if subject.type in types.TEMPORAL else cast(self.context, node, subject, "date")
+        return subject if subject.type.is_temporal else cast(self.context, node, subject, DATE)
 
     def _read_time(self, node: exp.Expr) -> Expression:
         """Other dialects' functions that read and write times by a pattern."""
@@ -390,23 +392,23 @@ class Binder:
 
     def _to_time(self, node: exp.Expr) -> Expression:
         subject = self.bind(node.this)
-        return subject if subject.type in types.TEMPORAL else cast(self.context, node, subject, "timestamp")
+        return subject if subject.type.is_temporal else cast(self.context, node, subject, TIMESTAMP)
 
     def _nvl2(self, node: exp.Expr) -> Expression:
-        present = Call("not", (Call("is_null", (self.bind(node.this),), "boolean"),), "boolean")
+        present = Call("not", (Call("is_null", (self.bind(node.this),), BOOLEAN),), BOOLEAN)
         return self._choice(node, [fold(present, always)], [node.args["true"], node.args.get("false") or exp.Null()])
 
     def _hex(self, node: exp.Expr) -> Expression:
-        return Literal(str(node.this).lower(), "binary")
+        return Literal(str(node.this).lower(), BINARY)
 
     def _anonymous(self, node: exp.Expr) -> Expression:
         """Functions that sqlglot has no class for, but the kernel has."""
         name, arguments = str(node.this).lower(), node.expressions
         if len(arguments) == 1 and name in ("isnull", "isnotnull"):
-            absent = self.call("is_null", [self.bind(arguments[0])], "boolean", node)
-            return absent if name == "isnull" else self.call("not", [absent], "boolean", node)
+            absent = self.call("is_null", [self.bind(arguments[0])], BOOLEAN, node)
+            return absent if name == "isnull" else self.call("not", [absent], BOOLEAN, node)
         if len(arguments) == 1 and name in ("bigint", "smallint", "tinyint", "boolean", "decimal", "binary"):
-            return cast(self.context, node, self.bind(arguments[0]), types.from_name(name) or "int64")
+            return cast(self.context, node, self.bind(arguments[0]), typenames.from_name(name) or INT64)
         return named_call(self, node)
 
     def _scalar(self, node: exp.Expr) -> Expression:
@@ -431,7 +433,7 @@ class Binder:
         return self.bind(node.this)
 
     def _boolean(self, node: exp.Expr) -> Expression:
-        return Literal(bool(node.this), "boolean")
+        return Literal(bool(node.this), BOOLEAN)
 
     def _null(self, node: exp.Expr) -> Expression:
         return Literal(None, types.NULL)
@@ -461,18 +463,16 @@ class AliasBinder(Binder):
         return super().bind(node)
 
 
-def _operand_type(type_: str, operand: str) -> str:
-    if operand != "decimal":
-        return operand
-    precision, scale = types.decimal_parts(type_) or (38, 0)
-    return f"decimal({precision},{scale})"
+def _operand_type(type_: DataType, operand: DataType | None) -> DataType:
+    """The type to cast an operand to; without one, a decimal keeps its own and an integer becomes one."""
+    return operand or types.decimal(*(type_.as_decimal or (types.MAX_PRECISION, 0)))
 
 
-def _literal_types(left: Expression, right: Expression) -> tuple[str, str]:
+def _literal_types(left: Expression, right: Expression) -> tuple[DataType, DataType]:
     """The operands' types; beside a decimal, an integer literal is a decimal of just its digits."""
 
-    def narrowed(side: Expression, other: Expression) -> str:
-        if isinstance(side, Literal) and side.type in types.INTEGERS and types.is_decimal(other.type):
+    def narrowed(side: Expression, other: Expression) -> DataType:
+        if isinstance(side, Literal) and side.type.is_integer and other.type.is_decimal:
             return types.decimal(len(str(abs(int(side.value or 0)))), 0)
         return side.type
 

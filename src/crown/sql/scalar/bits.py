@@ -10,6 +10,7 @@ from sqlglot import exp
 from crown import types
 from crown.ir.expression import Expression
 from crown.sql.scalar.coerce import cast
+from crown.types import BOOLEAN, INT32, INT64, STRING
 
 if TYPE_CHECKING:
     from crown.sql.scalar.binder import Binder
@@ -21,17 +22,17 @@ def _integers(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], name: s
     """The arguments as integers of their common type; a string is read as a bigint."""
     values = [binder.bind(part) for part in parts]
     for value in values:
-        if value.type not in (*types.INTEGERS, types.NULL, "string"):
+        if value.type not in (*types.INTEGERS, types.NULL, STRING):
             binder.context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{name} takes integers, not {types.spark_name(value.type)}",
+                f"{name} takes integers, not {value.type.sql_name}",
                 hint="cast it to bigint",
             )
     common = types.NULL
     for value in values:
-        common = types.common_type(common, "int64" if value.type == "string" else value.type) or "int64"
-    common = "int32" if common == types.NULL else common
+        common = types.common_type(common, INT64 if value.type == STRING else value.type) or INT64
+    common = INT32 if common == types.NULL else common
     return [cast(binder.context, node, value, common) for value in values]
 
 
@@ -51,31 +52,32 @@ def _same_type(function: str, name: str, count: int) -> Special:
 
 def _div(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "DIV", 2)
-    values = [cast(binder.context, node, value, "int64") for value in _integers(binder, node, parts, "DIV")]
-    return binder.call("div", values, "int64", node)
+    values = [cast(binder.context, node, value, INT64) for value in _integers(binder, node, parts, "DIV")]
+    return binder.call("div", values, INT64, node)
 
 
 def _pmod(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "pmod", 2)
     left, right = (binder.bind(part) for part in parts)
     found = types.arithmetic_types("modulo", left.type, right.type)
-    if found is None or types.is_decimal(found[1]):
+    if found is None or found[1].is_decimal:
         binder.context.fail(
             node,
             "TYPE-CLASH",
-            f"pmod of {types.spark_name(left.type)} and {types.spark_name(right.type)} is not supported",
+            f"pmod of {left.type.sql_name} and {right.type.sql_name} is not supported",
             hint="cast both to bigint or double",
         )
-    values = [cast(binder.context, node, value, found[0]) for value in (left, right)]
-    return binder.call("pmod", values, found[1], node)
+    type_ = found[1]
+    values = [cast(binder.context, node, value, type_) for value in (left, right)]
+    return binder.call("pmod", values, type_, node)
 
 
 def _shift(function: str) -> Special:
     def bind(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
         _count(binder, node, parts, function, 2)
         (subject,) = _integers(binder, node, parts[:1], function)
-        type_ = subject.type if subject.type == "int64" else "int32"
-        by = cast(binder.context, node, binder.bind(parts[1]), "int32")
+        type_ = subject.type if subject.type == INT64 else INT32
+        by = cast(binder.context, node, binder.bind(parts[1]), INT32)
         return binder.call(function, [cast(binder.context, node, subject, type_), by], type_, node)
 
     return bind
@@ -84,9 +86,9 @@ def _shift(function: str) -> Special:
 def _bit_count(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "bit_count", 1)
     value = binder.bind(parts[0])
-    if value.type != "boolean":
+    if value.type != BOOLEAN:
         (value,) = _integers(binder, node, parts, "bit_count")
-    return binder.call("bit_count", [value], "int32", node)
+    return binder.call("bit_count", [value], INT32, node)
 
 
 SPECIAL: dict[str, Special] = {

@@ -11,6 +11,7 @@ from crown import types
 from crown.ir.expression import Expression, Literal
 from crown.sql.scalar import dates, times
 from crown.sql.scalar.coerce import cast
+from crown.types import BOOLEAN, DATE, FLOAT64, INT32, INT64, STRING, TIMESTAMP, DataType
 
 if TYPE_CHECKING:
     from crown.sql.scalar.binder import Binder
@@ -44,10 +45,10 @@ _CLOCK_PARTS = {
 
 def number(binder: Binder, node: exp.Expr) -> Expression:
     subject = binder.bind(node)
-    if subject.type in (types.NULL, "string"):
-        return cast(binder.context, node, subject, "float64")
-    if not types.is_numeric(subject.type):
-        binder.context.fail(node, "TYPE-CLASH", f"a number is needed here, not {types.spark_name(subject.type)}")
+    if subject.type in (types.NULL, STRING):
+        return cast(binder.context, node, subject, FLOAT64)
+    if not subject.type.is_numeric:
+        binder.context.fail(node, "TYPE-CLASH", f"a number is needed here, not {subject.type.sql_name}")
     return subject
 
 
@@ -66,8 +67,8 @@ def rounded(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], function:
     if not 1 <= len(parts) <= 2:
         binder.context.fail(node, "UNKNOWN-FUNCTION", f"{function} takes 1 or 2 arguments")
     subject = number(binder, parts[0])
-    digits = binder.bind(parts[1]) if len(parts) == 2 else Literal(0, "int32")
-    literal = isinstance(digits, Literal) and digits.type in types.INTEGERS and digits.value is not None
+    digits = binder.bind(parts[1]) if len(parts) == 2 else Literal(0, INT32)
+    literal = isinstance(digits, Literal) and digits.type.is_integer and digits.value is not None
     if not literal or not isinstance(digits, Literal) or abs(int(digits.value or 0)) > _MAX_DIGITS:
         binder.context.fail(
             node,
@@ -76,18 +77,18 @@ def rounded(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], function:
             reason="the type of the result depends on it",
         )
     count = int(digits.value or 0)
-    if subject.type in types.INTEGERS and count >= 0:
+    if subject.type.is_integer and count >= 0:
         return subject
-    return binder.call(function, [subject, Literal(count, "int32")], _rounded_type(subject.type, count), node)
+    return binder.call(function, [subject, Literal(count, INT32)], _rounded_type(subject.type, count), node)
 
 
-def _rounded_type(type_: str, digits: int) -> str:
+def _rounded_type(type_: DataType, digits: int) -> DataType:
     """Rounding may carry into one more digit before the point."""
-    if not types.is_decimal(type_):
+    if (parts := type_.as_decimal) is None or not type_.is_decimal:
         return type_
-    precision, scale = types.decimal_parts(type_) or (_MAX_DIGITS, 0)
+    precision, scale = parts
     whole, kept = precision - scale + 1, max(0, min(scale, digits))
-    return f"decimal({min(_MAX_DIGITS, max(whole, 1 - digits) + kept)},{kept})"
+    return types.DataType(f"decimal({min(_MAX_DIGITS, max(whole, 1 - digits) + kept)},{kept})")
 
 
 def _whole(binder: Binder, node: exp.Expr) -> Expression:
@@ -97,43 +98,43 @@ def _whole(binder: Binder, node: exp.Expr) -> Expression:
             node, "UNKNOWN-FUNCTION", f"{function} to a number of digits is not known", hint="use round"
         )
     subject = number(binder, node.this)
-    if subject.type in types.INTEGERS:
-        return cast(binder.context, node, subject, "int64")
-    if not types.is_decimal(subject.type):
-        return binder.call(function, [subject], "int64", node)
+    if subject.type.is_integer:
+        return cast(binder.context, node, subject, INT64)
+    if not subject.type.is_decimal:
+        return binder.call(function, [subject], INT64, node)
     return binder.call(function, [subject], _rounded_type(subject.type, 0), node)
 
 
 def _logarithm(binder: Binder, node: exp.Expr) -> Expression:
     """With one argument it is that of base 10: where it is the natural one, sqlglot says `Ln`."""
     parts = [node.this] if node.expression is None else [node.this, node.expression]
-    values = [cast(binder.context, part, number(binder, part), "float64") for part in parts]
-    return binder.call("log" if len(parts) == 2 else "log10", values, "float64", node)
+    values = [cast(binder.context, part, number(binder, part), FLOAT64) for part in parts]
+    return binder.call("log" if len(parts) == 2 else "log10", values, FLOAT64, node)
 
 
 def _padded(binder: Binder, node: exp.Expr) -> Expression:
     fill = node.args.get("fill_pattern")
-    pad = binder.string(fill) if fill is not None else Literal(" ", "string")
-    length = cast(binder.context, node, binder.bind(node.expression), "int32")
+    pad = binder.string(fill) if fill is not None else Literal(" ", STRING)
+    length = cast(binder.context, node, binder.bind(node.expression), INT32)
     function = "lpad" if node.args.get("is_left") else "rpad"
-    return binder.call(function, [binder.string(node.this), length, pad], "string", node)
+    return binder.call(function, [binder.string(node.this), length, pad], STRING, node)
 
 
 def _end(binder: Binder, node: exp.Expr) -> Expression:
     """`left` and `right`: SUBSTRING from the beginning, or from as many characters before the end."""
-    text, count = binder.string(node.this), cast(binder.context, node, binder.bind(node.expression), "int32")
+    text, count = binder.string(node.this), cast(binder.context, node, binder.bind(node.expression), INT32)
     if isinstance(node, exp.Left):
-        return binder.call("substring", [text, Literal(1, "int32"), count], "string", node)
-    none = binder.call("le", [count, Literal(0, "int32")], "boolean", node)
-    start = binder.call("negate", [count], "int32", node)
-    end = binder.call("substring", [text, start], "string", node)
-    absent = binder.call("is_null", [text], "boolean", node)
-    no_text = Literal(None, "string")
-    return binder.call("case", [absent, no_text, none, Literal("", "string"), end], "string", node)
+        return binder.call("substring", [text, Literal(1, INT32), count], STRING, node)
+    none = binder.call("le", [count, Literal(0, INT32)], BOOLEAN, node)
+    start = binder.call("negate", [count], INT32, node)
+    end = binder.call("substring", [text, start], STRING, node)
+    absent = binder.call("is_null", [text], BOOLEAN, node)
+    no_text = Literal(None, STRING)
+    return binder.call("case", [absent, no_text, none, Literal("", STRING), end], STRING, node)
 
 
 def _date(binder: Binder, node: exp.Expr) -> Expression:
-    return cast(binder.context, node, binder.bind(node), "date")
+    return cast(binder.context, node, binder.bind(node), DATE)
 
 
 def _refuse_unit(binder: Binder, node: exp.Expr, what: str) -> NoReturn:
@@ -150,7 +151,7 @@ def _date_add(binder: Binder, node: exp.Expr) -> Expression:
     unit = node.args.get("unit")
     if unit is not None and unit.name.lower() != "day":
         _refuse_unit(binder, node, "adding to a date")
-    days = cast(binder.context, node, binder.bind(node.expression), "int32")
+    days = cast(binder.context, node, binder.bind(node.expression), INT32)
     return dates.add_days(binder.context, node, _date(binder, node.this), days)
 
 
@@ -158,7 +159,7 @@ def _date_diff(binder: Binder, node: exp.Expr) -> Expression:
     unit = node.args.get("unit")
     if unit is not None and unit.name.lower() != "day":
         _refuse_unit(binder, node, "the difference of dates")
-    return binder.call("date_diff", [_date(binder, node.this), _date(binder, node.expression)], "int32", node)
+    return binder.call("date_diff", [_date(binder, node.this), _date(binder, node.expression)], INT32, node)
 
 
 def _timestamp_add(binder: Binder, node: exp.Expr) -> Expression:
@@ -177,16 +178,16 @@ def _timestamp_diff(binder: Binder, node: exp.Expr) -> Expression:
 
 def date_part(binder: Binder, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
     subject = binder.bind(argument)
-    if subject.type not in types.TEMPORAL:
-        subject = cast(binder.context, node, subject, "date")
-    return binder.call(part, [subject], "int32", node)
+    if not subject.type.is_temporal:
+        subject = cast(binder.context, node, subject, DATE)
+    return binder.call(part, [subject], INT32, node)
 
 
 def clock_part(binder: Binder, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
     subject = binder.bind(argument)
-    if subject.type not in ("timestamp", "timestamp_ntz"):
-        subject = cast(binder.context, node, subject, "timestamp")
-    return binder.call(part, [subject], "int32", node)
+    if not subject.type.is_timestamp:
+        subject = cast(binder.context, node, subject, TIMESTAMP)
+    return binder.call(part, [subject], INT32, node)
 
 
 def extract(binder: Binder, node: exp.Expr, unit: str, argument: exp.Expr) -> Expression:
@@ -197,7 +198,7 @@ def extract(binder: Binder, node: exp.Expr, unit: str, argument: exp.Expr) -> Ex
         return date_part(binder, node, "dayofweek", argument)
     if unit in ("dayofweek_iso", "dow_iso", "isodow"):
         monday = date_part(binder, node, "weekday", argument)
-        return binder.call("add", [monday, Literal(1, "int32")], "int32", node)
+        return binder.call("add", [monday, Literal(1, INT32)], INT32, node)
     part = _CLOCK_PARTS.get(unit)
     if part is None:
         binder.context.fail(
@@ -209,9 +210,9 @@ def extract(binder: Binder, node: exp.Expr, unit: str, argument: exp.Expr) -> Ex
     if part != "second":
         return clock_part(binder, node, part, argument)
     subject = binder.bind(argument)
-    if subject.type not in ("timestamp", "timestamp_ntz"):
-        subject = cast(binder.context, node, subject, "timestamp")
-    return binder.call("extract_second", [subject], "decimal(8,6)", node)
+    if not subject.type.is_timestamp:
+        subject = cast(binder.context, node, subject, TIMESTAMP)
+    return binder.call("extract_second", [subject], types.decimal(8, 6), node)
 
 
 def _extract(binder: Binder, node: exp.Expr) -> Expression:
@@ -233,17 +234,17 @@ def _truncated(binder: Binder, node: exp.Expr) -> Expression:
     """Spark's `date_trunc` gives a timestamp, its `trunc` a date."""
     given = node.args["unit"].name.lower() if node.args.get("unit") is not None else ""
     unit = _UNITS.get(given)
-    type_ = "date" if isinstance(node, exp.DateTrunc) and binder.context.is_spark else "timestamp"
-    if unit is None or node.args.get("zone") is not None or (type_ == "date" and unit not in _DATE_UNITS):
+    type_ = DATE if isinstance(node, exp.DateTrunc) and binder.context.is_spark else TIMESTAMP
+    if unit is None or node.args.get("zone") is not None or (type_ == DATE and unit not in _DATE_UNITS):
         binder.context.fail(
             node,
             "INTERVAL",
             f"a {type_} can't be truncated to {given or 'this'}",
             reason="Spark's answer would be NULL for every row",
-            hint=f"use {', '.join(_DATE_UNITS if type_ == 'date' else dict.fromkeys(_UNITS.values()))}",
+            hint=f"use {', '.join(_DATE_UNITS if type_ == DATE else dict.fromkeys(_UNITS.values()))}",
         )
     subject = cast(binder.context, node, binder.bind(node.this), type_)
-    return binder.call("date_trunc", [Literal(unit, "string"), subject], type_, node)
+    return binder.call("date_trunc", [Literal(unit, STRING), subject], type_, node)
 
 
 HANDLERS: dict[type, Handler] = {

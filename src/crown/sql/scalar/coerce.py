@@ -11,6 +11,7 @@ from crown.ir.expression import Call, Expression, Literal
 from crown.sql.context import Context
 from crown.sql.scalar.constants import convert
 from crown.sql.scalar.fold import fold
+from crown.types import BOOLEAN, STRING, DataType
 
 
 def always(_: str) -> bool:
@@ -18,7 +19,7 @@ def always(_: str) -> bool:
     return True
 
 
-def cast(context: Context, node: exp.Expr, expression: Expression, target: str) -> Expression:
+def cast(context: Context, node: exp.Expr, expression: Expression, target: DataType) -> Expression:
     """The expression as a value of `target`, or an error at `node`."""
     source = expression.type
     if source == target:
@@ -29,7 +30,7 @@ def cast(context: Context, node: exp.Expr, expression: Expression, target: str) 
             context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{expression.value!r} is not a value of type {types.spark_name(target)}",
+                f"{expression.value!r} is not a value of type {target.sql_name}",
                 hint="write the literal as a value of the column's type",
             )
         return folded
@@ -40,7 +41,7 @@ def cast(context: Context, node: exp.Expr, expression: Expression, target: str) 
     context.fail(
         node,
         "TYPE-CLASH",
-        f"{types.spark_name(source)} can't become {types.spark_name(target)}",
+        f"{source.sql_name} can't become {target.sql_name}",
         hint="compare or combine values of one kind",
     )
 
@@ -54,25 +55,25 @@ def unify(context: Context, node: exp.Expr, expressions: Sequence[Expression], w
             context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{what} mixes {types.spark_name(common)} and {types.spark_name(expression.type)}",
+                f"{what} mixes {common.sql_name} and {expression.type.sql_name}",
                 reason="there is no type that holds both",
                 hint="cast one side to the type of the other",
             )
         common = found
     if common == types.NULL:
-        common = "string"
+        common = STRING
     return [cast(context, node, e, common) for e in expressions]
 
 
 def boolean(context: Context, node: exp.Expr, expression: Expression) -> Expression:
     """A condition: boolean, or NULL."""
     if expression.type == types.NULL:
-        return Literal(None, "boolean")
-    if expression.type != "boolean":
+        return Literal(None, BOOLEAN)
+    if expression.type != BOOLEAN:
         context.fail(
             node,
             "TYPE-CLASH",
-            f"a condition must be boolean, this is {types.spark_name(expression.type)}",
+            f"a condition must be boolean, this is {expression.type.sql_name}",
             hint="compare it with something",
         )
     return expression
@@ -81,7 +82,7 @@ def boolean(context: Context, node: exp.Expr, expression: Expression) -> Express
 def compare(context: Context, node: exp.Expr, function: str, left: Expression, right: Expression) -> Expression:
     """A comparison of two values in their common type."""
     first, second = unify(context, node, (left, right), "this comparison")
-    if first.type == "boolean" and function in ("lt", "le", "gt", "ge") and "string" in (left.type, right.type):
+    if first.type == BOOLEAN and function in ("lt", "le", "gt", "ge") and STRING in (left.type, right.type):
         context.fail(node, "TYPE-CLASH", "booleans have no order with strings")
-    call = Call(function, (first, second), "boolean")
+    call = Call(function, (first, second), BOOLEAN)
     return context.mark(fold(call, always), node)

@@ -7,6 +7,7 @@ import json
 from crown import _kernel
 from crown.errors import CrownError
 from crown.ir.expression import Call, Expression, Literal, to_json
+from crown.types import DataType
 
 _LONGEST = 10_000  # of a text that is kept in the plan instead of its expression
 
@@ -14,7 +15,8 @@ _LONGEST = 10_000  # of a text that is kept in the plan instead of its expressio
 def evaluate(expression: Expression) -> Literal:
     """The value of an expression without columns; raises a `CrownError` where it has none.
 
-    >>> evaluate(Call("cast", (Literal("1994-01-01", "string"),), "date"))
+    >>> from crown.types import DATE, STRING
+    >>> evaluate(Call("cast", (Literal("1994-01-01", STRING),), DATE))
     Literal(value=8766, type='date')
     """
     return Literal(json.loads(_kernel.constant(json.dumps(to_json(expression)))), expression.type)
@@ -29,10 +31,11 @@ def folded(call: Call) -> Expression:
     return call if isinstance(value.value, str) and len(value.value) > _LONGEST else value
 
 
-def convert(literal: Literal, target: str) -> Literal | None:
+def convert(literal: Literal, target: DataType) -> Literal | None:
     """The literal as a value of `target`, or None when it has none there.
 
-    >>> convert(Literal(300, "int32"), "int8")
+    >>> from crown.types import INT32, INT8
+    >>> convert(Literal(300, INT32), INT8)
     """
     if literal.value is None or literal.type == target:
         return Literal(literal.value, target)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from crown import types
 from crown.ir.expression import Call, Expression, Literal
 from crown.sql.context import Context
 from crown.sql.scalar.coerce import always, cast
 from crown.sql.scalar.fold import fold
 from crown.sql.schema.options import MICROSECONDS
+from crown.types import DATE, INT32, INT64, STRING, TIMESTAMP
 
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
@@ -26,32 +26,32 @@ def interval_arithmetic(
     if not isinstance(right, exp.Interval) or isinstance(left, exp.Interval):
         return None
     subject = bind(left)
-    if subject.type == "string":
-        subject = cast(context, node, subject, "timestamp")
-    if subject.type not in types.TEMPORAL:
-        context.fail(node, "TYPE-CLASH", f"an interval can't be added to {types.spark_name(subject.type)}")
+    if subject.type == STRING:
+        subject = cast(context, node, subject, TIMESTAMP)
+    if not subject.type.is_temporal:
+        context.fail(node, "TYPE-CLASH", f"an interval can't be added to {subject.type.sql_name}")
     amount, unit = _amount(context, right)
     return _shifted(context, node, subject, amount if operator == "add" else -amount, unit)
 
 
 def day_arithmetic(context: Context, node: exp.Expr, operator: str, left: Expression, right: Expression) -> Expression:
     """A date plus or minus a number of days, or the days between two dates."""
-    if operator == "add" and right.type == "date":
+    if operator == "add" and right.type == DATE:
         left, right = right, left
-    if left.type == "date" and isinstance(right, Literal) and right.type in types.INTEGERS and right.value is not None:
+    if left.type == DATE and isinstance(right, Literal) and right.type.is_integer and right.value is not None:
         count = int(right.value)
         return _shifted(context, node, left, count if operator == "add" else -count, "day")
-    if left.type == "date" and right.type in types.INTEGERS:
-        days = cast(context, node, right, "int32")
+    if left.type == DATE and right.type.is_integer:
+        days = cast(context, node, right, INT32)
         if operator == "subtract":
-            days = context.mark(fold(Call("negate", (days,), "int32"), always), node)
+            days = context.mark(fold(Call("negate", (days,), INT32), always), node)
         return add_days(context, node, left, days)
-    if left.type == right.type == "date" and operator == "subtract":
-        return context.mark(fold(Call("date_diff", (left, right), "int32"), always), node)
+    if left.type == right.type == DATE and operator == "subtract":
+        return context.mark(fold(Call("date_diff", (left, right), INT32), always), node)
     context.fail(
         node,
         "TYPE-CLASH",
-        f"{types.spark_name(left.type)} and {types.spark_name(right.type)} can't be combined by {operator}",
+        f"{left.type.sql_name} and {right.type.sql_name} can't be combined by {operator}",
         hint="use INTERVAL, or compare the two values instead",
     )
 
@@ -97,10 +97,10 @@ def _amount(context: Context, interval: exp.Interval) -> tuple[int, str]:
 
 def _shifted(context: Context, node: exp.Expr, subject: Expression, amount: int, unit: str) -> Expression:
     whole_days = unit in ("day", "week")
-    if subject.type == "date" and not whole_days and unit not in MONTHS:
-        subject = cast(context, node, subject, "timestamp")
+    if subject.type == DATE and not whole_days and unit not in MONTHS:
+        subject = cast(context, node, subject, TIMESTAMP)
     if unit in MONTHS:
-        return shifted_by(context, node, "add_months", subject, Literal(amount * MONTHS[unit], "int32"))
-    if subject.type == "date":
-        return add_days(context, node, subject, Literal(amount * (7 if unit == "week" else 1), "int32"))
-    return shifted_by(context, node, "add_microseconds", subject, Literal(amount * MICROSECONDS[unit], "int64"))
+        return shifted_by(context, node, "add_months", subject, Literal(amount * MONTHS[unit], INT32))
+    if subject.type == DATE:
+        return add_days(context, node, subject, Literal(amount * (7 if unit == "week" else 1), INT32))
+    return shifted_by(context, node, "add_microseconds", subject, Literal(amount * MICROSECONDS[unit], INT64))

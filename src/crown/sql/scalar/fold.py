@@ -12,10 +12,11 @@ from crown import types
 from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.functions import is_strict, is_total
 from crown.sql.scalar import constants, literals
+from crown.types import BOOLEAN
 
-TRUE = Literal(True, "boolean")
-FALSE = Literal(False, "boolean")
-UNKNOWN = Literal(None, "boolean")
+TRUE = Literal(True, BOOLEAN)
+FALSE = Literal(False, BOOLEAN)
+UNKNOWN = Literal(None, BOOLEAN)
 
 _COMPARE: Mapping[str, Callable[[object, object], bool]] = {
     "eq": lambda a, b: a == b,
@@ -50,7 +51,7 @@ def nullable(expression: Expression, column: Nullable) -> bool:
         case Call("case", arguments, _):
             results = [*arguments[1::2], arguments[-1]]
             return any(nullable(a, column) for a in results)
-        case Call("cast", (argument,), type_) if not (argument.type in types.FLOATS and types.is_decimal(type_)):
+        case Call("cast", (argument,), type_) if not (argument.type.is_float and type_.is_decimal):
             return nullable(argument, column)  # NaN and the infinities are no decimals
         case Call(function, arguments, _):
             known = is_total(function) or function in ("and", "or", "in")
@@ -65,7 +66,7 @@ def fold(call: Call, column: Nullable) -> Expression:
         return Literal(None, call.type)
     if function in _COMPARE and all(isinstance(a, Literal) for a in arguments):
         left, right = (literals.sort_key(a) for a in arguments if isinstance(a, Literal))
-        return Literal(_COMPARE[function](left, right), "boolean")
+        return Literal(_COMPARE[function](left, right), BOOLEAN)
     match function:
         case "and" | "or":
             return _logic(call)
@@ -96,7 +97,7 @@ def conjuncts(expression: Expression) -> list[Expression]:
 def conjunction(parts: list[Expression]) -> Expression:
     if not parts:
         return TRUE
-    return parts[0] if len(parts) == 1 else Call("and", tuple(parts), "boolean")
+    return parts[0] if len(parts) == 1 else Call("and", tuple(parts), BOOLEAN)
 
 
 def _logic(call: Call) -> Expression:
@@ -111,7 +112,7 @@ def _logic(call: Call) -> Expression:
     kept = tuple(dict.fromkeys(argument for argument in flat if argument != neutral))
     if not kept:
         return neutral
-    return kept[0] if len(kept) == 1 else Call(call.function, kept, "boolean")
+    return kept[0] if len(kept) == 1 else Call(call.function, kept, BOOLEAN)
 
 
 def _negation(call: Call) -> Expression:
@@ -119,29 +120,29 @@ def _negation(call: Call) -> Expression:
         case Literal(None, _):
             return UNKNOWN
         case Literal(value, _):
-            return Literal(not value, "boolean")
+            return Literal(not value, BOOLEAN)
         case Call("not", (inner,), _):
             return inner
         case Call(function, arguments, _) if function in NEGATED:
-            return Call(NEGATED[function], arguments, "boolean")
+            return Call(NEGATED[function], arguments, BOOLEAN)
     return call
 
 
 def _is_null(call: Call, column: Nullable) -> Expression:
     argument = call.arguments[0]
     if isinstance(argument, Literal):
-        return Literal(argument.value is None, "boolean")
+        return Literal(argument.value is None, BOOLEAN)
     return call if nullable(argument, column) else FALSE
 
 
 def _not_distinct(call: Call, column: Nullable) -> Expression:
     left, right = call.arguments
     if is_null_literal(left):
-        return fold(Call("is_null", (right,), "boolean"), column)
+        return fold(Call("is_null", (right,), BOOLEAN), column)
     if is_null_literal(right):
-        return fold(Call("is_null", (left,), "boolean"), column)
+        return fold(Call("is_null", (left,), BOOLEAN), column)
     if not (nullable(left, column) or nullable(right, column)):
-        return fold(Call("eq", (left, right), "boolean"), column)
+        return fold(Call("eq", (left, right), BOOLEAN), column)
     return call
 
 

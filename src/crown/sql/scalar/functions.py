@@ -21,66 +21,65 @@ from crown.sql.scalar import bits, calls, patterns, times
 from crown.sql.scalar.catalogue import FAMILIES
 from crown.sql.scalar.coerce import cast
 from crown.sql.words import words
+from crown.types import BINARY, BOOLEAN, DATE, FLOAT64, INT32, INT64, STRING, TIMESTAMP, DataType
 
 if TYPE_CHECKING:
     from crown.sql.scalar.binder import Binder
 
 Special = Callable[["Binder", exp.Expr, Sequence[exp.Expr]], Expression]
 
-_BYTES = "string or binary"
+_BYTES = None  # a string or binary, as it is
 _EMPTY, _SPACE, _FIRST, _NONE = (
-    Literal("", "string"),
-    Literal(" ", "string"),
-    Literal(1, "int32"),
-    Literal(-1, "int32"),
+    Literal("", STRING),
+    Literal(" ", STRING),
+    Literal(1, INT32),
+    Literal(-1, INT32),
 )
 
 
 @dataclass(frozen=True)
 class Signature:
     function: str
-    takes: tuple[str, ...]
-    gives: str
+    takes: tuple[DataType | None, ...]
+    gives: DataType
     defaults: tuple[Literal, ...] = ()  # of the last arguments, where they are not written
 
 
-def _alike(names: str, takes: Sequence[str], gives: str) -> dict[str, Signature]:
+def _alike(names: str, takes: Sequence[DataType | None], gives: DataType) -> dict[str, Signature]:
     return {name: Signature(name, tuple(takes), gives) for name in words(names)}
 
 
 SIGNATURES: dict[str, Signature] = {
-    **_alike("sqrt cbrt exp expm1 ln log2 log10 log1p rint sign degrees radians", ["float64"], "float64"),
-    **_alike("sin cos tan asin acos atan sinh cosh tanh", ["float64"], "float64"),
-    **_alike("power atan2 hypot log", ["float64", "float64"], "float64"),
-    **_alike("upper lower initcap reverse soundex", ["string"], "string"),
-    **_alike("ascii", ["string"], "int32"),
-    **_alike("octet_length bit_length", [_BYTES], "int32"),
-    **_alike("levenshtein find_in_set", ["string", "string"], "int32"),
-    **_alike("repeat", ["string", "int32"], "string"),
-    **_alike("translate", ["string", "string", "string"], "string"),
-    **_alike("split_part substring_index", ["string", "string", "int32"], "string"),
-    **_alike("chr", ["int64"], "string"),
-    **_alike("md5 sha1", [_BYTES], "string"),
-    **_alike("crc32", [_BYTES], "int64"),
-    **_alike("sha2", [_BYTES, "int32"], "string"),
-    **_alike("add_months", ["date", "int32"], "date"),
-    **_alike("last_day", ["date"], "date"),
-    **_alike("next_day", ["date", "string"], "date"),
-    **_alike("dayofyear weekofyear weekday", ["date"], "int32"),
-    **_alike("unix_date", ["date"], "int32"),
-    **_alike("date_from_unix_date", ["int32"], "date"),
-    **_alike("unix_seconds unix_millis unix_micros", ["timestamp"], "int64"),
-    "starts_with": Signature("starts_with", ("string", "string"), "boolean"),
-    "ends_with": Signature("ends_with", ("string", "string"), "boolean"),
-    "contains": Signature("contains", ("string", "string"), "boolean"),
-    "replace": Signature("replace", ("string", "string", "string"), "string", (_EMPTY,)),
-    "lpad": Signature("lpad", ("string", "int32", "string"), "string", (_SPACE,)),
-    "rpad": Signature("rpad", ("string", "int32", "string"), "string", (_SPACE,)),
-    "overlay": Signature("overlay", ("string", "string", "int32", "int32"), "string", (_NONE,)),
-    "btrim": Signature("trim", ("string", "string"), "string", (_SPACE,)),
-    "months_between": Signature(
-        "months_between", ("timestamp", "timestamp", "boolean"), "float64", (Literal(True, "boolean"),)
-    ),
+    **_alike("sqrt cbrt exp expm1 ln log2 log10 log1p rint sign degrees radians", [FLOAT64], FLOAT64),
+    **_alike("sin cos tan asin acos atan sinh cosh tanh", [FLOAT64], FLOAT64),
+    **_alike("power atan2 hypot log", [FLOAT64, FLOAT64], FLOAT64),
+    **_alike("upper lower initcap reverse soundex", [STRING], STRING),
+    **_alike("ascii", [STRING], INT32),
+    **_alike("octet_length bit_length", [_BYTES], INT32),
+    **_alike("levenshtein find_in_set", [STRING, STRING], INT32),
+    **_alike("repeat", [STRING, INT32], STRING),
+    **_alike("translate", [STRING, STRING, STRING], STRING),
+    **_alike("split_part substring_index", [STRING, STRING, INT32], STRING),
+    **_alike("chr", [INT64], STRING),
+    **_alike("md5 sha1", [_BYTES], STRING),
+    **_alike("crc32", [_BYTES], INT64),
+    **_alike("sha2", [_BYTES, INT32], STRING),
+    **_alike("add_months", [DATE, INT32], DATE),
+    **_alike("last_day", [DATE], DATE),
+    **_alike("next_day", [DATE, STRING], DATE),
+    **_alike("dayofyear weekofyear weekday", [DATE], INT32),
+    **_alike("unix_date", [DATE], INT32),
+    **_alike("date_from_unix_date", [INT32], DATE),
+    **_alike("unix_seconds unix_millis unix_micros", [TIMESTAMP], INT64),
+    "starts_with": Signature("starts_with", (STRING, STRING), BOOLEAN),
+    "ends_with": Signature("ends_with", (STRING, STRING), BOOLEAN),
+    "contains": Signature("contains", (STRING, STRING), BOOLEAN),
+    "replace": Signature("replace", (STRING, STRING, STRING), STRING, (_EMPTY,)),
+    "lpad": Signature("lpad", (STRING, INT32, STRING), STRING, (_SPACE,)),
+    "rpad": Signature("rpad", (STRING, INT32, STRING), STRING, (_SPACE,)),
+    "overlay": Signature("overlay", (STRING, STRING, INT32, INT32), STRING, (_NONE,)),
+    "btrim": Signature("trim", (STRING, STRING), STRING, (_SPACE,)),
+    "months_between": Signature("months_between", (TIMESTAMP, TIMESTAMP, BOOLEAN), FLOAT64, (Literal(True, BOOLEAN),)),
 }
 SIGNATURES |= {"pow": SIGNATURES["power"], "char": SIGNATURES["chr"], "sha": SIGNATURES["sha1"]}
 
@@ -235,18 +234,18 @@ def wrong_count(context: Context, node: exp.Expr, name: str, least: int, most: i
     context.fail(node, "UNKNOWN-FUNCTION", f"{name} takes {expected} argument{plural}", hint="see docs/sql.md")
 
 
-def _argument(binder: Binder, node: exp.Expr, type_: str) -> Expression:
+def _argument(binder: Binder, node: exp.Expr, type_: DataType | None) -> Expression:
     value = binder.bind(node)
-    if type_ != _BYTES:
+    if type_ is not None:
         return cast(binder.context, node, value, type_)
-    if value.type in ("string", "binary"):
+    if value.type in (STRING, BINARY):
         return value
     if value.type == types.NULL:
-        return Literal(None, "string")
+        return Literal(None, STRING)
     return binder.context.fail(
         node,
         "TYPE-CLASH",
-        f"a string or binary is needed here, not {types.spark_name(value.type)}",
+        f"a string or binary is needed here, not {value.type.sql_name}",
         hint="cast it to a string",
     )
 
@@ -290,7 +289,7 @@ def _unknown(context: Context, node: exp.Expr) -> NoReturn:
 def _concat_with(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     if not parts:
         wrong_count(binder.context, node, "concat_ws", 1, 9)
-    return binder.call("concat_ws", [binder.string(part) for part in parts], "string", node)
+    return binder.call("concat_ws", [binder.string(part) for part in parts], STRING, node)
 
 
 def _locate(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
@@ -298,12 +297,12 @@ def _locate(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expres
     if not 2 <= len(parts) <= 3:
         wrong_count(binder.context, node, "locate", 2, 3)
     wanted, subject = (binder.string(part) for part in parts[:2])
-    start = cast(binder.context, node, binder.bind(parts[2]), "int32") if len(parts) == 3 else _FIRST
-    found = binder.call("locate", [wanted, subject, start], "int32", node)
+    start = cast(binder.context, node, binder.bind(parts[2]), INT32) if len(parts) == 3 else _FIRST
+    found = binder.call("locate", [wanted, subject, start], INT32, node)
     if isinstance(start, Literal) and start.value is not None:
         return found
-    absent = binder.call("is_null", [start], "boolean", node)
-    return binder.call("case", [absent, Literal(0, "int32"), found], "int32", node)
+    absent = binder.call("is_null", [start], BOOLEAN, node)
+    return binder.call("case", [absent, Literal(0, INT32), found], INT32, node)
 
 
 def _instr(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
@@ -316,19 +315,19 @@ def _hex(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expressio
     if len(parts) != 1:
         wrong_count(binder.context, node, "hex", 1, 1)
     value = binder.bind(parts[0])
-    if value.type not in ("string", "binary", types.NULL):
-        value = cast(binder.context, node, value, "int64")
+    if value.type not in (STRING, BINARY, types.NULL):
+        value = cast(binder.context, node, value, INT64)
     elif value.type == types.NULL:
-        value = Literal(None, "string")
-    return binder.call("hex", [value], "string", node)
+        value = Literal(None, STRING)
+    return binder.call("hex", [value], STRING, node)
 
 
-def _hashed(function: str, gives: str) -> Special:
+def _hashed(function: str, gives: DataType) -> Special:
     def bind(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
         if not parts:
             wrong_count(binder.context, node, function, 1, 9)
         values = [binder.bind(part) for part in parts]
-        typed: list[Expression] = [v if v.type != types.NULL else Literal(None, "boolean") for v in values]
+        typed: list[Expression] = [v if v.type != types.NULL else Literal(None, BOOLEAN) for v in values]
         return binder.call(function, typed, gives, node)
 
     return bind
@@ -342,17 +341,17 @@ def _is_nan(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expres
     """FALSE for NULL."""
     if len(parts) != 1:
         wrong_count(binder.context, node, "isnan", 1, 1)
-    value = cast(binder.context, node, binder.bind(parts[0]), "float64")
-    found = binder.call("is_nan", [value], "boolean", node)
-    return binder.call("coalesce", [found, Literal(False, "boolean")], "boolean", node)
+    value = cast(binder.context, node, binder.bind(parts[0]), FLOAT64)
+    found = binder.call("is_nan", [value], BOOLEAN, node)
+    return binder.call("coalesce", [found, Literal(False, BOOLEAN)], BOOLEAN, node)
 
 
 def _itself(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     if len(parts) != 1:
         wrong_count(binder.context, node, "positive", 1, 1)
     value = binder.bind(parts[0])
-    if not types.is_numeric(value.type):
-        binder.context.fail(node, "TYPE-CLASH", f"positive takes a number, not {types.spark_name(value.type)}")
+    if not value.type.is_numeric:
+        binder.context.fail(node, "TYPE-CLASH", f"positive takes a number, not {value.type.sql_name}")
     return value
 
 
@@ -362,8 +361,8 @@ SPECIAL: dict[str, Special] = {
     "position": _locate,
     "instr": _instr,
     "hex": _hex,
-    "hash": _hashed("hash", "int32"),
-    "xxhash64": _hashed("xxhash64", "int64"),
+    "hash": _hashed("hash", INT32),
+    "xxhash64": _hashed("xxhash64", INT64),
     "space": _space,
     "isnan": _is_nan,
     "positive": _itself,

@@ -7,8 +7,8 @@ from decimal import Decimal, InvalidOperation
 
 from crown import types
 from crown.ir.expression import Literal
+from crown.types import FLOAT64
 
-_LIMITS = {name: 1 << (bits - 1) for name, bits in zip(types.INTEGERS, (8, 16, 32, 64), strict=True)}
 _SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -20,25 +20,26 @@ def number(text: str) -> Literal | None:
     """
     try:
         if "e" in text.lower():
-            return Literal(float(text), "float64") if math.isfinite(float(text)) else None
+            return Literal(float(text), FLOAT64) if math.isfinite(float(text)) else None
         value = Decimal(text)
     except (ValueError, InvalidOperation):
         return None
     if "." not in text:
         whole = int(value)
-        for type_ in ("int32", "int64"):
-            if -_LIMITS[type_] <= whole < _LIMITS[type_]:
+        for type_ in (types.INT32, types.INT64):
+            if whole in type_.integers:
                 return Literal(whole, type_)
     digits = value.as_tuple()
     scale = max(0, -int(digits.exponent))
     precision = max(len(digits.digits), scale + (1 if abs(value) >= 1 else 0), 1)
-    return Literal(format(value, "f"), f"decimal({precision},{scale})") if precision <= 38 else None
+    exact = types.exact_decimal(precision, scale)
+    return Literal(format(value, "f"), exact) if exact is not None else None
 
 
 def sort_key(literal: Literal) -> Decimal | float | str:
     """A value that orders literals of one type as SQL does."""
-    if isinstance(literal.value, str) and (types.is_decimal(literal.type)):
+    if isinstance(literal.value, str) and literal.type.is_decimal:
         return Decimal(literal.value)
-    if isinstance(literal.value, str) and literal.type in types.FLOATS:
+    if isinstance(literal.value, str) and literal.type.is_float:
         return _SPECIAL_FLOATS[literal.value]
     return literal.value  # type: ignore[return-value]

@@ -11,6 +11,7 @@ from crown.errors import CrownError
 from crown.ir.expression import Call, Expression, Literal
 from crown.sql.scalar.coerce import cast
 from crown.sql.scalar.constants import evaluate
+from crown.types import BOOLEAN, INT32, STRING, TIMESTAMP
 
 if TYPE_CHECKING:
     from crown.sql.scalar.binder import Binder
@@ -24,8 +25,8 @@ _STRFTIME = {"%Y": "yyyy", "%m": "MM", "%d": "dd", "%H": "HH", "%M": "mm", "%S":
 
 def checked(binder: Binder, node: exp.Expr, function: str, subject: Expression, literals: list[Expression]) -> Call:
     """A call with patterns that the kernel takes: tried here, so that a bad one is found when the query is planned."""
-    sample = Literal(0, "timestamp") if function == "date_format" else Literal("", "string")
-    type_ = {"rlike": "boolean", "to_timestamp": "timestamp"}.get(function, "string")
+    sample = Literal(0, TIMESTAMP) if function == "date_format" else Literal("", STRING)
+    type_ = {"rlike": BOOLEAN, "to_timestamp": TIMESTAMP}.get(function, STRING)
     try:
         evaluate(Call(function, (sample, *literals), type_))
     except CrownError as error:
@@ -44,7 +45,7 @@ def checked(binder: Binder, node: exp.Expr, function: str, subject: Expression, 
 
 def literal_text(binder: Binder, node: exp.Expr, what: str) -> Literal:
     value = binder.bind(node)
-    if isinstance(value, Literal) and value.type == "string" and value.value is not None:
+    if isinstance(value, Literal) and value.type == STRING and value.value is not None:
         return value
     _not_literal(binder, node, what)
 
@@ -69,7 +70,7 @@ def time_pattern(binder: Binder, node: exp.Expr) -> Literal:
         text = text.replace(theirs, ours)
     if "%" in text:
         binder.context.fail(node, "PATTERN", "this time pattern is not supported", hint="use %Y, %m, %d, %H, %M, %S")
-    return Literal(text, "string")
+    return Literal(text, STRING)
 
 
 def _count(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], name: str, least: int, most: int) -> None:
@@ -82,17 +83,17 @@ def _rlike(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Express
     _count(binder, node, parts, "rlike", 2, 2)
     subject, pattern = binder.string(parts[0]), literal_text(binder, parts[1], "a regular expression")
     call = checked(binder, node, "rlike", subject, [pattern])
-    return binder.call("rlike", list(call.arguments), "boolean", node)
+    return binder.call("rlike", list(call.arguments), BOOLEAN, node)
 
 
 def _regexp_extract(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "regexp_extract", 2, 3)
     subject, pattern = binder.string(parts[0]), literal_text(binder, parts[1], "a regular expression")
-    group = binder.bind(parts[2]) if len(parts) == 3 else Literal(1, "int32")
-    if not isinstance(group, Literal) or group.type != "int32" or group.value is None:
+    group = binder.bind(parts[2]) if len(parts) == 3 else Literal(1, INT32)
+    if not isinstance(group, Literal) or group.type != INT32 or group.value is None:
         _not_literal(binder, node, "the group")
     call = checked(binder, node, "regexp_extract", subject, [pattern, group])
-    return binder.call("regexp_extract", list(call.arguments), "string", node)
+    return binder.call("regexp_extract", list(call.arguments), STRING, node)
 
 
 def _regexp_replace(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
@@ -100,27 +101,27 @@ def _regexp_replace(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -
     subject, pattern = binder.string(parts[0]), literal_text(binder, parts[1], "a regular expression")
     by = literal_text(binder, parts[2], "the replacement")
     call = checked(binder, node, "regexp_replace", subject, [pattern, by])
-    return binder.call("regexp_replace", list(call.arguments), "string", node)
+    return binder.call("regexp_replace", list(call.arguments), STRING, node)
 
 
 def _date_format(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "date_format", 2, 2)
     subject = binder.bind(parts[0])
-    if subject.type not in ("timestamp", "timestamp_ntz"):
-        subject = cast(binder.context, node, subject, "timestamp")
+    if not subject.type.is_timestamp:
+        subject = cast(binder.context, node, subject, TIMESTAMP)
     return written_time(binder, node, subject, time_pattern(binder, parts[1]))
 
 
 def written_time(binder: Binder, node: exp.Expr, subject: Expression, pattern: Literal) -> Expression:
     """A timestamp written by a time pattern."""
     call = checked(binder, node, "date_format", subject, [pattern])
-    return binder.call("date_format", list(call.arguments), "string", node)
+    return binder.call("date_format", list(call.arguments), STRING, node)
 
 
 def read_time(binder: Binder, node: exp.Expr, subject: Expression, pattern: Literal) -> Expression:
     """A string read by a time pattern, as a timestamp."""
     call = checked(binder, node, "to_timestamp", subject, [pattern])
-    return binder.call("to_timestamp", list(call.arguments), "timestamp", node)
+    return binder.call("to_timestamp", list(call.arguments), TIMESTAMP, node)
 
 
 SPECIAL: dict[str, Special] = {

@@ -12,13 +12,14 @@ from crown.sql.scalar import dates
 from crown.sql.scalar.coerce import cast
 from crown.sql.scalar.patterns import DEFAULT_TIME, read_time, time_pattern, written_time
 from crown.sql.schema.options import MICROSECONDS
+from crown.types import DATE, INT32, INT64, STRING, TIMESTAMP
 
 if TYPE_CHECKING:
     from crown.sql.scalar.binder import Binder
 
 Special = Callable[["Binder", exp.Expr, Sequence[exp.Expr]], Expression]
 
-_EPOCH = Literal(0, "timestamp")
+_EPOCH = Literal(0, TIMESTAMP)
 
 
 def _count(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], name: str, *wanted: int) -> None:
@@ -30,9 +31,9 @@ def _count(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], name: str,
 def _moment(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], default: str | None) -> Expression:
     """A string read by a pattern; anything else, and a string without one, is cast to a timestamp."""
     subject = binder.bind(parts[0])
-    if subject.type != "string" or (len(parts) == 1 and default is None):
-        return cast(binder.context, node, subject, "timestamp")
-    pattern = time_pattern(binder, parts[1]) if len(parts) == 2 else Literal(default, "string")
+    if subject.type != STRING or (len(parts) == 1 and default is None):
+        return cast(binder.context, node, subject, TIMESTAMP)
+    pattern = time_pattern(binder, parts[1]) if len(parts) == 2 else Literal(default, STRING)
     return read_time(binder, node, subject, pattern)
 
 
@@ -44,23 +45,23 @@ def _to_timestamp(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> 
 def _to_date(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "to_date", 1, 2)
     if len(parts) == 1:
-        return cast(binder.context, node, binder.bind(parts[0]), "date")
-    return cast(binder.context, node, _moment(binder, node, parts, None), "date")
+        return cast(binder.context, node, binder.bind(parts[0]), DATE)
+    return cast(binder.context, node, _moment(binder, node, parts, None), DATE)
 
 
 def _unix_timestamp(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "unix_timestamp", 1, 2)
-    micros = binder.call("unix_micros", [_moment(binder, node, parts, DEFAULT_TIME)], "int64", node)
+    micros = binder.call("unix_micros", [_moment(binder, node, parts, DEFAULT_TIME)], INT64, node)
     # The fraction is cut, also before 1970; `unix_seconds` rounds down.
-    return binder.call("div", [micros, Literal(MICROSECONDS["second"], "int64")], "int64", node)
+    return binder.call("div", [micros, Literal(MICROSECONDS["second"], INT64)], INT64, node)
 
 
 def _from_unixtime(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "from_unixtime", 1, 2)
-    seconds = cast(binder.context, node, binder.bind(parts[0]), "int64")
-    micros = binder.call("multiply", [seconds, Literal(MICROSECONDS["second"], "int64")], "int64", node)
+    seconds = cast(binder.context, node, binder.bind(parts[0]), INT64)
+    micros = binder.call("multiply", [seconds, Literal(MICROSECONDS["second"], INT64)], INT64, node)
     moment = dates.shifted_by(binder.context, node, "add_microseconds", _EPOCH, micros)
-    pattern = time_pattern(binder, parts[1]) if len(parts) == 2 else Literal(DEFAULT_TIME, "string")
+    pattern = time_pattern(binder, parts[1]) if len(parts) == 2 else Literal(DEFAULT_TIME, STRING)
     return written_time(binder, node, moment, pattern)
 
 
@@ -77,14 +78,14 @@ def add_units(binder: Binder, node: exp.Expr, unit: exp.Expr, amount: exp.Expr, 
     """`timestampadd`: a timestamp and a number of units after it."""
     name = _unit(binder, unit)
     moment = binder.bind(subject)
-    if moment.type not in ("timestamp", "timestamp_ntz"):
-        moment = cast(binder.context, node, moment, "timestamp")
+    if not moment.type.is_timestamp:
+        moment = cast(binder.context, node, moment, TIMESTAMP)
     if name in dates.MONTHS:
-        count = cast(binder.context, node, binder.bind(amount), "int32")
-        months = binder.call("multiply", [count, Literal(dates.MONTHS[name], "int32")], "int32", node)
+        count = cast(binder.context, node, binder.bind(amount), INT32)
+        months = binder.call("multiply", [count, Literal(dates.MONTHS[name], INT32)], INT32, node)
         return dates.shifted_by(binder.context, node, "add_months", moment, months)
-    count = cast(binder.context, node, binder.bind(amount), "int64")
-    micros = binder.call("multiply", [count, Literal(MICROSECONDS[name], "int64")], "int64", node)
+    count = cast(binder.context, node, binder.bind(amount), INT64)
+    micros = binder.call("multiply", [count, Literal(MICROSECONDS[name], INT64)], INT64, node)
     return dates.shifted_by(binder.context, node, "add_microseconds", moment, micros)
 
 
@@ -96,13 +97,13 @@ def _timestampadd(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> 
 def units_between(binder: Binder, node: exp.Expr, unit: exp.Expr, start: exp.Expr, end: exp.Expr) -> Expression:
     """`timestampdiff`: how many whole units lie between two timestamps."""
     name = _unit(binder, unit)
-    early, late = (cast(binder.context, node, binder.bind(part), "timestamp") for part in (start, end))
+    early, late = (cast(binder.context, node, binder.bind(part), TIMESTAMP) for part in (start, end))
     if name in dates.MONTHS:
-        months = binder.call("complete_months", [early, late], "int64", node)
-        return binder.call("div", [months, Literal(dates.MONTHS[name], "int64")], "int64", node)
-    micros = [binder.call("unix_micros", [moment], "int64", node) for moment in (late, early)]
-    between = binder.call("subtract", micros, "int64", node)
-    return binder.call("div", [between, Literal(MICROSECONDS[name], "int64")], "int64", node)
+        months = binder.call("complete_months", [early, late], INT64, node)
+        return binder.call("div", [months, Literal(dates.MONTHS[name], INT64)], INT64, node)
+    micros = [binder.call("unix_micros", [moment], INT64, node) for moment in (late, early)]
+    between = binder.call("subtract", micros, INT64, node)
+    return binder.call("div", [between, Literal(MICROSECONDS[name], INT64)], INT64, node)
 
 
 def _timestampdiff(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
@@ -115,8 +116,8 @@ def _datediff(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expr
     _count(binder, node, parts, "datediff", 2, 3)
     if len(parts) == 3:
         return units_between(binder, node, *parts)
-    days = [cast(binder.context, node, binder.bind(part), "date") for part in parts]
-    return binder.call("date_diff", days, "int32", node)
+    days = [cast(binder.context, node, binder.bind(part), DATE) for part in parts]
+    return binder.call("date_diff", days, INT32, node)
 
 
 def _dateadd(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
@@ -133,10 +134,10 @@ def _date_sub(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expr
 
 
 def _days_later(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], *, backwards: bool) -> Expression:
-    start = cast(binder.context, node, binder.bind(parts[0]), "date")
-    days = cast(binder.context, node, binder.bind(parts[1]), "int32")
+    start = cast(binder.context, node, binder.bind(parts[0]), DATE)
+    days = cast(binder.context, node, binder.bind(parts[1]), INT32)
     if backwards:
-        days = binder.call("negate", [days], "int32", node)
+        days = binder.call("negate", [days], INT32, node)
     return dates.add_days(binder.context, node, start, days)
 
 

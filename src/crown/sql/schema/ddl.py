@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from crown import types
 from crown.errors import SchemaError, SqlError
 from crown.ir.tables import Profile, TableColumn, Window
+from crown.sql import typenames
 from crown.sql.diagnose import Span, parse_statements, span
 from crown.sql.schema import harmless
 from crown.sql.schema.options import Option, take_options, window_for
@@ -176,7 +176,7 @@ def _key_column(sql: str, node: exp.Expr) -> str:
 
 def _column(sql: str, table: str, definition: exp.ColumnDef) -> tuple[TableColumn, bool]:
     kind = definition.args.get("kind")
-    type_ = types.from_sqlglot(kind) if isinstance(kind, exp.DataType) else None
+    type_ = typenames.from_sqlglot(kind) if isinstance(kind, exp.DataType) else None
     if type_ is None:
         written = kind.sql("spark") if kind is not None else "no type"
         raise _error(

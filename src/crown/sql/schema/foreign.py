@@ -1,12 +1,16 @@
-"""Columns of Arrow and Spark schemas. Neither library is imported unless one of its objects is given."""
+"""Columns of Arrow and Spark schemas. PySpark is not imported: its objects are known by their names."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from crown import types
+import pyarrow
 
-ForeignColumn = tuple[str, str | None, bool, str]  # name, type (None: not maintained), nullable, type as written
+from crown.arrow import crown_type
+from crown.sql.typenames import from_name
+from crown.types import DataType
+
+ForeignColumn = tuple[str, DataType | None, bool, str]  # name, type (None: not maintained), nullable, type as written
 
 
 def columns(value: Any) -> list[ForeignColumn] | None:
@@ -16,8 +20,6 @@ def columns(value: Any) -> list[ForeignColumn] | None:
     if hasattr(value, "schema") and type(getattr(value, "schema", None)).__name__ == "StructType":
         return columns(value.schema)
     if hasattr(value, "__arrow_c_schema__") or hasattr(value, "schema"):
-        import pyarrow
-
         schema = value if isinstance(value, pyarrow.Schema) else getattr(value, "schema", value)
         if not isinstance(schema, pyarrow.Schema):
             if not hasattr(schema, "__arrow_c_schema__"):
@@ -27,35 +29,10 @@ def columns(value: Any) -> list[ForeignColumn] | None:
     return None
 
 
-def arrow_type(value: Any) -> str | None:
+def arrow_type(value: Any) -> DataType | None:
     """The type of a pyarrow DataType; None for anything else."""
-    if not type(value).__module__.startswith("pyarrow"):
-        return None
-    import pyarrow.types as arrow
-
-    if arrow.is_dictionary(value):
-        return arrow_type(value.value_type)
-    if arrow.is_timestamp(value):
-        return "timestamp" if value.tz else "timestamp_ntz"
-    if arrow.is_decimal(value):
-        return f"decimal({value.precision},{value.scale})" if 0 <= value.scale <= value.precision <= 38 else None
-    tests = (
-        (arrow.is_boolean, "boolean"),
-        (arrow.is_int8, "int8"),
-        (arrow.is_int16, "int16"),
-        (arrow.is_int32, "int32"),
-        (arrow.is_int64, "int64"),
-        (arrow.is_float32, "float32"),
-        (arrow.is_float64, "float64"),
-        (arrow.is_string, "string"),
-        (arrow.is_large_string, "string"),
-        (arrow.is_string_view, "string"),
-        (arrow.is_binary, "binary"),
-        (arrow.is_large_binary, "binary"),
-        (arrow.is_date, "date"),
-    )
-    return next((name for test, name in tests if test(value)), None)
+    return crown_type(value) if isinstance(value, pyarrow.DataType) else None
 
 
-def _spark_type(value: Any) -> str | None:
-    return types.from_name(value.simpleString())
+def _spark_type(value: Any) -> DataType | None:
+    return from_name(value.simpleString())

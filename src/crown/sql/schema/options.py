@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from crown.ir.tables import Profile, Window
 from crown.sql.diagnose import Span, fail
+from crown.types import DATE, DataType
 
 PROFILES: dict[str, Profile] = {
     "static": "static",
@@ -97,16 +98,16 @@ def _window(sql: str, match: re.Match[str]) -> Option | None:
     )
 
 
-def window_for(option: Option, column_type: str | None, sql: str) -> Window:
+def window_for(option: Option, column_type: DataType | None, sql: str) -> Window:
     """The window in the unit of its column. `column_type` is None for a row window or an unknown column."""
     if option.rows is not None:
         return Window(rows=option.rows)
     amount, unit = option.amount or 0, option.unit or ""
-    if column_type in ("timestamp", "timestamp_ntz") and unit in MICROSECONDS:
+    if column_type is not None and column_type.is_timestamp and unit in MICROSECONDS:
         return Window(interval=amount * MICROSECONDS[unit], column=option.column)
-    if column_type == "date" and unit in ("day", "week"):
+    if column_type == DATE and unit in ("day", "week"):
         return Window(interval=amount * (7 if unit == "week" else 1), column=option.column)
-    if column_type in ("int8", "int16", "int32", "int64") and not unit:
+    if column_type is not None and column_type.is_integer and not unit:
         return Window(interval=amount, column=option.column)
     fail(
         sql,

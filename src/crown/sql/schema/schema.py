@@ -11,12 +11,13 @@ from typing import Any, TypeAlias
 
 from sqlglot import exp
 
-from crown import types
 from crown.errors import SchemaError
 from crown.ir.tables import Profile, TableColumn, Window
+from crown.sql import typenames
 from crown.sql.schema import foreign
 from crown.sql.schema.ddl import read_ddl
 from crown.sql.schema.options import MICROSECONDS, PROFILES
+from crown.types import DATE
 
 SchemaLike: TypeAlias = Any  # a Schema, DDL text, a path to it, or a mapping of table names to table descriptions
 
@@ -141,7 +142,7 @@ def _dict_columns(name: str, columns: Mapping[Any, Any], not_null: frozenset[str
         nullable = str(column).lower() not in not_null
         if text.lower().rstrip().endswith("not null"):
             text, nullable = text.rstrip()[: -len("not null")], False
-        type_ = foreign.arrow_type(given) or types.from_name(text)
+        type_ = foreign.arrow_type(given) or typenames.from_name(text)
         if type_ is None:
             raise _type_error(name, str(column), text)
         result.append(TableColumn(str(column), type_, nullable))
@@ -211,13 +212,13 @@ def _window(value: Any, table: TableSchema) -> Window:
         interval = value.get("interval")
         if isinstance(interval, datetime.timedelta):
             column = table.column(str(value.get("column")))
-            unit = MICROSECONDS["day"] if column is not None and column.type == "date" else 1
+            unit = MICROSECONDS["day"] if column is not None and column.type == DATE else 1
             interval = round(interval.total_seconds() * 1_000_000) // unit
         window = Window(rows=value.get("rows"), interval=interval, column=value.get("column"))
     else:
         window = Window()
     bound = table.column(window.column) if isinstance(window.column, str) else None
-    ordered = bound is not None and bound.type in ("date", "timestamp", "timestamp_ntz", *types.INTEGERS)
+    ordered = bound is not None and (bound.type.is_integer or bound.type.is_temporal)
     if _is_number(window.rows) and window.interval is None:
         return Window(rows=window.rows)
     if window.rows is None and _is_number(window.interval) and bound and ordered:

@@ -1,0 +1,67 @@
+"""Data types as SQL text and sqlglot name them."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from crown import types
+from crown.types import DataType
+
+Kind = exp.DataType.Type
+_BY_KIND = {
+    Kind.BOOLEAN: types.BOOLEAN,
+    Kind.TINYINT: types.INT8,
+    Kind.SMALLINT: types.INT16,
+    Kind.INT: types.INT32,
+    Kind.MEDIUMINT: types.INT32,
+    Kind.BIGINT: types.INT64,
+    Kind.FLOAT: types.FLOAT32,
+    Kind.DOUBLE: types.FLOAT64,
+    Kind.CHAR: types.STRING,
+    Kind.NCHAR: types.STRING,
+    Kind.VARCHAR: types.STRING,
+    Kind.NVARCHAR: types.STRING,
+    Kind.TEXT: types.STRING,
+    Kind.BINARY: types.BINARY,
+    Kind.VARBINARY: types.BINARY,
+    Kind.DATE: types.DATE,
+    Kind.TIMESTAMPTZ: types.TIMESTAMP,
+    Kind.TIMESTAMPLTZ: types.TIMESTAMP,
+    Kind.TIMESTAMP: types.TIMESTAMP_NTZ,
+    Kind.TIMESTAMPNTZ: types.TIMESTAMP_NTZ,
+    Kind.DATETIME: types.TIMESTAMP_NTZ,
+}
+_OTHER_NAMES = {"long": types.INT64, "str": types.STRING, "bool": types.BOOLEAN}
+
+
+def from_sqlglot(data_type: exp.DataType) -> DataType | None:
+    """The type of a column definition or CAST; None when Crown has no such type."""
+    kind = data_type.this
+    if kind in (Kind.DECIMAL, Kind.BIGDECIMAL):
+        numbers = [int(p.name) for p in data_type.expressions if p.name.isdigit()]
+        precision = numbers[0] if numbers else 10
+        scale = numbers[1] if len(numbers) > 1 else 0
+        return types.exact_decimal(precision, scale)
+    return _BY_KIND.get(kind)
+
+
+def from_name(text: str) -> DataType | None:
+    """The type of a dict schema: Crown's own names, or any SQL type name.
+
+    >>> from_name("int64"), from_name("bigint"), from_name("decimal(10, 2)")
+    ('int64', 'int64', 'decimal(10,2)')
+    """
+    compact = text.strip().lower().replace(" ", "")
+    if compact in _OTHER_NAMES:
+        return _OTHER_NAMES[compact]
+    try:
+        return DataType.parse(compact)
+    except ValueError:
+        return _from_sql(text)
+
+
+def _from_sql(text: str) -> DataType | None:
+    try:
+        return from_sqlglot(exp.DataType.build(text, dialect="spark"))
+    except Exception:  # sqlglot raises several kinds for text that is no type
+        return None
