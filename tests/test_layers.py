@@ -70,6 +70,72 @@ def test_no_package_imports_itself_through_others() -> None:
     assert cycle(table()) is None
 
 
+# Modules that a query's text enters by, which hand it to `crown.sql` and nothing else.
+DOORS = {"crown.view.view", "crown.spark.flow.topology", "crown.spark.pipeline.checking"}
+# What shows the text to people; nothing depends on it.
+SHOWS = {("crown.plan.explain.page", "_highlight")}
+# Where text of Crown's own goes to another database.
+OWN_SQL = ("crown.spark.sources", "crown.spark.sinks")
+BEYOND_SQL = ("crown.plan", "crown.view", "crown.spark")
+READS_TEXT = {"parse", "parse_one", "load_schema", "sqlglot", "tokenize"}
+
+
+def beyond_sql() -> Iterator[tuple[str, ast.Module]]:
+    for name, path in modules().items():
+        if name.startswith(BEYOND_SQL):
+            yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_only_the_sql_layer_parses_text() -> None:
+    for name, module in beyond_sql():
+        for node in ast.walk(module):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                source = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+                found = [source, *(alias.name for alias in node.names)]
+                assert not any(part.split(".")[0] == "sqlglot" for part in found), f"{name}: {found}"
+                if source.startswith("crown.sql") and READS_TEXT & set(found):
+                    assert name in DOORS, f"{name} imports {found}"
+
+
+def test_no_other_layer_reads_the_text_of_a_query() -> None:
+    """A query's text (`sql`, or an attribute of that name) is handed on and shown, never searched or taken apart."""
+    for name, module in beyond_sql():
+        if name.startswith(OWN_SQL):
+            continue
+        for function in (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)):
+            if (name, function.name) not in SHOWS:
+                places = [node.lineno for node in ast.walk(function) if looks_inside(node)]
+                assert not places, f"{name}, {function.name}, line {places}"
+
+
+def looks_inside(node: ast.AST) -> bool:
+    """Whether an expression depends on what is in a query's text.
+
+    >>> inside = ("plan.sql.lower()", "'left(' in plan.sql", "WORD.search(context.sql)", "sql[3:]")
+    >>> [looks_inside(ast.parse(text, mode="eval").body) for text in inside]
+    [True, True, True, True]
+    >>> [looks_inside(ast.parse(text, mode="eval").body) for text in ("Report(sql)", "f(sql=a.sql)", "a.sql == b.sql")]
+    [False, False, False]
+    """
+    match node:
+        case ast.Call(func=ast.Attribute(value=value)) if is_text(value):
+            return True
+        case ast.Call(func=ast.Attribute(attr=method), args=arguments):
+            return method in {"search", "match", "fullmatch", "finditer", "findall", "split", "sub"} and any(
+                map(is_text, arguments)
+            )
+        case ast.Compare(left=left, ops=operators, comparators=others):
+            compared = not all(isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot) for operator in operators)
+            return compared and any(map(is_text, (left, *others)))
+        case ast.Subscript(value=value):
+            return is_text(value)
+    return False
+
+
+def is_text(node: ast.AST) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr == "sql") or (isinstance(node, ast.Name) and node.id == "sql")
+
+
 def cycle(graph: Mapping[str, set[str]] | Mapping[str, frozenset[str]]) -> list[str] | None:
     """A path from a node back to itself, if there is one.
 

@@ -67,6 +67,21 @@ def test_a_list_has_one_order() -> None:
     assert filters[0].endswith("for r is in the order of r_a already")
 
 
+@pytest.mark.parametrize("name", ["t", "T", "zz", "value", "k_value", "`a b`", "`a + 5`", "`s.t`", "`- 5`", "été"])
+@pytest.mark.parametrize("shown", ["r.k x, s.k y", "r.{0} x, s.{0} y", "COUNT(*) n"])
+@pytest.mark.parametrize("band", ["r.{0} BETWEEN s.{0} - 5 AND s.{0} + 5", "r.{0} - s.{0} < 5 AND s.{1} - r.{1} < 5"])
+def test_a_band_has_one_order_however_its_columns_are_called(name: str, shown: str, band: str) -> None:
+    schema = f"CREATE TABLE r (k INT, {name} INT); CREATE TABLE s (k INT, {name} INT)"
+    condition = band.format(name, name.upper())
+    plan, report = plan_with_report(
+        parse(f"SELECT {shown.format(name)} FROM r JOIN s ON r.k = s.k AND {condition}", schema)
+    )
+    (stage,) = (stage for stage in plan.stages if isinstance(stage, TreeStage))
+    assert len(stage.ordered) == 2, [c.cost for c in report.constructs]
+    first, second = ({c.lower, c.upper} for c in stage.ordered)
+    assert first == second, "the two bounds are over one pair of values"
+
+
 def test_no_relation_may_be_between() -> None:
     sql = "SELECT r.a x, s.a y, u.a z FROM r JOIN s ON r.k = s.k JOIN u ON s.l = u.l WHERE "
     ordered, filters = comparisons(sql + "r.a < s.a AND s.a < u.a AND r.a < u.a")

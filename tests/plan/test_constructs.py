@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+import crown
 from benchmarks.workloads import WORKLOADS
 from crown.errors import PlanError
 from crown.plan import explain, plan, plan_with_report
@@ -157,6 +159,33 @@ def test_cost_and_loss_are_said(sql: str) -> None:
     assert {c.loses for c in found} == {loses}
     text = " ".join(str(explain(plan, report)).split())
     assert f"{name} {found[0].cost}{f'; loses {loses}' if loses else ''}" in text
+
+
+LEFT = "SELECT r.a, s.b FROM r LEFT JOIN s ON r.a = s.a"
+COMPARED = "SELECT a FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.a = r.a AND s.b < r.b)"
+
+
+@pytest.mark.parametrize(
+    "sql, names",
+    [
+        # Words that look like an outer join's, and mean something else.
+        ("SELECT left(c, 1) x FROM r UNION ALL SELECT c FROM r WHERE a NOT IN (SELECT a FROM s)", ["UNION ALL"]),
+        (COMPARED.replace("SELECT a ", "SELECT left(c, 2) x "), ["cases"]),
+        (COMPARED.replace("SELECT a ", "SELECT a AS `full` ") + " AND c <> 'right'", ["cases"]),
+        ("SELECT a FROM r LEFT ANTI JOIN s ON r.a = s.a UNION ALL SELECT a FROM s", ["UNION ALL"]),
+        ("SELECT a /* LEFT JOIN */ FROM r UNION ALL SELECT a FROM r WHERE a NOT IN (SELECT a FROM s)", ["UNION ALL"]),
+        # Anti-joins of the author's own don't make a union an outer join, nor the other way round.
+        (f"{LEFT} UNION ALL SELECT a, b FROM s", ["OUTER JOIN", "UNION ALL"]),
+        (f"{LEFT} WHERE NOT EXISTS (SELECT 1 FROM s z WHERE z.a = r.a AND z.b < r.b)", ["OUTER JOIN", "cases"]),
+        (f"SELECT x.a FROM ({LEFT}) x JOIN r ON r.a = x.a", ["OUTER JOIN"]),
+        # The padded rows never pass, so there is one tree and nothing to unite.
+        (f"{LEFT} WHERE s.b > 0", []),
+        (f"{LEFT} WHERE s.b > 0 UNION ALL SELECT a, b FROM s", ["UNION ALL"]),
+    ],
+)
+def test_branches_are_named_after_what_they_come_from(sql: str, names: list[str]) -> None:
+    constructs = json.loads(crown.View(sql, SCHEMA).explain().json())["report"]["constructs"]
+    assert [c["name"] for c in constructs if "whose rows are united" in c["cost"]] == names, constructs
 
 
 def test_every_construct_that_the_planner_notes_is_tested() -> None:

@@ -17,6 +17,9 @@ from crown.ir.tables import Table
 from crown.types import DataType
 
 AggregateFunction: TypeAlias = OneOf["count", "sum", "avg", "min", "max"]
+# A construct of the query that adds branches to those that are there: the rows of an outer join without a match, the
+# rows that pass a NOT EXISTS because they have no group, the further queries of a UNION ALL.
+Origin: TypeAlias = OneOf["outer join", "not exists", "union all"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class Condition:
 class Conjunction:
     """Atoms joined by their shared variables, filtered by conditions and residual predicates; a bag of rows.
 
-    `columns` are the columns that the surrounding `Select` sees, as expressions over the variables.
+    `columns` are the columns that the surrounding `Select` sees, as expressions over the variables. `origins` are the
+    constructs that made this a branch beside others.
     """
 
     variables: tuple[Variable, ...]  # all variables of atoms and conditions
@@ -52,6 +56,7 @@ class Conjunction:
     columns: tuple[Named, ...]
     conditions: tuple[Condition, ...] = ()
     residual: tuple[Expression, ...] = ()  # over variables of `atoms`; a row stays when all are TRUE
+    origins: tuple[Origin, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Select:
-    """SELECT over the bag union of its branches (one branch unless outer joins make more).
+    """SELECT over the bag union of its branches (one unless outer joins, NOT EXISTS or UNION ALL add more).
 
     Without aggregation (`group_by` is None) `outputs` read the branches' columns; with it they, and
     `having`, read the names in `group_by` and `aggregates`. An empty `group_by` is a global aggregate.

@@ -66,7 +66,8 @@ def _select(select: Select) -> list[str]:
     plain = len(select.branches) == 1 and not shown
     for number, branch in enumerate(select.branches, 1):
         if len(select.branches) > 1:
-            lines.append(f"  branch {number}")
+            origins = f" by {', '.join(branch.origins)}" if branch.origins else ""
+            lines.append(f"  branch {number}{origins}")
         lines += _indented(_conjunction(branch), 4 if len(select.branches) > 1 else 2)
         if not plain:
             named = [f"column {c.name} = {to_text(c.expression)}" for c in branch.columns]

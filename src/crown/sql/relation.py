@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from crown.ir.expression import Column, Expression, columns_of
+from crown.ir.query import Origin
 from crown.sql.diagnose import Place
 from crown.types import DataType
 
@@ -43,6 +44,10 @@ class Branch:
     predicates: tuple[Expression, ...] = ()
     conditions: tuple[Subcondition, ...] = ()
     values: Mapping[str, Expression] = field(default_factory=dict)
+    origins: tuple[Origin, ...] = ()  # the constructs that made it a branch beside others
+
+    def added_by(self, origin: Origin) -> Branch:
+        return self if origin in self.origins else replace(self, origins=(*self.origins, origin))
 
     def joined(self, other: Branch) -> Branch:
         return Branch(
@@ -50,6 +55,7 @@ class Branch:
             self.predicates + other.predicates,
             self.conditions + other.conditions,
             {**self.values, **other.values},
+            tuple(dict.fromkeys(self.origins + other.origins)),
         )
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -12,8 +11,7 @@ from crown import _kernel
 from crown.errors import StateError
 from crown.ir.plan import Plan
 from crown.ir.serial import to_json
-from crown.ir.tables import resolved
-from crown.view.identity import identity
+from crown.plan.identity import identity
 
 OnInvalid: TypeAlias = Literal["raise", "quarantine"]
 State: TypeAlias = Mapping[str, list[bytes]]
@@ -41,22 +39,16 @@ def open_engine(
 
 
 def _spread(plan: Plan, threads: int, *, deltas: bool, on_invalid: OnInvalid, state: State | None) -> _kernel.Engine:
-    """One cell per thread; where cells' outputs are not disjoint, one more engine merges them.
+    """One cell per thread. One engine resolves all tables that must be, before routing; one merges."""
+    from crown.plan.cells.layout import lay_out
 
-    A table with a PRIMARY KEY or a window is resolved before routing: only there are all its rows known. So it is with
-    every table when faulty changes are set aside, for they must be found once and in order.
-    """
-    from crown.plan.cells.distribute import distribute
-
-    spread = distribute(plan, threads)
-    first = tuple(t for t in plan.tables if t.primary_key or t.window or on_invalid == "quarantine")
-    names = {t.name for t in first}
-    plain = tuple(resolved(t) if t.name in names else t for t in spread.cell.tables)
+    layout = lay_out(plan, threads, resolve_all=on_invalid == "quarantine")
+    first = tuple(resolver.table for resolver in layout.resolvers)
     return _kernel.Engine.spread(
-        to_json(replace(spread.cell, tables=plain)),
+        to_json(layout.cell),
         threads,
         front=to_json(identity(*first)) if first else None,
-        merge=None if spread.merge is None else to_json(spread.merge),
+        merge=None if layout.merge is None else to_json(layout.merge),
         deltas=deltas,
         parts=None if state is None else dict(state),
     )

@@ -11,7 +11,7 @@ from crown.ir.columns import stage_columns
 from crown.ir.plan import Plan, TopStage
 from crown.ir.serial import to_json
 from crown.ir.tables import Table, TableColumn
-from crown.view.identity import identity
+from crown.plan.identity import identity
 
 
 def ordered(plan: Plan, rows: pa.Table) -> pa.Table:

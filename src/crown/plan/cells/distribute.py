@@ -38,7 +38,7 @@ from crown.ir.plan import (
 from crown.ir.scalars import zero
 from crown.ir.tables import Table, TableColumn
 from crown.plan.cells.hypercube import Cube, choose_cube
-from crown.plan.cells.locate import Layout, inputs, joint_stage, located
+from crown.plan.cells.locate import Parts, inputs, joint_stage, located
 from crown.plan.explain.report import AtomLoad, Distribution
 from crown.types import INT64
 
@@ -73,7 +73,7 @@ def _spread(plan: Plan, cells: int, cube: Cube | None) -> Distributed:
     if cube is None:
         return Distributed(replace(plan, routing=_all_to_one(plan, cells)), None)
     routed = replace(plan, routing=_routing(cube, cells))
-    cut = _find_cut(_tail(cube.layout), [located(cube.layout, dimension) for dimension in cube.dimensions])
+    cut = _find_cut(_tail(cube.parts), [located(cube.parts, dimension) for dimension in cube.dimensions])
     return Distributed(routed, None) if cut is None else _split(routed, cut)
 
 
@@ -105,18 +105,18 @@ def describe(plan: Plan, cells: int) -> Distribution:
 
 
 def _routing(cube: Cube, cells: int) -> Routing:
-    layout = cube.layout
-    tree_of_bag = {atom.source: tree.id for tree in layout.trees for atom in tree.atoms}
+    parts = cube.parts
+    tree_of_bag = {atom.source: tree.id for tree in parts.trees for atom in tree.atoms}
     routes = []
-    for stage in layout.plan.stages:
+    for stage in parts.plan.stages:
         if not isinstance(stage, TreeStage | BagStage):
             continue
         tree = stage.id if isinstance(stage, TreeStage) else tree_of_bag.get(stage.id, stage.id)
         for index, atom in enumerate(stage.atoms):
-            if atom.source in layout.stages:
+            if atom.source in parts.stages:
                 continue
             coordinates = tuple(
-                None if stage.id in layout.replicated else _coordinate(atom, dimension[tree])
+                None if stage.id in parts.replicated else _coordinate(atom, dimension[tree])
                 for dimension in cube.dimensions
             )
             routes.append(Route(stage.id, index, coordinates))
@@ -141,12 +141,12 @@ def _all_to_one(plan: Plan, cells: int) -> Routing:
     return Routing(cells, ("one cell",), (cells,), routes)
 
 
-def _tail(layout: Layout) -> list[Stage]:
+def _tail(parts: Parts) -> list[Stage]:
     """The stages from where all result trees have met to the last one, in order."""
-    first = layout.trees[0].id if len(layout.trees) == 1 else joint_stage(layout)
-    wanted = [layout.plan.stages[-1]]
+    first = parts.trees[0].id if len(parts.trees) == 1 else joint_stage(parts)
+    wanted = [parts.plan.stages[-1]]
     while wanted[0].id != first:
-        wanted.insert(0, layout.stages[inputs(wanted[0])[0]])
+        wanted.insert(0, parts.stages[inputs(wanted[0])[0]])
     return wanted
 
 

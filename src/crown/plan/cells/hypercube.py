@@ -23,7 +23,7 @@ from math import comb, prod
 
 from crown.ir.expression import Column
 from crown.ir.plan import Atom, BagStage, Plan, TreeStage
-from crown.plan.cells.locate import Dimension, Layout, dimensions, feeds_replicated, lay_out, located
+from crown.plan.cells.locate import Dimension, Parts, dimensions, feeds_replicated, located, parts_of
 
 DIMENSIONS = 6
 FACTORISATIONS = 4000
@@ -36,7 +36,7 @@ FILTERED = 0.9
 class Cube:
     """The chosen dimensions, each with a share of 2 or more, and what one cell then gets."""
 
-    layout: Layout
+    parts: Parts
     dimensions: tuple[Dimension, ...]
     shares: tuple[int, ...]
     load: float
@@ -44,26 +44,26 @@ class Cube:
 
 def choose_cube(plan: Plan, cells: int) -> Cube | None:
     """The best cube; None when the plan can't be spread over cells."""
-    layout = lay_out(plan)
-    if feeds_replicated(layout):
+    parts = parts_of(plan)
+    if feeds_replicated(parts):
         return None
-    offered = dimensions(layout)
-    offered = [dimension for dimension in offered if _has_many_values(layout, dimension)] or offered
+    offered = dimensions(parts)
+    offered = [dimension for dimension in offered if _has_many_values(parts, dimension)] or offered
     final = plan.stages[-1].id
-    telling = [dimension for dimension in offered if located(layout, dimension)[final] is not None]
-    best_telling = _best(layout, telling, cells)
-    best = _best(layout, offered, cells)
+    telling = [dimension for dimension in offered if located(parts, dimension)[final] is not None]
+    best_telling = _best(parts, telling, cells)
+    best = _best(parts, offered, cells)
     if best is None or best_telling is None:
         return best
     return best if best.load < WORTH_A_MERGE * best_telling.load else best_telling
 
 
-def _has_many_values(layout: Layout, dimension: Dimension) -> bool:
+def _has_many_values(parts: Parts, dimension: Dimension) -> bool:
     """Whether in each tree the variable joins atoms or is part of a table's primary key."""
-    keys = {table.name: set(table.primary_key) for table in layout.plan.tables}
-    for tree in layout.trees:
+    keys = {table.name: set(table.primary_key) for table in parts.plan.tables}
+    for tree in parts.trees:
         variable = dimension[tree.id]
-        inside = [s.atoms for a in tree.atoms if isinstance(s := layout.stages.get(a.source), BagStage)]
+        inside = [s.atoms for a in tree.atoms if isinstance(s := parts.stages.get(a.source), BagStage)]
         atoms = [atom for group in (tree.atoms, *inside) for atom in group]
         holders = [atom for atom in atoms if variable in atom.variables]
         columns = [(a.source, b.expression) for a in holders for b in a.bindings if b.variable == variable]
@@ -73,15 +73,15 @@ def _has_many_values(layout: Layout, dimension: Dimension) -> bool:
     return True
 
 
-def _best(layout: Layout, offered: Sequence[Dimension], cells: int) -> Cube | None:
-    sizes = {table.name: table.updates for table in layout.plan.tables}
-    useful = sorted(offered, key=lambda dimension: -_size_held(layout, dimension, sizes))[: _places(cells)]
+def _best(parts: Parts, offered: Sequence[Dimension], cells: int) -> Cube | None:
+    sizes = {table.name: table.updates for table in parts.plan.tables}
+    useful = sorted(offered, key=lambda dimension: -_size_held(parts, dimension, sizes))[: _places(cells)]
     best: Cube | None = None
     for shares in _factorisations(cells, len(useful)):
         chosen = [(d, s) for d, s in zip(useful, shares, strict=True) if s > 1]
-        load = _load(layout, chosen, sizes)
+        load = _load(parts, chosen, sizes)
         if best is None or load < best.load:
-            best = Cube(layout, tuple(d for d, _ in chosen), tuple(s for _, s in chosen), load)
+            best = Cube(parts, tuple(d for d, _ in chosen), tuple(s for _, s in chosen), load)
     return best
 
 
@@ -132,34 +132,34 @@ def _factorisations(number: int, places: int) -> Iterator[tuple[int, ...]]:
             yield (factor, *rest)
 
 
-def result_atoms(layout: Layout) -> Iterator[tuple[TreeStage, str, int]]:
+def result_atoms(parts: Parts) -> Iterator[tuple[TreeStage, str, int]]:
     """The atoms over tables that are sent by variables: (result tree, stage, index), bags included."""
-    for tree in layout.trees:
+    for tree in parts.trees:
         for index, atom in enumerate(tree.atoms):
-            source = layout.stages.get(atom.source)
+            source = parts.stages.get(atom.source)
             if isinstance(source, BagStage):
-                over_tables = (i for i, inner in enumerate(source.atoms) if inner.source not in layout.stages)
+                over_tables = (i for i, inner in enumerate(source.atoms) if inner.source not in parts.stages)
                 yield from ((tree, source.id, position) for position in over_tables)
             elif source is None:
                 yield tree, tree.id, index
 
 
-def _sized_atoms(layout: Layout, sizes: dict[str, float]) -> Iterator[tuple[TreeStage, Atom, float]]:
-    for tree, stage_id, index in result_atoms(layout):
-        stage = layout.stages[stage_id]
+def _sized_atoms(parts: Parts, sizes: dict[str, float]) -> Iterator[tuple[TreeStage, Atom, float]]:
+    for tree, stage_id, index in result_atoms(parts):
+        stage = parts.stages[stage_id]
         assert isinstance(stage, TreeStage | BagStage)
         atom = stage.atoms[index]
         yield tree, atom, sizes[atom.source] * (1.0 if atom.filter is None else FILTERED)
 
 
-def _size_held(layout: Layout, dimension: Dimension, sizes: dict[str, float]) -> float:
-    return sum(size for tree, atom, size in _sized_atoms(layout, sizes) if dimension[tree.id] in atom.variables)
+def _size_held(parts: Parts, dimension: Dimension, sizes: dict[str, float]) -> float:
+    return sum(size for tree, atom, size in _sized_atoms(parts, sizes) if dimension[tree.id] in atom.variables)
 
 
-def _load(layout: Layout, chosen: Sequence[tuple[Dimension, int]], sizes: dict[str, float]) -> float:
+def _load(parts: Parts, chosen: Sequence[tuple[Dimension, int]], sizes: dict[str, float]) -> float:
     """What one cell gets. Views made in every cell alike cost the same whatever is chosen, so they are left out."""
     load = 0.0
-    for tree, atom, size in _sized_atoms(layout, sizes):
+    for tree, atom, size in _sized_atoms(parts, sizes):
         shares = [share for dimension, share in chosen if dimension[tree.id] in atom.variables]
         load += size / prod(shares)
     return load

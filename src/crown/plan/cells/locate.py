@@ -31,7 +31,7 @@ Dimension: TypeAlias = dict[str, str]  # the variable of each result tree, by st
 
 
 @dataclass(frozen=True)
-class Layout:
+class Parts:
     """The stages of a plan by their part in the result."""
 
     plan: Plan
@@ -40,7 +40,7 @@ class Layout:
     trees: tuple[TreeStage, ...]  # whose rows make the result
 
 
-def lay_out(plan: Plan) -> Layout:
+def parts_of(plan: Plan) -> Parts:
     stages = {stage.id: stage for stage in plan.stages}
     result: set[str] = set()
     trees = []
@@ -58,7 +58,7 @@ def lay_out(plan: Plan) -> Layout:
     replicated = frozenset(stages) - result
     order = [stage.id for stage in plan.stages]
     trees.sort(key=lambda tree: order.index(tree.id))
-    return Layout(plan, stages, replicated, tuple(trees))
+    return Parts(plan, stages, replicated, tuple(trees))
 
 
 def inputs(stage: Stage) -> tuple[str, ...]:
@@ -67,21 +67,21 @@ def inputs(stage: Stage) -> tuple[str, ...]:
     return stage.inputs if isinstance(stage, SetOperationStage) else (stage.input,)
 
 
-def feeds_replicated(layout: Layout) -> bool:
+def feeds_replicated(parts: Parts) -> bool:
     """Whether a stage of the result is also read by a view that every cell makes alike."""
     return any(
-        source in layout.stages and source not in layout.replicated
-        for stage_id in layout.replicated
-        for source in inputs(layout.stages[stage_id])
+        source in parts.stages and source not in parts.replicated
+        for stage_id in parts.replicated
+        for source in inputs(parts.stages[stage_id])
     )
 
 
-def located(layout: Layout, dimension: Dimension) -> dict[str, str | None]:
+def located(parts: Parts, dimension: Dimension) -> dict[str, str | None]:
     """For each stage of the result the column that tells a row's coordinate; None when no column does."""
-    columns = stage_columns(layout.plan)
+    columns = stage_columns(parts.plan)
     found: dict[str, str | None] = {}
-    for stage in layout.plan.stages:
-        if stage.id in layout.replicated or isinstance(stage, BagStage):
+    for stage in parts.plan.stages:
+        if stage.id in parts.replicated or isinstance(stage, BagStage):
             continue
         match stage:
             case TreeStage():
@@ -118,31 +118,31 @@ def _common(
     return None if same is None else columns[stage.id][same].name
 
 
-def dimensions(layout: Layout) -> list[Dimension]:
+def dimensions(parts: Parts) -> list[Dimension]:
     """The dimensions to choose from. One tree: each variable that an atom can be sent by. Several trees (set
     operations, outer joins): each output column, or variable, that is one in all of them and keeps together
     what a stage before their union compares or folds.
     """
-    usable = [_usable(layout, tree) for tree in layout.trees]
-    if len(layout.trees) == 1:
-        return [{layout.trees[0].id: variable} for variable in usable[0]]
-    joint = joint_stage(layout)
-    places = range(len(stage_columns(layout.plan)[joint]))
-    offered = [found for place in places if (found := _variables_at(layout, joint, place)) is not None]
+    usable = [_usable(parts, tree) for tree in parts.trees]
+    if len(parts.trees) == 1:
+        return [{parts.trees[0].id: variable} for variable in usable[0]]
+    joint = joint_stage(parts)
+    places = range(len(stage_columns(parts.plan)[joint]))
+    offered = [found for place in places if (found := _variables_at(parts, joint, place)) is not None]
     shared = [variable for variable in usable[0] if all(variable in of_tree for of_tree in usable)]
-    offered += [dict.fromkeys((tree.id for tree in layout.trees), variable) for variable in shared]
+    offered += [dict.fromkeys((tree.id for tree in parts.trees), variable) for variable in shared]
     return [
         dimension
         for position, dimension in enumerate(offered)
         if dimension not in offered[:position]
-        and all(dimension[tree.id] in u for tree, u in zip(layout.trees, usable, strict=True))
-        and _keeps_together(layout, dimension, joint)
+        and all(dimension[tree.id] in u for tree, u in zip(parts.trees, usable, strict=True))
+        and _keeps_together(parts, dimension, joint)
     ]
 
 
-def _keeps_together(layout: Layout, dimension: Dimension, joint: str) -> bool:
-    found = located(layout, dimension)
-    for stage in layout.plan.stages:
+def _keeps_together(parts: Parts, dimension: Dimension, joint: str) -> bool:
+    found = located(parts, dimension)
+    for stage in parts.plan.stages:
         if stage.id in found and is_comparing(stage) and found[stage.id] is None:
             return False
         if stage.id == joint:
@@ -157,15 +157,15 @@ def is_comparing(stage: Stage) -> bool:
     return isinstance(stage, AggregateStage | DistinctStage | TopStage)
 
 
-def _usable(layout: Layout, tree: TreeStage) -> list[str]:
+def _usable(parts: Parts, tree: TreeStage) -> list[str]:
     """The variables with a value in every result that an atom over a table holds, perhaps inside a bag."""
     found: dict[str, None] = {}
     for atom in _join_atoms(tree):
-        source = layout.stages.get(atom.source)
+        source = parts.stages.get(atom.source)
         if source is None:
             found.update(dict.fromkeys(atom.variables))
         elif isinstance(source, BagStage):
-            inside = [inner for inner in source.atoms if inner.source not in layout.stages]
+            inside = [inner for inner in source.atoms if inner.source not in parts.stages]
             found.update(dict.fromkeys(v for inner in inside for v in inner.variables))
     return list(found)
 
@@ -182,23 +182,23 @@ def _join_atoms(tree: TreeStage) -> list[Atom]:
     return found
 
 
-def joint_stage(layout: Layout) -> str:
+def joint_stage(parts: Parts) -> str:
     """The first stage that all result trees flow into."""
     reached: dict[str, set[str]] = {}
-    for stage in layout.plan.stages:
-        if isinstance(stage, TreeStage | BagStage) or stage.id in layout.replicated:
+    for stage in parts.plan.stages:
+        if isinstance(stage, TreeStage | BagStage) or stage.id in parts.replicated:
             reached[stage.id] = {stage.id}
         else:
             reached[stage.id] = set().union(*(reached[source] for source in inputs(stage)))
-        if {tree.id for tree in layout.trees} <= reached[stage.id]:
+        if {tree.id for tree in parts.trees} <= reached[stage.id]:
             return stage.id
-    return layout.plan.stages[-1].id
+    return parts.plan.stages[-1].id
 
 
-def _variables_at(layout: Layout, stage_id: str, place: int) -> Dimension | None:
+def _variables_at(parts: Parts, stage_id: str, place: int) -> Dimension | None:
     """The variable of each tree below the stage that its column at `place` shows; None if it is computed somewhere."""
-    stage = layout.stages[stage_id]
-    columns = [column.name for column in stage_columns(layout.plan)[stage_id]]
+    stage = parts.stages[stage_id]
+    columns = [column.name for column in stage_columns(parts.plan)[stage_id]]
     match stage:
         case TreeStage():
             return {stage.id: stage.outputs[place]} if place < len(stage.outputs) else None
@@ -206,16 +206,16 @@ def _variables_at(layout: Layout, stage_id: str, place: int) -> Dimension | None
             expression = stage.columns[place].expression
             if not isinstance(expression, Column):
                 return None
-            below = [column.name for column in stage_columns(layout.plan)[stage.input]]
-            return _variables_at(layout, stage.input, below.index(expression.name))
+            below = [column.name for column in stage_columns(parts.plan)[stage.input]]
+            return _variables_at(parts, stage.input, below.index(expression.name))
         case AggregateStage():
-            below = [column.name for column in stage_columns(layout.plan)[stage.input]]
+            below = [column.name for column in stage_columns(parts.plan)[stage.input]]
             grouped = columns[place] in stage.group
-            return _variables_at(layout, stage.input, below.index(columns[place])) if grouped else None
+            return _variables_at(parts, stage.input, below.index(columns[place])) if grouped else None
         case SetOperationStage():
             merged: Dimension = {}
             for source in stage.inputs:
-                part = _variables_at(layout, source, place)
+                part = _variables_at(parts, source, place)
                 if part is None:
                     return None
                 for tree, variable in part.items():
@@ -225,4 +225,4 @@ def _variables_at(layout: Layout, stage_id: str, place: int) -> Dimension | None
         case BagStage():
             return None
         case _:
-            return _variables_at(layout, stage.input, place)
+            return _variables_at(parts, stage.input, place)

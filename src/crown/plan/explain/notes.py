@@ -5,19 +5,26 @@ Constructs above the trees (aggregates, set operations, DISTINCT, LIMIT) are not
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from typing import Final
 
 from crown.ir.expression import Call
 from crown.ir.plan import BagStage, TreeStage
-from crown.ir.query import Conjunction, Named
+from crown.ir.query import Conjunction, Named, Origin
 from crown.ir.render import to_text
 from crown.ir.tables import Table
 from crown.plan.context import Context
 from crown.plan.explain.report import ConjunctionReport
 from crown.plan.tree.comparisons import Verdict
 
-_OUTER_JOIN = re.compile(r"\b(left|right|full)\b(?!\s+(semi|anti)\b)", re.IGNORECASE)
+_FLIP = (
+    ": rows with a match, and by anti-join those without, which flip when the first match comes and the last one goes"
+)
+_UNITED: Final[dict[Origin, tuple[str, str]]] = {
+    "outer join": ("OUTER JOIN", _FLIP),
+    "not exists": ("cases", _FLIP),
+    "union all": ("UNION ALL", " as they come"),
+}
 
 
 def note_constructs(stage: TreeStage, report: ConjunctionReport, verdicts: Sequence[Verdict], context: Context) -> None:
@@ -75,18 +82,12 @@ def _note_residual(stage: TreeStage, verdicts: Sequence[Verdict], context: Conte
 
 
 def note_branches(branches: Sequence[Conjunction], stage: str, context: Context) -> None:
-    """Several branches are a UNION ALL, or the cases of an outer join or of a condition."""
+    """What several branches come from."""
     if len(branches) < 2:
         return
-    if any(condition.negated for branch in branches for condition in branch.conditions):
-        context.note(
-            "OUTER JOIN" if _OUTER_JOIN.search(context.sql) else "cases",
-            stage,
-            f"{len(branches)} trees, whose rows are united: rows with a match, and by anti-join those without, which "
-            "flip when the first match comes and the last one goes",
-        )
-    else:
-        context.note("UNION ALL", stage, f"{len(branches)} trees, whose rows are united as they come")
+    for origin in dict.fromkeys(origin for branch in branches for origin in branch.origins):
+        name, how = _UNITED[origin]
+        context.note(name, stage, f"{len(branches)} trees, whose rows are united{how}")
 
 
 def note_computed(outputs: Sequence[Named], stage: str, context: Context) -> None:

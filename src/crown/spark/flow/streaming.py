@@ -195,7 +195,7 @@ def merge_dispatcher(topology: Topology) -> tuple[Dispatcher, int]:
     """What sends the cells' outputs to the merge stage, and the number of its cells."""
     merge = topology.merge
     assert merge is not None
-    cells = merge.routing.cells if merge.routing is not None else 1
+    cells = topology.layout.merge_cells
     (table,) = merge.tables
     wakes = None
     if any(getattr(stage, "always", False) for stage in merge.stages):

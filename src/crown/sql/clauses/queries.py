@@ -211,9 +211,10 @@ def _set_operation(context: Context, node: exp.SetOperation, parent: Scope | Non
     keeps_all = not node.args.get("distinct")
     operator = next(name for kind, name in _OPERATORS.items() if isinstance(node, kind))
     if operator == "union" and keeps_all and left.branches is not None and right.branches is not None:
+        united = [(branch.added_by("union all"), outputs) for branch, outputs in right.branches]
         both = [
             (branch, tuple(cast_value(e, c.type) for e, c in zip(outputs, columns, strict=True)))
-            for branch, outputs in (*left.branches, *right.branches)
+            for branch, outputs in (*left.branches, *united)
         ]
         bound = Bound(tuple(columns), tuple(both), None)
         return apply_order(context, node, bound)

@@ -138,7 +138,8 @@ def _by_extremes(
     ]
     if negated and decided.keys:
         conditions = _conditions(context, decided.groups, list(decided.keys), True, place, construct)
-        joined += [_with_conditions(context, branch, conditions) for branch in relation.branches]
+        without = [_with_conditions(context, branch, conditions) for branch in relation.branches]
+        joined += [branch.added_by("not exists") for branch in without]
     return relation.with_branches(joined)
 
 

@@ -50,6 +50,7 @@ def build_conjunction(context: Context, branch: Branch, wanted: Sequence[Wanted]
         columns=tuple(Named(w.name, _over_variables(level, w.expression)) for w in wanted),
         conditions=conditions,
         residual=tuple(_over_variables(level, e) for e in level.residual),
+        origins=branch.origins,
     )
 
 

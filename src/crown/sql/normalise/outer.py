@@ -35,11 +35,19 @@ def outer_join(
     both = left.product(right)
     branches = [restricted(context, b, predicates) for b in both.branches]
     if keeps_left:
-        branches += filtered(context, left, right, predicates, True, node, "outer join", pad=True).branches
+        branches += _unmatched(context, left, right, predicates, node)
     if keeps_right:
-        branches += filtered(context, right, left, predicates, True, node, "outer join", pad=True).branches
+        branches += _unmatched(context, right, left, predicates, node)
     possible = [b for b in branches if not never_holds(b.predicates)]
     return both.with_branches(possible or branches[:1])
+
+
+def _unmatched(
+    context: Context, kept: Relation, other: Relation, predicates: list[Expression], node: exp.Expr
+) -> list[Branch]:
+    """The rows of `kept` without a partner in `other`, padded with NULLs."""
+    alone = filtered(context, kept, other, predicates, True, node, "outer join", pad=True)
+    return [branch.added_by("outer join") for branch in alone.branches]
 
 
 def filtered(

@@ -1,0 +1,109 @@
+"""How one plan runs over several cells, as data: keyed and windowed tables first, then the cells, then the merge.
+
+    tables ─▶ [a resolver for each table with a key or window] ─▶ cells (HyperCube) ─▶ [merge] ─▶ deltas
+
+A table with a primary key or a window must see all changes of a key (of the table) in one place before they are
+spread over cells: an upsert may move a row from one cell to another, and a window counts the rows of all cells. So such
+a table has a resolver, which turns its changes into plain inserts and deletes. The merge exists when cells' outputs are
+not disjoint: it adds up their partial results.
+
+The threads of a `View` and the stages of a Spark stream both run this description. A `View` resolves all tables in one
+engine and merges in another; on Spark resolvers and merge are spread over cells of their own as far as they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from crown.ir.expression import Call, Column, Expression, Literal
+from crown.ir.plan import AggregateStage, DistinctStage, MapStage, Plan, Route, Routing
+from crown.ir.tables import Table, TableColumn, resolved
+from crown.plan.cells.distribute import distribute
+from crown.plan.identity import identity
+
+_EXACT = frozenset({"boolean", "int8", "int16", "int32", "int64", "string", "date"})
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """The plan that applies the key and window of one table. It can be spread over `cells` by the primary key."""
+
+    plan: Plan
+    cells: int
+
+    @property
+    def table(self) -> Table:
+        (table,) = self.plan.tables
+        return table
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`cell` has the routing, unless it is the only one; `merge` has one where it can be spread over cells too."""
+
+    cells: int
+    resolvers: tuple[Resolver, ...]
+    cell: Plan
+    merge: Plan | None
+
+    @property
+    def merge_cells(self) -> int:
+        return 1 if self.merge is None or self.merge.routing is None else self.merge.routing.cells
+
+
+def lay_out(plan: Plan, cells: int, *, resolve_all: bool = False) -> Layout:
+    """Lay out a plan over cells. `resolve_all`: faulty changes are set aside, so each must be found once and in order.
+
+    Which cells a row goes to is chosen with the keys in view; the cells themselves see resolved tables.
+    """
+    spread = distribute(plan, cells)
+    if cells == 1:
+        return Layout(1, (), spread.cell, None)
+    first = [table for table in plan.tables if table.primary_key or table.window or resolve_all]
+    resolvers = tuple(
+        Resolver(identity(table), 1 if table.window or not table.primary_key else cells) for table in first
+    )
+    tables = tuple(resolved(table) if table in first else table for table in plan.tables)
+    merge = None if spread.merge is None else _spread_merge(spread.merge, cells)
+    return Layout(cells, resolvers, replace(spread.cell, tables=tables), merge)
+
+
+def _by_key(table: Table) -> bool:
+    """Whether the rows of one key are all that a change is about; a window is about all rows."""
+    return bool(table.primary_key) and table.window is None
+
+
+def _spread_merge(merge: Plan, cells: int) -> Plan:
+    """Merge in several places where each result needs the rows of one group only."""
+    together, *stages = merge.stages
+    columns = {column.name: column for column in merge.tables[0].columns}
+    match stages:
+        case [AggregateStage(group=(_, *_) as group, always=False), *rest]:
+            place = _place([columns[name] for name in group])
+        case [DistinctStage(), *rest]:
+            place = _place(list(columns.values()))
+        case rest:
+            place = _place(list(columns.values()))
+    if not all(isinstance(stage, MapStage) for stage in rest):
+        return merge
+    route = Route(together.id, 0, (place,))
+    return replace(merge, routing=Routing(cells, ("group",), (cells,), (route,)))
+
+
+def _place(columns: Sequence[TableColumn]) -> Expression:
+    """What a row's cell is chosen by: all columns, so that few values in one of them don't leave cells idle.
+
+    Several are written as one text; those where equal values may read differently (0.0 and -0.0) are left out.
+    """
+    exact = [column for column in columns if column.type in _EXACT]
+    if len(exact) < 2:
+        first = (exact or columns)[0]
+        return Column(first.name, first.type)
+    parts: list[Expression] = []
+    for column in exact:
+        text: Expression = Column(column.name, column.type)
+        if column.type != "string":
+            text = Call("cast", (text,), "string")
+        parts += [Call("coalesce", (text, Literal("", "string")), "string"), Literal(",", "string")]
+    return Call("concat", tuple(parts[:-1]), "string")
