@@ -32,7 +32,10 @@ def arrow_type(value: Any) -> str | None:
     if not type(value).__module__.startswith("pyarrow"):
         return None
     import pyarrow.types as arrow
+    from pyarrow import DataType
 
+    if not isinstance(value, DataType):
+        return None
     if arrow.is_dictionary(value):
         return arrow_type(value.value_type)
     if arrow.is_timestamp(value):
