@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
@@ -32,6 +33,8 @@ WRONG_OPTIONS: dict[str, list[Any]] = {
         {"r": {"rows": "2"}},
         {"r": {"rows": True}},
         {"r": {"interval": 5, "column": 7}},
+        {"r": {"interval": datetime.timedelta(hours=1), "column": "a"}},
+        {"r": {"rows": 5, "column": "a"}},
         {"nowhere": {"rows": 2}},
         {7: 7},
         7,
@@ -57,6 +60,51 @@ def test_a_view_is_not_made_of_wrong_things(arguments: tuple[Any, Any]) -> None:
         crown.View(*arguments)
     with pytest.raises(crown.CrownError):
         crown.View.from_plan(arguments[0])
+
+
+COLUMNS = {"a": "bigint", "id": "bigint"}
+WRONG_SCHEMAS: dict[str, Any] = {
+    "two tables that differ by case": {"r": COLUMNS, "R": COLUMNS},
+    "a key of a number": {"r": {"columns": COLUMNS, "primary_key": 1}},
+    "a key of numbers": {"r": {"columns": COLUMNS, "primary_key": [1]}},
+    "an unknown key": {"r": {"columns": COLUMNS, "primary_key": ["b"]}},
+    "not null, a number": {"r": {"columns": COLUMNS, "not_null": 1}},
+    "not null, unknown": {"r": {"columns": COLUMNS, "not_null": ["b"]}},
+    "not null, text of letters that are columns": {"r": {"columns": {"a": "int", "i": "int"}, "not_null": "ai"}},
+    "a column of an array": {"r": {"a": pa.array([1])}},
+    "part of a day": {
+        "r": {"columns": {"a": "date"}, "window": {"interval": datetime.timedelta(hours=36), "column": "a"}}
+    },
+    "no rows": "CREATE TABLE r (a BIGINT) WINDOW (ROWS 0)",
+    "no range": "CREATE TABLE r (a BIGINT) WINDOW (RANGE 0 ON a)",
+    "too many rows": f"CREATE TABLE r (a BIGINT) WINDOW (ROWS {10**30})",
+    "too large a range": f"CREATE TABLE r (a BIGINT) WINDOW (RANGE {2**63} ON a)",
+    "too long a time": f"CREATE TABLE r (a TIMESTAMP) WINDOW (RANGE INTERVAL {2**60} WEEKS ON a)",
+    "two windows": "CREATE TABLE r (a BIGINT) WINDOW (ROWS 1) WINDOW (ROWS 2)",
+    "two profiles": "CREATE TABLE r (a BIGINT) PROFILE fifo PROFILE static",
+}
+
+
+@pytest.mark.parametrize("case", WRONG_SCHEMAS)
+def test_a_wrong_schema_is_refused(case: str) -> None:
+    with pytest.raises(crown.SchemaError):
+        crown.View("SELECT a FROM r", WRONG_SCHEMAS[case])
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["PROFILE fifo PROFILE static", "WINDOW (ROWS 0)", "WINDOW (RANGE 0 ON a)", f"WINDOW (ROWS {10**30})"],
+)
+def test_wrong_options_of_a_table_are_refused(options: str) -> None:
+    with pytest.raises(crown.SqlError, match="CROWN-SQL-WINDOW"):
+        crown.View(f"SELECT a FROM r {options}", SCHEMA)
+
+
+def test_one_column_may_be_named_alone() -> None:
+    described = {"columns": COLUMNS, "primary_key": "ID", "not_null": "A"}
+    view = crown.View("SELECT a FROM r", {"r": described})
+    assert [(c.name, c.nullable) for c in view.plan.tables[0].columns] == [("a", False), ("id", False)]
+    assert view.plan.tables[0].primary_key == ("id",)
 
 
 WRONG_CALLS: dict[str, Callable[[Any], Any]] = {
@@ -98,6 +146,12 @@ WRONG_CALLS: dict[str, Callable[[Any], Any]] = {
     "sample too many": lambda view: view.sample(10**18),
     "sample huge": lambda view: view.sample(HUGE),
     "sample seed": lambda view: view.sample(1, seed="x"),
+    "save to None": lambda view: view.save(None),
+    "save to a file": lambda view: view.save(io.BytesIO()),
+    "save to NUL": lambda view: view.save("a\0b"),
+    "load None": lambda view: crown.View.load(None),  # type: ignore[arg-type]
+    "load bytes": lambda view: crown.View.load(b"x"),  # type: ignore[arg-type]
+    "load NUL": lambda view: crown.View.load("a\0b"),
 }
 
 

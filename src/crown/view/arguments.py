@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
@@ -19,6 +20,11 @@ def check_flag(name: str, value: object) -> None:
 def check_text(name: str, value: object) -> None:
     if not isinstance(value, str):
         raise _wrong(f"{name} must be a string, not {_kind(value)}")
+
+
+def check_path(path: object) -> None:
+    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+        raise _wrong(f"a path must be a string or a pathlib.Path, not {_kind(path)}")
 
 
 def check_threads(threads: object) -> None:

@@ -21,6 +21,7 @@ from crown.view import storage
 from crown.view.arguments import (
     check_flag,
     check_on_invalid,
+    check_path,
     check_sample,
     check_text,
     check_threads,
@@ -276,6 +277,7 @@ class View:
 
         The file appears at once, when all of it is on the disk: a crash leaves what was there before.
         """
+        check_path(path)
         report = None if self._report is None else report_to_json(self._report)
         about = {**self._about, "plan": to_json(self.plan), "report": report, "tables": self._tables}
         storage.write(path, about, self._engine.save_parts())
@@ -283,6 +285,7 @@ class View:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> View:
         """Open a view that `save` wrote. A file that is damaged, or not a saved view at all, raises `StateError`."""
+        check_path(path)
         view = cls.__new__(cls)
         with storage.opening(path):
             about, state = storage.read(path)

@@ -21,8 +21,9 @@ from crown.ir.plan import AggregateStage, DistinctStage, MapStage, Plan, Route, 
 from crown.ir.tables import Table, TableColumn, resolved
 from crown.plan.cells.distribute import distribute
 from crown.plan.identity import identity
+from crown.types import BOOLEAN, DATE, INTEGERS, STRING
 
-_EXACT = frozenset({"boolean", "int8", "int16", "int32", "int64", "string", "date"})
+_EXACT = frozenset({BOOLEAN, *INTEGERS, STRING, DATE})
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def _place(columns: Sequence[TableColumn]) -> Expression:
     parts: list[Expression] = []
     for column in exact:
         text: Expression = Column(column.name, column.type)
-        if column.type != "string":
-            text = Call("cast", (text,), "string")
-        parts += [Call("coalesce", (text, Literal("", "string")), "string"), Literal(",", "string")]
-    return Call("concat", tuple(parts[:-1]), "string")
+        if column.type != STRING:
+            text = Call("cast", (text,), STRING)
+        parts += [Call("coalesce", (text, Literal("", STRING)), STRING), Literal(",", STRING)]
+    return Call("concat", tuple(parts[:-1]), STRING)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from crown.ir.tables import Profile
 from crown.sql.context import Context
 from crown.sql.diagnose import span
 from crown.sql.schema.options import Option, window_for
@@ -15,6 +16,7 @@ from crown.sql.schema.schema import Schema, TableSchema
 def attach_options(context: Context, statement: exp.Expr, options: list[Option]) -> None:
     """Give each option to the table written last before it. A window belongs to the table, not to one use of it."""
     tables = [(position[0], t) for t in statement.find_all(exp.Table) if (position := span(t)) is not None]
+    profiles: dict[str, Profile] = {}
     for option in options:
         before = [pair for pair in tables if pair[0] < option.position[0]]
         name = max(before, key=lambda pair: pair[0])[1].name.lower() if before else ""
@@ -25,6 +27,14 @@ def attach_options(context: Context, statement: exp.Expr, options: list[Option])
                 "WINDOW",
                 "this option does not follow a table",
                 hint="write it after the table's name or alias in FROM",
+            )
+        if option.profile is not None and profiles.setdefault(name, option.profile) != option.profile:
+            context.fail(
+                option.position,
+                "WINDOW",
+                f"table {table.name} has two profiles",
+                reason="a profile says how the table changes, for every use of it",
+                hint="give one profile",
             )
         _attach(context, table, option)
 

@@ -138,7 +138,10 @@ def _table(sql: str, create: exp.Create, name: str, options: list[Option]) -> Ta
     columns = [TableColumn(c.name, c.type, c.nullable and c.name not in key) for c in columns]
     profile: Profile = "arbitrary"
     window: Window | None = None
-    for option in options:
+    for number, option in enumerate(options):
+        if any((earlier.profile is None) == (option.profile is None) for earlier in options[:number]):
+            word = "windows" if option.profile is None else "profiles"
+            raise _error(sql, option.position, "OPTION", f"table {name} has two {word}", "give one")
         if option.profile is not None:
             profile = option.profile
         else:

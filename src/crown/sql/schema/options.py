@@ -36,9 +36,9 @@ _TOKEN = re.compile(
       | (?P<profile>\bPROFILE\s+(?P<word>[A-Za-z_]+)\b)""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-_ROWS = re.compile(r"\s*ROWS\s+(\d+)\s*", re.IGNORECASE)
+_ROWS = re.compile(r"\s*ROWS\s+([0-9]{1,100})\s*", re.IGNORECASE)
 _RANGE = re.compile(
-    r"\s*RANGE\s+(?:INTERVAL\s+)?'?\s*(\d+)\s*'?\s*([A-Za-z]+)?\s*'?\s+ON\s+`?(\w+)`?\s*", re.IGNORECASE
+    r"\s*RANGE\s+(?:INTERVAL\s+)?'?\s*([0-9]{1,100})\s*'?\s*([A-Za-z]+)?\s*'?\s+ON\s+`?(\w+)`?\s*", re.IGNORECASE
 )
 
 
@@ -83,8 +83,6 @@ def _profile(sql: str, match: re.Match[str]) -> Option | None:
 
 def _window(sql: str, match: re.Match[str]) -> Option | None:
     if rows := _ROWS.fullmatch(match["body"]):
-        if int(rows[1]) < 1:
-            fail(sql, match.span(), "WINDOW", "a window must hold at least one row", hint="write WINDOW (ROWS 1000)")
         return Option(match.span(), rows=int(rows[1]))
     if found := _RANGE.fullmatch(match["body"]):
         return Option(match.span(), amount=int(found[1]), unit=(found[2] or "").lower().rstrip("s"), column=found[3])
@@ -98,17 +96,29 @@ def _window(sql: str, match: re.Match[str]) -> Option | None:
     )
 
 
+def _sized(size: int, option: Option, sql: str) -> int:
+    if not 0 < size < 2**63:
+        fail(
+            sql,
+            option.position,
+            "WINDOW",
+            "a window must have a size of at least one, and below 2^63",
+            hint="write WINDOW (ROWS 1000) or WINDOW (RANGE INTERVAL 1 DAY ON ts)",
+        )
+    return size
+
+
 def window_for(option: Option, column_type: DataType | None, sql: str) -> Window:
     """The window in the unit of its column. `column_type` is None for a row window or an unknown column."""
     if option.rows is not None:
-        return Window(rows=option.rows)
+        return Window(rows=_sized(option.rows, option, sql))
     amount, unit = option.amount or 0, option.unit or ""
     if column_type is not None and column_type.is_timestamp and unit in MICROSECONDS:
-        return Window(interval=amount * MICROSECONDS[unit], column=option.column)
+        return Window(interval=_sized(amount * MICROSECONDS[unit], option, sql), column=option.column)
     if column_type == DATE and unit in ("day", "week"):
-        return Window(interval=amount * (7 if unit == "week" else 1), column=option.column)
+        return Window(interval=_sized(amount * (7 if unit == "week" else 1), option, sql), column=option.column)
     if column_type is not None and column_type.is_integer and not unit:
-        return Window(interval=amount, column=option.column)
+        return Window(interval=_sized(amount, option, sql), column=option.column)
     fail(
         sql,
         option.position,

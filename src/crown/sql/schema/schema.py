@@ -16,8 +16,15 @@ from crown.ir.tables import Profile, TableColumn, Window
 from crown.sql import typenames
 from crown.sql.schema import foreign
 from crown.sql.schema.ddl import read_ddl
-from crown.sql.schema.options import MICROSECONDS, PROFILES
-from crown.types import DATE
+from crown.sql.schema.options import PROFILES
+from crown.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
+
+_UNITS = {
+    DATE: datetime.timedelta(days=1),
+    TIMESTAMP: datetime.timedelta(microseconds=1),
+    TIMESTAMP_NTZ: datetime.timedelta(microseconds=1),
+}
+_CASE = "SQL does not mind the case of names"
 
 SchemaLike: TypeAlias = Any  # a Schema, DDL text, a path to it, or a mapping of table names to table descriptions
 
@@ -83,7 +90,11 @@ def load_schema(schema: SchemaLike, *, dialect: str = "spark") -> Schema:
         described = {t.name.lower(): TableSchema(t.name, t.columns, t.primary_key, t.profile, t.window) for t in tables}
         return Schema(described, {v.name.lower(): ViewSchema(v.name, v.query, v.columns, v.sql) for v in views})
     if isinstance(schema, Mapping):
-        described = {str(name).lower(): _table(str(name), value) for name, value in schema.items()}
+        described = {}
+        for name, value in schema.items():
+            if str(name).lower() in described:
+                raise SchemaError(f"table {name} is there twice", code="CROWN-SCHEMA-DUPLICATE", hint=_CASE)
+            described[str(name).lower()] = _table(str(name), value)
         return Schema(described, {})
     raise SchemaError(
         f"a schema can't be made from {type(schema).__name__}",
@@ -109,7 +120,7 @@ def _table(name: str, value: Any) -> TableSchema:
     if not isinstance(value, Mapping):
         return TableSchema(name, _foreign_columns(name, value))
     if "columns" not in value or isinstance(value["columns"], str):
-        return TableSchema(name, _dict_columns(name, value, frozenset()))
+        return TableSchema(name, _dict_columns(name, value))
     unknown = set(value) - {"columns", "primary_key", "not_null", "profile", "window"}
     if unknown:
         raise SchemaError(
@@ -117,17 +128,12 @@ def _table(name: str, value: Any) -> TableSchema:
             code="CROWN-SCHEMA-OPTION",
             hint="options are columns, primary_key, not_null, profile and window",
         )
-    key = value.get("primary_key") or ()
-    key = (key,) if isinstance(key, str) else tuple(key)
-    not_null = frozenset(str(c).lower() for c in (*(value.get("not_null") or ()), *key))
     given = value["columns"]
-    columns = _dict_columns(name, given, not_null) if isinstance(given, Mapping) else _foreign_columns(name, given)
-    columns = tuple(replace(c, nullable=c.nullable and c.name.lower() not in not_null) for c in columns)
-    table = TableSchema(name, columns)
-    for column in key:
-        if table.column(column) is None:
-            raise SchemaError(f"primary key column {column} is not a column of {name}", code="CROWN-SCHEMA-KEY")
-    table = replace(table, primary_key=tuple(c.name for k in key if (c := table.column(k))))
+    columns = _dict_columns(name, given) if isinstance(given, Mapping) else _foreign_columns(name, given)
+    key = _column_names(name, columns, "primary_key", value.get("primary_key"))
+    not_null = {*key, *_column_names(name, columns, "not_null", value.get("not_null"))}
+    columns = tuple(replace(c, nullable=c.nullable and c.name not in not_null) for c in columns)
+    table = TableSchema(name, columns, primary_key=key)
     if value.get("profile") is not None:
         table = replace(table, profile=_profile(value["profile"]))
     if value.get("window") is not None:
@@ -135,11 +141,32 @@ def _table(name: str, value: Any) -> TableSchema:
     return table
 
 
-def _dict_columns(name: str, columns: Mapping[Any, Any], not_null: frozenset[str]) -> tuple[TableColumn, ...]:
+def _column_names(table: str, columns: tuple[TableColumn, ...], option: str, value: Any) -> tuple[str, ...]:
+    """The columns that an option names, spelled as the table spells them."""
+    if value is None:
+        return ()
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple | set | frozenset) or not all(isinstance(name, str) for name in names):
+        raise SchemaError(
+            f"{option} of table {table} must be a column name or a list of them, not {value!r}",
+            code="CROWN-SCHEMA-OPTION",
+        )
+    spelled = {column.name.lower(): column.name for column in columns}
+    unknown = next((name for name in names if name.lower() not in spelled), None)
+    if unknown is not None:
+        raise SchemaError(
+            f"{option} of table {table} names {unknown}, which is not a column of it",
+            code="CROWN-SCHEMA-KEY" if option == "primary_key" else "CROWN-SCHEMA-OPTION",
+            hint=f"the columns are {', '.join(spelled.values())}",
+        )
+    return tuple(dict.fromkeys(spelled[name.lower()] for name in names))
+
+
+def _dict_columns(name: str, columns: Mapping[Any, Any]) -> tuple[TableColumn, ...]:
     result = []
     for column, given in columns.items():
         text = str(given)
-        nullable = str(column).lower() not in not_null
+        nullable = True
         if text.lower().rstrip().endswith("not null"):
             text, nullable = text.rstrip()[: -len("not null")], False
         type_ = foreign.arrow_type(given) or typenames.from_name(text)
@@ -212,14 +239,15 @@ def _window(value: Any, table: TableSchema) -> Window:
         interval = value.get("interval")
         if isinstance(interval, datetime.timedelta):
             column = table.column(str(value.get("column")))
-            unit = MICROSECONDS["day"] if column is not None and column.type == DATE else 1
-            interval = round(interval.total_seconds() * 1_000_000) // unit
+            unit = _UNITS.get(column.type) if column is not None else None
+            # A date has no room for a part of a day, and an integer is not a time.
+            interval = interval // unit if unit is not None and not interval % unit else None
         window = Window(rows=value.get("rows"), interval=interval, column=value.get("column"))
     else:
         window = Window()
     bound = table.column(window.column) if isinstance(window.column, str) else None
     ordered = bound is not None and (bound.type.is_integer or bound.type.is_temporal)
-    if _is_number(window.rows) and window.interval is None:
+    if _is_number(window.rows) and window.interval is None and window.column is None:
         return Window(rows=window.rows)
     if window.rows is None and _is_number(window.interval) and bound and ordered:
         return replace(window, column=bound.name)
