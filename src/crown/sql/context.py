@@ -6,21 +6,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from sqlglot import exp
 
 from crown.ir.expression import Call, Column, Expression
 from crown.ir.query import Body
 from crown.ir.tables import Table, TableColumn, Window
+from crown.sql.clauses.definitions import Definition
 from crown.sql.diagnose import Place, Span, fail, span
 from crown.sql.dialect import SPARK
 from crown.sql.relation import Branch, Source, atom_of
 from crown.sql.scalar.fold import fold, nullable
 from crown.sql.schema.schema import Schema
-
-if TYPE_CHECKING:
-    from crown.sql.clauses.queries import Definition
 
 
 class Context:

@@ -13,6 +13,7 @@ from crown.errors import StateError
 from crown.ir.plan import Plan
 from crown.ir.serial import to_json
 from crown.ir.tables import resolved
+from crown.plan.cells.distribute import can_be_spread, distribute
 from crown.view.identity import identity
 
 OnInvalid: TypeAlias = Literal["raise", "quarantine"]
@@ -28,8 +29,6 @@ def open_engine(
     plan: Plan, *, threads: int, deltas: bool, on_invalid: OnInvalid, state: State | None = None
 ) -> _kernel.Engine:
     """An empty engine, or the one that was saved as `state`."""
-    from crown.plan.cells.distribute import can_be_spread
-
     # Cells that never get a row would still show that of a global aggregate.
     if threads > 1 and can_be_spread(plan):
         return _spread(plan, threads, deltas=deltas, on_invalid=on_invalid, state=state)
@@ -46,8 +45,6 @@ def _spread(plan: Plan, threads: int, *, deltas: bool, on_invalid: OnInvalid, st
     A table with a PRIMARY KEY or a window is resolved before routing: only there are all its rows known. So it is with
     every table when faulty changes are set aside, for they must be found once and in order.
     """
-    from crown.plan.cells.distribute import distribute
-
     spread = distribute(plan, threads)
     first = tuple(t for t in plan.tables if t.primary_key or t.window or on_invalid == "quarantine")
     names = {t.name for t in first}

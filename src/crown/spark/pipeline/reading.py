@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from crown.errors import SchemaError
-from crown.spark.pipeline.description import Pipeline, Sink, TableSource
+from crown.spark.pipeline.description import PipelineDescription, Sink, TableSource
 from crown.spark.pipeline.formats import KNOWN_SINKS, KNOWN_SOURCES, sink_options, table_options
 from crown.spark.sources.encodings import BINARY, DECIMALS, UNITS
 
@@ -48,7 +48,7 @@ class Place:
 Reader: TypeAlias = Callable[[Any, Place], Any]
 
 
-def read(path: Path) -> Pipeline:
+def read(path: Path) -> PipelineDescription:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -66,7 +66,7 @@ def read(path: Path) -> Pipeline:
     if options.get("on_invalid") == "quarantine" and "rejects" not in options:
         raise place.missing("rejects", 'with on_invalid = "quarantine", name the directory where changes are set aside')
     given = {name: options[name] for name in ("cells", "on_invalid", "trigger", "master", "spark") if name in options}
-    return Pipeline(
+    return PipelineDescription(
         query=query,
         checkpoint=_path(base, options["checkpoint"]),
         tables=_tables(options["tables"], base, place.at("tables")),

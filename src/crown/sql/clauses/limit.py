@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from crown.ir.expression import Call, Column, Expression
 from crown.ir.query import Order, Top
-from crown.sql.clauses.queries import Bound, OutputColumn, body_of
+from crown.sql.clauses.bound import Bound, body_of
+from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.context import Context
 
 

@@ -11,11 +11,13 @@ from crown import types
 from crown.ir.expression import Column, Expression, columns_of
 from crown.ir.query import Aggregate, Body, Named, Order, Select
 from crown.sql.clauses.aggregates import MARK, Aggregates
+from crown.sql.clauses.bound import Bound
+from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.from_clause import bind_from
+from crown.sql.clauses.grammar import Environment
 from crown.sql.clauses.group_by import Groups, group_nodes
 from crown.sql.clauses.limit import is_output, over_outputs, topped
 from crown.sql.clauses.order_by import bind_limit, bind_order
-from crown.sql.clauses.queries import Bound, Environment, OutputColumn
 from crown.sql.clauses.subqueries import SelectPlace
 from crown.sql.clauses.where import bind_where
 from crown.sql.context import Context

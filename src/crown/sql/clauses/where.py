@@ -11,18 +11,13 @@ from dataclasses import replace
 from sqlglot import exp
 
 from crown.ir.expression import Call, Expression, columns_of
+from crown.sql.clauses.bound import refuse_placed, relation_of
 from crown.sql.clauses.decorrelate import Extremes, extremes
+from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.from_clause import bind_from
+from crown.sql.clauses.grammar import Environment, with_definitions
 from crown.sql.clauses.order_by import bind_order
 from crown.sql.clauses.places import NoAggregates
-from crown.sql.clauses.queries import (
-    Environment,
-    OutputColumn,
-    bind_query,
-    refuse_placed,
-    relation_of,
-    with_definitions,
-)
 from crown.sql.clauses.subqueries import SelectPlace
 from crown.sql.context import Context
 from crown.sql.diagnose import Place
@@ -181,7 +176,7 @@ def _inner(
         query = query.this
     if not _is_plain_join(query):
         barrier = Scope(Relation((), (), ()), scope, "a subquery with aggregates, DISTINCT, LIMIT or set operations")
-        bound = bind_query(context, query, barrier, environment)
+        bound = environment.grammar.query(context, query, barrier, environment)
         relation = relation_of(context, bound, "subquery", (), query)
         return relation, [], [c.reference for c in relation.visible]
     assert isinstance(query, exp.Select)
