@@ -7,12 +7,13 @@ multiplied out, up to `PRODUCTS` products; past that the rows are folded one by 
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from crown.ir.expression import Call, Expression, Literal, LiteralValue
-from crown.ir.scalars import cast, may_be_null, null_if, variables_of
+from crown.ir.nullability import Nullable, may_be_null
+from crown.ir.scalars import cast, null_if, variables_of
 from crown.plan.tree.draft import RingTerm
 from crown.plan.tree.hypergraph import Edge
 from crown.types import BOOLEAN, FLOAT64, INT64, MAX_PRECISION, DataType, longest_decimal
@@ -26,7 +27,7 @@ class _Product:
 
 
 def sum_terms(
-    name: str, argument: Expression, edges: Sequence[Edge], nullable: Container[str]
+    name: str, argument: Expression, edges: Sequence[Edge], nullable: Nullable
 ) -> tuple[RingTerm, ...] | None:
     """The components whose sum is SUM(argument); None when it is no sum of products of one-atom factors."""
     products = _products(argument, edges, nullable)
@@ -47,9 +48,7 @@ def sum_terms(
     return tuple(terms)
 
 
-def count_term(
-    name: str, argument: Expression | None, edges: Sequence[Edge], nullable: Container[str]
-) -> RingTerm | None:
+def count_term(name: str, argument: Expression | None, edges: Sequence[Edge], nullable: Nullable) -> RingTerm | None:
     """The component that is COUNT(argument), or COUNT(*) without one; None as for `sum_terms`."""
     if argument is None or not may_be_null(argument, nullable):
         return RingTerm(name, (), INT64)
@@ -72,7 +71,7 @@ def _home(expression: Expression, edges: Sequence[Edge]) -> bool:
     return any(read <= edge for edge in edges)
 
 
-def _products(expression: Expression, edges: Sequence[Edge], nullable: Container[str]) -> list[_Product] | None:
+def _products(expression: Expression, edges: Sequence[Edge], nullable: Nullable) -> list[_Product] | None:
     if _home(expression, edges):
         return [_Product((_without_widening(expression),))]
     match expression:
