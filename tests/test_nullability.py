@@ -33,3 +33,17 @@ def test_a_column_is_nullable_exactly_if_it_can_be(query: str, expression: str, 
     view.insert("t", [(1, math.nan, "1", None), (-1, -1.0, "-1", None)])
     shown = view.to_arrow()["x"]
     assert nullable or shown.null_count == 0, shown
+
+
+@pytest.mark.parametrize(
+    "expression, nullable",
+    [("CAST(t.f + u.f AS DECIMAL(5,2))", True), ("CAST(CONCAT(t.s, u.s) AS DOUBLE)", False), ("t.f + u.f", False)],
+)
+def test_so_is_one_that_is_computed_from_two_tables(expression: str, nullable: bool) -> None:
+    schema = {name: {"columns": {"f": "double", "s": "string"}, "not_null": ["f", "s"]} for name in "tu"}
+    view = crown.View(f"SELECT {expression} AS x FROM t, u", schema)
+    assert view.schema.field("x").nullable is nullable
+    view.insert("t", [(math.nan, "1"), (1.0, "2")])
+    view.insert("u", [(1.0, "1")])
+    shown = view.to_arrow()["x"]
+    assert shown.null_count == (1 if nullable else 0), shown

@@ -72,38 +72,44 @@ def _home(expression: Expression, edges: Sequence[Edge]) -> bool:
 
 
 def _products(expression: Expression, edges: Sequence[Edge], nullable: Nullable) -> list[_Product] | None:
+    """The products whose sum is the expression, each of factors over one atom; None when it is no such sum."""
+
+    def inside(part: Expression) -> list[_Product] | None:
+        return _products(part, edges, nullable)
+
     if _home(expression, edges):
         return [_Product((_without_widening(expression),))]
     match expression:
         case Call("add" | "subtract" as function, (left, right)):
-            one, other = _products(left, edges, nullable), _products(right, edges, nullable)
+            one, other = inside(left), inside(right)
             if one is None or other is None:
                 return None
             return one + (other if function == "add" else [_negated(product) for product in other])
         case Call("negate", (argument,)):
-            inside = _products(argument, edges, nullable)
-            return None if inside is None else [_negated(product) for product in inside]
+            found = inside(argument)
+            return None if found is None else [_negated(product) for product in found]
         case Call("multiply", (left, right), type_):
-            one, other = _products(left, edges, nullable), _products(right, edges, nullable)
-            if one is None or other is None or len(one) * len(other) > PRODUCTS:
-                return None
-            crossed = [_Product(a.factors + b.factors) for a in one for b in other]
-            scale = type_.scale
-            exact = scale is None or all(_scale(product) <= scale for product in crossed)
-            return crossed if exact else None
+            return _crossed(inside(left), inside(right), type_)
         case Call("case", (when, then, Literal(otherwise))) if _is_zero(otherwise) and not may_be_null(then, nullable):
             # Where `when` is not TRUE the value is 0, and so is the product, since its other factor is never NULL.
             chosen = Call("case", (when, Literal(1, INT64), Literal(0, INT64)), INT64)
-            other = _products(then, edges, nullable) if _home(chosen, edges) else None
-            return None if other is None else [_Product((chosen, *product.factors)) for product in other]
-        case Call("cast", (argument,), type_):
-            inside = _products(argument, edges, nullable)
-            if inside is None or not _moves_past_sums(argument.type, type_):
-                return None
-            if type_.is_float:
-                return [_Product(tuple(cast(factor, FLOAT64) for factor in product.factors)) for product in inside]
-            return inside
+            found = inside(then) if _home(chosen, edges) else None
+            return None if found is None else [_Product((chosen, *product.factors)) for product in found]
+        case Call("cast", (argument,), type_) if _moves_past_sums(argument.type, type_):
+            found = inside(argument)
+            if found is None or not type_.is_float:
+                return found
+            return [_Product(tuple(cast(factor, FLOAT64) for factor in product.factors)) for product in found]
     return None
+
+
+def _crossed(one: list[_Product] | None, other: list[_Product] | None, type_: DataType) -> list[_Product] | None:
+    """The product of two sums, if the type of the product holds all digits of each."""
+    if one is None or other is None or len(one) * len(other) > PRODUCTS:
+        return None
+    crossed = [_Product(a.factors + b.factors) for a in one for b in other]
+    exact = type_.scale is None or all(_scale(product) <= type_.scale for product in crossed)
+    return crossed if exact else None
 
 
 def _is_zero(value: LiteralValue) -> bool:
