@@ -15,7 +15,7 @@ from crown.ir.expression import Call, Expression, Literal, LiteralValue
 from crown.ir.nullability import Nullable, may_be_null
 from crown.ir.scalars import cast, null_if, variables_of
 from crown.plan.tree.draft import RingTerm
-from crown.plan.tree.hypergraph import Edge
+from crown.plan.tree.hypergraph import Hyperedge
 from crown.types import BOOLEAN, FLOAT64, INT64, MAX_PRECISION, DataType, longest_decimal
 
 PRODUCTS = 64
@@ -27,7 +27,7 @@ class _Product:
 
 
 def sum_terms(
-    name: str, argument: Expression, edges: Sequence[Edge], nullable: Nullable
+    name: str, argument: Expression, edges: Sequence[Hyperedge], nullable: Nullable
 ) -> tuple[RingTerm, ...] | None:
     """The components whose sum is SUM(argument); None when it is no sum of products of one-atom factors."""
     products = _products(argument, edges, nullable)
@@ -48,7 +48,9 @@ def sum_terms(
     return tuple(terms)
 
 
-def count_term(name: str, argument: Expression | None, edges: Sequence[Edge], nullable: Nullable) -> RingTerm | None:
+def count_term(
+    name: str, argument: Expression | None, edges: Sequence[Hyperedge], nullable: Nullable
+) -> RingTerm | None:
     """The component that is COUNT(argument), or COUNT(*) without one; None as for `sum_terms`."""
     if argument is None or not may_be_null(argument, nullable):
         return RingTerm(name, (), INT64)
@@ -66,12 +68,12 @@ def _one_unless_null(expression: Expression, type_: DataType) -> Expression:
     return null_if(Call("is_null", (expression,), BOOLEAN), one)
 
 
-def _home(expression: Expression, edges: Sequence[Edge]) -> bool:
+def _home(expression: Expression, edges: Sequence[Hyperedge]) -> bool:
     read = frozenset(variables_of([expression]))
     return any(read <= edge for edge in edges)
 
 
-def _products(expression: Expression, edges: Sequence[Edge], nullable: Nullable) -> list[_Product] | None:
+def _products(expression: Expression, edges: Sequence[Hyperedge], nullable: Nullable) -> list[_Product] | None:
     """The products whose sum is the expression, each of factors over one atom; None when it is no such sum."""
 
     def inside(part: Expression) -> list[_Product] | None:

@@ -1,4 +1,4 @@
-"""Bound queries: what binding a query returns, as a body of its own or as something to select from."""
+"""BoundQuery queries: what binding a query returns, as a body of its own or as something to select from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PLACED = {
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundQuery:
     """A bound query. `branches`, if it is a bag of joins alone: each with its outputs, over source columns."""
 
     columns: tuple[OutputColumn, ...]
@@ -47,7 +47,7 @@ def refuse_placed(context: Context, node: exp.Expr, *parts: str) -> None:
             context.fail(first, "SYNTAX", f"{_PLACED[part]} can't stand here", hint="put it inside the parentheses")
 
 
-def body_of(context: Context, bound: Bound) -> Body:
+def body_of(context: Context, bound: BoundQuery) -> Body:
     """The bound query as a body of its own."""
     if bound.body is not None:
         return bound.body
@@ -92,16 +92,18 @@ def coerced(body: Body, columns: list[OutputColumn]) -> Body:
     return replace(body, outputs=(*outputs, *hidden))
 
 
-def apply_order(context: Context, node: exp.Expr, bound: Bound) -> Bound:
+def apply_order(context: Context, node: exp.Expr, bound: BoundQuery) -> BoundQuery:
     """ORDER BY, LIMIT and OFFSET over the output columns alone."""
     order = bind_order(context, node, bound.columns)
     limit = bind_limit(context, node, bool(order))
     if limit is None:
         return replace(bound, order=order or bound.order)
-    return Bound(bound.columns, None, Top(body_of(context, bound), order, *limit))
+    return BoundQuery(bound.columns, None, Top(body_of(context, bound), order, *limit))
 
 
-def relation_of(context: Context, bound: Bound, alias: str, names: tuple[str, ...], node: exp.Expr | None) -> Relation:
+def relation_of(
+    context: Context, bound: BoundQuery, alias: str, names: tuple[str, ...], node: exp.Expr | None
+) -> Relation:
     """A bound query as something to select from."""
     columns = renamed(context, typed(bound.columns), names, node)
     if bound.branches is None:

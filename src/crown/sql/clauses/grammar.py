@@ -10,7 +10,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from crown.ir.expression import Expression
-from crown.sql.clauses.bound import Bound
+from crown.sql.clauses.bound import BoundQuery
 from crown.sql.clauses.definitions import Definition
 from crown.sql.context import Context
 from crown.sql.relation import Relation
@@ -20,7 +20,7 @@ from crown.sql.scope import Scope
 class Grammar(Protocol):
     """The recursive rules: a SELECT holds queries, which hold SELECTs; WHERE holds subqueries, which hold a WHERE."""
 
-    def query(self, context: Context, node: exp.Expr, parent: Scope | None, environment: Environment) -> Bound:
+    def query(self, context: Context, node: exp.Expr, parent: Scope | None, environment: Environment) -> BoundQuery:
         """Any query expression."""
 
     def where(
@@ -35,7 +35,7 @@ class Grammar(Protocol):
 
     def rows(
         self, context: Context, node: exp.Select, relation: Relation, parent: Scope | None, environment: Environment
-    ) -> Bound:
+    ) -> BoundQuery:
         """All that follows WHERE."""
 
 

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from crown import types
 from crown.ir.query import Query, SetOperation
-from crown.sql.clauses.bound import Bound, apply_order, body_of, coerced, refuse_placed
+from crown.sql.clauses.bound import BoundQuery, apply_order, body_of, coerced, refuse_placed
 from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.grammar import Environment, with_definitions
 from crown.sql.clauses.select import bind_rows, bind_select
@@ -39,7 +39,7 @@ def _bind_unused(context: Context) -> None:
         unused = scratch.definitions
 
 
-def bind_query(context: Context, node: exp.Expr, parent: Scope | None, environment: Environment) -> Bound:
+def bind_query(context: Context, node: exp.Expr, parent: Scope | None, environment: Environment) -> BoundQuery:
     """Any query expression."""
     if isinstance(node, exp.Subquery):
         return _parenthesised(context, node, parent, environment)
@@ -58,14 +58,16 @@ def bind_query(context: Context, node: exp.Expr, parent: Scope | None, environme
     )
 
 
-def _parenthesised(context: Context, node: exp.Subquery, parent: Scope | None, environment: Environment) -> Bound:
+def _parenthesised(context: Context, node: exp.Subquery, parent: Scope | None, environment: Environment) -> BoundQuery:
     refuse_placed(context, node, "alias", "joins")
     environment = with_definitions(context, node, environment)
     inner = bind_query(context, node.this, parent, environment)
     return apply_order(context, node, inner)
 
 
-def _set_operation(context: Context, node: exp.SetOperation, parent: Scope | None, environment: Environment) -> Bound:
+def _set_operation(
+    context: Context, node: exp.SetOperation, parent: Scope | None, environment: Environment
+) -> BoundQuery:
     left = bind_query(context, node.this, parent, environment)
     right = bind_query(context, node.expression, parent, environment)
     if len(left.columns) != len(right.columns):
@@ -93,7 +95,7 @@ def _set_operation(context: Context, node: exp.SetOperation, parent: Scope | Non
             (branch, tuple(cast_value(e, c.type) for e, c in zip(outputs, columns, strict=True)))
             for branch, outputs in (*left.branches, *right.branches)
         ]
-        bound = Bound(tuple(columns), tuple(both), None)
+        bound = BoundQuery(tuple(columns), tuple(both), None)
         return apply_order(context, node, bound)
     body = SetOperation(
         operator,  # type: ignore[arg-type]
@@ -101,7 +103,7 @@ def _set_operation(context: Context, node: exp.SetOperation, parent: Scope | Non
         coerced(body_of(context, left), columns),
         coerced(body_of(context, right), columns),
     )
-    return apply_order(context, node, Bound(tuple(columns), None, body))
+    return apply_order(context, node, BoundQuery(tuple(columns), None, body))
 
 
 class _Grammar:

@@ -10,14 +10,14 @@ from sqlglot import exp
 from crown.ir.expression import Column, Expression, columns_of
 from crown.ir.query import Aggregate, Body, Conjunction, Named, Order, Select
 from crown.sql.clauses.aggregates import MARK, Aggregates
-from crown.sql.clauses.bound import Bound, living, typed
+from crown.sql.clauses.bound import BoundQuery, living, typed
 from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.from_clause import bind_from
 from crown.sql.clauses.grammar import Environment
 from crown.sql.clauses.group_by import Groups, group_nodes
 from crown.sql.clauses.limit import is_output, over_outputs, topped
 from crown.sql.clauses.order_by import bind_limit, bind_order
-from crown.sql.clauses.subqueries import SelectPlace
+from crown.sql.clauses.subqueries import SelectSubqueries
 from crown.sql.clauses.where import bind_where
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import Wanted, build_conjunction, cast_value
@@ -28,7 +28,7 @@ from crown.sql.scalar.binder import AliasBinder, Binder
 from crown.sql.scope import Scope
 
 
-def bind_select(context: Context, node: exp.Select, parent: Scope | None, environment: Environment) -> Bound:
+def bind_select(context: Context, node: exp.Select, parent: Scope | None, environment: Environment) -> BoundQuery:
     relation = bind_from(context, node, parent, environment)
     relation, correlated = bind_where(context, node.args.get("where"), relation, parent, environment)
     if correlated:
@@ -38,19 +38,19 @@ def bind_select(context: Context, node: exp.Select, parent: Scope | None, enviro
 
 def bind_rows(
     context: Context, node: exp.Select, relation: Relation, parent: Scope | None, environment: Environment
-) -> Bound:
+) -> BoundQuery:
     """Everything after WHERE."""
     scope = Scope(relation, parent)
     items = expand_items(context, node, relation)
     aggregates = Aggregates(context)
-    place = SelectPlace(context, environment, "SELECT", aggregates=aggregates)
+    subqueries = SelectSubqueries(context, environment, "SELECT", aggregates=aggregates)
     outputs = [
         # An output may be named by the outputs after it.
-        item.star or AliasBinder(context, scope, place, items[:index]).bind(item.node)
+        item.star or AliasBinder(context, scope, subqueries, items[:index]).bind(item.node)
         for index, item in enumerate(items)
     ]
     grouped = group_nodes(context, node, items)
-    binder = AliasBinder(context, scope, place, items)
+    binder = AliasBinder(context, scope, subqueries, items)
     having = binder.condition(node.args["having"].this) if node.args.get("having") is not None else None
     order_columns = [OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True)]
     order = bind_order(context, node, order_columns, partial(_order_expression, binder))
@@ -58,9 +58,9 @@ def bind_rows(
     shown = _Shown(node, items, outputs, _is_distinct(context, node), order, limit)
     if grouped is not None or aggregates.found or having is not None:
         groups = Groups(context, grouped or [], items, outputs, scope)
-        groups.add_scalars([r.visible[0] for r in place.joined])
-        return _grouped(context, place.join(relation), shown, groups, aggregates, having)
-    return _plain(context, place.join(relation), shown)
+        groups.add_scalars([r.visible[0] for r in subqueries.joined])
+        return _grouped(context, subqueries.join(relation), shown, groups, aggregates, having)
+    return _plain(context, subqueries.join(relation), shown)
 
 
 @dataclass(frozen=True)
@@ -87,19 +87,19 @@ def _order_expression(binder: Binder, node: exp.Expr) -> Expression:
     return expression
 
 
-def _plain(context: Context, relation: Relation, shown: _Shown) -> Bound:
+def _plain(context: Context, relation: Relation, shown: _Shown) -> BoundQuery:
     columns = tuple(OutputColumn(i.name, e.type) for i, e in zip(shown.items, shown.outputs, strict=True))
     limited = shown.limit is not None
     ordering = over_outputs(context, shown.order, columns, shown.outputs, limited=limited, distinct=shown.distinct)
     columns, outputs = (*columns, *ordering.columns), [*shown.outputs, *ordering.outputs]
     branches = tuple((b, tuple(context.in_branch(e, b) for e in outputs)) for b in relation.branches)
-    bound = Bound(columns, branches, None)
+    bound = BoundQuery(columns, branches, None)
     if shown.distinct:
-        bound = Bound(columns, None, _distinct(context, bound))
+        bound = BoundQuery(columns, None, _distinct(context, bound))
     return topped(context, bound, ordering, shown.limit)
 
 
-def _distinct(context: Context, bound: Bound) -> Body:
+def _distinct(context: Context, bound: BoundQuery) -> Body:
     assert bound.branches is not None
     columns = typed(bound.columns)
     return Select(
@@ -123,7 +123,7 @@ def _grouped(
     groups: Groups,
     aggregates: Aggregates,
     having: Expression | None,
-) -> Bound:
+) -> BoundQuery:
     branches = [b for b in relation.branches if not never_holds(b.predicates)] or list(relation.branches[:1])
     folded = _folded(context, groups, aggregates, branches)
 
@@ -149,7 +149,7 @@ def _grouped(
         aggregates=tuple(folded.aggregates),
         having=over_groups(having, shown.node.args["having"]) if having is not None else None,
     )
-    return topped(context, Bound(columns, None, select), ordering, shown.limit)
+    return topped(context, BoundQuery(columns, None, select), ordering, shown.limit)
 
 
 @dataclass
