@@ -12,6 +12,10 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "crown"
 # The package itself only re-exports, and is imported by everyone as the parent of what they import.
 EXEMPT = {"crown"}
+# Modules that load what they re-export when it is first used.
+FACADES = {"crown", "crown.spark"}
+# Third-party packages that an installation may lack.
+OPTIONAL = {"pandas", "psycopg", "py4j", "pyspark"}
 
 
 @cache
@@ -27,12 +31,7 @@ def modules() -> Mapping[str, Path]:
 def imported(path: Path) -> Iterator[str]:
     """The package's modules that a file imports, at the top or inside functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "crown":
-            for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                yield whole if whole in modules() else node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in modules())
+        yield from (name for name in named(node) if name in modules())
 
 
 @cache
@@ -49,7 +48,7 @@ def table() -> dict[str, set[str]]:
 
 
 def package_of(module: str) -> str:
-    return module.split(".")[1]
+    return module.split(".")[1] if "." in module else ""
 
 
 def test_imports_follow_the_table() -> None:
@@ -136,6 +135,54 @@ def looks_inside(node: ast.AST) -> bool:
 
 def is_text(node: ast.AST) -> bool:
     return (isinstance(node, ast.Attribute) and node.attr == "sql") or (isinstance(node, ast.Name) and node.id == "sql")
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    assert cycle(graph()) is None
+
+
+def test_only_what_may_be_missing_is_imported_late() -> None:
+    """A command of the CLI also loads late what it runs, so that `crown --help` stays quick."""
+    late = {
+        f"{module}: {name}"
+        for module, path in modules().items()
+        if module not in FACADES and package_of(module) != "cli"
+        for name in late_imports(path)
+        if name.split(".")[0] not in OPTIONAL and name not in needs_optional()
+    }
+    assert late == set(), "imports inside a function or under TYPE_CHECKING"
+
+
+def late_imports(path: Path) -> Iterator[str]:
+    """The modules that a file imports inside functions, or for types alone."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if for_types or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for inner in ast.walk(node):
+                yield from named(inner)
+
+
+def named(node: ast.AST) -> Iterator[str]:
+    """The modules that one import statement names."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        for alias in node.names:
+            whole = f"{node.module}.{alias.name}"
+            yield whole if whole in modules() else node.module
+
+
+@cache
+def needs_optional() -> frozenset[str]:
+    """The package's modules that can't be imported without some optional package."""
+    early = {
+        module: {name for statement in ast.parse(path.read_text(encoding="utf-8")).body for name in named(statement)}
+        for module, path in modules().items()
+    }
+    found = {module for module, names in early.items() if {name.split(".")[0] for name in names} & OPTIONAL}
+    while more := {module for module, names in early.items() if module not in found and names & found}:
+        found |= more
+    return frozenset(found)
 
 
 def cycle(graph: Mapping[str, set[str]] | Mapping[str, frozenset[str]]) -> list[str] | None:

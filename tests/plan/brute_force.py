@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-Edge = frozenset[str]
+Hyperedge = frozenset[str]
 
 
 @dataclass(frozen=True)
 class Tree:
     """`sets[i]` are the variables of node i; the first nodes are the atoms, in order, the others are generalised."""
 
-    sets: tuple[Edge, ...]
+    sets: tuple[Hyperedge, ...]
     parents: tuple[int | None, ...]
     atoms: int
 
@@ -66,7 +66,7 @@ def is_covered(tree: Tree) -> bool:
     return all(tree.children(node) for node in range(tree.atoms, len(tree.sets)))
 
 
-def is_connex(tree: Tree, outputs: Edge) -> bool:
+def is_connex(tree: Tree, outputs: Hyperedge) -> bool:
     """Some connected set of nodes with the root holds all outputs, and its keys are outputs only."""
     root = tree.parents.index(None)
     reached, waiting = set(), [root]
@@ -77,7 +77,7 @@ def is_connex(tree: Tree, outputs: Edge) -> bool:
     return outputs <= frozenset().union(*(tree.sets[node] for node in reached))
 
 
-def all_properties(tree: Tree, outputs: Edge) -> bool:
+def all_properties(tree: Tree, outputs: Hyperedge) -> bool:
     return (
         is_covered(tree)
         and is_guarded(tree)
@@ -87,7 +87,7 @@ def all_properties(tree: Tree, outputs: Edge) -> bool:
     )
 
 
-def every_tree(edges: Sequence[Edge]) -> Iterator[Tree]:
+def every_tree(edges: Sequence[Hyperedge]) -> Iterator[Tree]:
     """All trees of a full query with the properties of definition 3.2, generalised nodes with two children or more."""
     shared = sorted({a & b for a, b in combinations(edges, 2)}, key=sorted)
     for number in range(min(len(shared), len(edges) - 1) + 1):
@@ -100,7 +100,7 @@ def every_tree(edges: Sequence[Edge]) -> Iterator[Tree]:
                     yield tree
 
 
-def _parents(sets: Sequence[Edge], atoms: int) -> Iterator[tuple[int | None, ...]]:
+def _parents(sets: Sequence[Hyperedge], atoms: int) -> Iterator[tuple[int | None, ...]]:
     """Every choice of a parent for each node that can still have the connect property, whose trees are exactly those in
     which the sizes of all keys add up to the number of nodes less one over all variables.
     """

@@ -18,7 +18,7 @@ from crown.ir.expression import Call, Expression
 from crown.ir.query import Aggregate, Condition, Query, Select
 from crown.plan import from_json, plan_with_report, to_json
 from crown.plan.cells.distribute import distribute
-from crown.types import BOOLEAN, INT64
+from crown.types import BOOLEAN, FLOAT64, INT64
 from tests.support.build import atoms, query, variable
 from tests.support.datalog_sql import to_sql
 from tests.support.interpreter import run, run_cells
@@ -50,7 +50,7 @@ def random_aggregate(rng: random.Random, number: int, held: list[str]) -> Aggreg
     if function == "count" and rng.random() < 0.4:
         argument = None
     distinct = argument is not None and rng.random() < 0.3
-    return Aggregate(f"a{number}", function, argument, distinct, "float64" if function == "avg" else "int64")  # type: ignore[arg-type]
+    return Aggregate(f"a{number}", function, argument, distinct, FLOAT64 if function == "avg" else INT64)  # type: ignore[arg-type]
 
 
 def random_query(rng: random.Random) -> Query:

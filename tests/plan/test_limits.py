@@ -14,7 +14,7 @@ from crown.plan import explain, plan_with_report
 from crown.plan.cells import hypercube
 from crown.plan.factors import PRODUCTS
 from crown.plan.tree import bags, extend, trees
-from crown.plan.tree.hypergraph import Edge, cover_number, is_acyclic, union
+from crown.plan.tree.hypergraph import Hyperedge, cover_number, is_acyclic, union
 from crown.plan.tree.steps import Steps
 from crown.sql import parse
 
@@ -76,11 +76,11 @@ def test_small_cycles_are_searched_to_the_end() -> None:
     assert report.conjunctions[0].exhaustive
 
 
-def _edges(pairs: list[tuple[int, int]]) -> list[Edge]:
+def _edges(pairs: list[tuple[int, int]]) -> list[Hyperedge]:
     return [frozenset(map(str, pair)) for pair in pairs]
 
 
-def _hypertree(size: int, rng: random.Random) -> list[Edge]:
+def _hypertree(size: int, rng: random.Random) -> list[Hyperedge]:
     edges = [frozenset({"v0", "v1"})]
     number = 2
     while len(edges) < size:

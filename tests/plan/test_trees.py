@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crown.plan.tree.bags import bag_width, find_bags
 from crown.plan.tree.classify import is_free_connex, is_q_hierarchical, query_class
 from crown.plan.tree.extend import least_extension
-from crown.plan.tree.hypergraph import Edge, is_acyclic, union
+from crown.plan.tree.hypergraph import Hyperedge, is_acyclic, union
 from crown.plan.tree.price import Shape
 from crown.plan.tree.trees import every_tree, find_trees
 from tests.plan import brute_force
@@ -23,7 +23,7 @@ hypergraph = st.lists(edge, min_size=1, max_size=6)
 outputs = st.frozensets(st.sampled_from(VARIABLES))
 
 
-def acyclic_by_search(edges: list[Edge]) -> bool:
+def acyclic_by_search(edges: list[Hyperedge]) -> bool:
     """By definition: some tree over the edges has the connect property (a maximum-weight spanning tree, if any has)."""
     used, weight = {0}, 0
     while len(used) < len(edges):
@@ -34,18 +34,18 @@ def acyclic_by_search(edges: list[Edge]) -> bool:
 
 
 @given(hypergraph)
-def test_acyclicity_equals_the_spanning_tree_criterion(edges: list[Edge]) -> None:
+def test_acyclicity_equals_the_spanning_tree_criterion(edges: list[Hyperedge]) -> None:
     assert is_acyclic(edges) == acyclic_by_search(edges)
 
 
 @given(hypergraph, outputs)
-def test_free_connex_equals_two_acyclicities(edges: list[Edge], wanted: Edge) -> None:
+def test_free_connex_equals_two_acyclicities(edges: list[Hyperedge], wanted: Hyperedge) -> None:
     wanted &= union(edges)
     assert is_free_connex(edges, wanted) == (acyclic_by_search(edges) and acyclic_by_search([*edges, wanted]))
 
 
 @given(hypergraph, outputs)
-def test_every_tree_has_the_five_properties(edges: list[Edge], wanted: Edge) -> None:
+def test_every_tree_has_the_five_properties(edges: list[Hyperedge], wanted: Hyperedge) -> None:
     wanted &= union(edges)
     if is_free_connex(edges, wanted):
         trees = find_trees(edges, wanted, [1.0] * len(edges))
@@ -53,7 +53,7 @@ def test_every_tree_has_the_five_properties(edges: list[Edge], wanted: Edge) -> 
             check_properties(shape, edges, wanted)
 
 
-def check_properties(shape: Shape, edges: list[Edge], wanted: Edge) -> None:
+def check_properties(shape: Shape, edges: list[Hyperedge], wanted: Hyperedge) -> None:
     """Definition 3.2, for the tree as the kernel gets it and for the paper's form of it."""
     nodes = list(shape.nodes())
     assert sorted(n.atom for n in nodes if n.atom is not None) == list(range(len(edges)))
@@ -73,12 +73,12 @@ def check_properties(shape: Shape, edges: list[Edge], wanted: Edge) -> None:
     assert brute_force.is_connex(tree, wanted)
 
 
-def paper_form(shape: Shape, edges: list[Edge]) -> tuple[tuple[Edge, ...], tuple[int | None, ...]]:
+def paper_form(shape: Shape, edges: list[Hyperedge]) -> tuple[tuple[Hyperedge, ...], tuple[int | None, ...]]:
     """A derived node below a relation, or with a child that is no guard, is its component's root in the paper's tree.
 
     Its first guard that is a relation takes its place; its other children hang on that one.
     """
-    sets: list[Edge] = list(edges)
+    sets: list[Hyperedge] = list(edges)
     parents: list[int | None] = [None] * len(edges)
 
     def visit(node: Shape, parent: int | None, free: bool) -> None:
@@ -123,12 +123,12 @@ def test_enumeration_finds_every_tree_of_six_atoms(shape: list[str]) -> None:
 
 @settings(max_examples=30)
 @given(st.lists(edge, min_size=1, max_size=4))
-def test_enumeration_finds_every_tree(edges: list[Edge]) -> None:
+def test_enumeration_finds_every_tree(edges: list[Hyperedge]) -> None:
     if is_acyclic(edges):
         check_enumeration(edges)
 
 
-def check_enumeration(edges: list[Edge]) -> None:
+def check_enumeration(edges: list[Hyperedge]) -> None:
     expected = {tree.canonical() for tree in brute_force.every_tree(edges)}
     found = [canonical(shape) for shape in every_tree(edges, union(edges), [1.0] * len(edges))]
     assert len(found) == len(set(found)), "a tree is listed twice"
@@ -144,7 +144,7 @@ def canonical(shape: Shape) -> object:
 @settings(max_examples=300)
 @example([frozenset(held) for held in ("a", "ae", "a", "b", "b", "e")], frozenset(), [0.0, 0.0, 0.5, 0.5, 1.0, 0.5])
 @given(hypergraph, outputs, st.lists(st.sampled_from([0.0, 0.5, 1.0, 4.0]), min_size=6, max_size=6))
-def test_the_best_tree_is_the_best_of_all(edges: list[Edge], wanted: Edge, updates: list[float]) -> None:
+def test_the_best_tree_is_the_best_of_all(edges: list[Hyperedge], wanted: Hyperedge, updates: list[float]) -> None:
     wanted &= union(edges)
     if is_free_connex(edges, wanted):
         trees = find_trees(edges, wanted, updates[: len(edges)])
@@ -156,7 +156,7 @@ def test_the_best_tree_is_the_best_of_all(edges: list[Edge], wanted: Edge, updat
 
 
 @given(hypergraph, outputs)
-def test_q_hierarchical_equals_height_one(edges: list[Edge], wanted: Edge) -> None:
+def test_q_hierarchical_equals_height_one(edges: list[Hyperedge], wanted: Hyperedge) -> None:
     """Lemma 5.9 and its converse, from the paper's appendix."""
     wanted &= union(edges)
     if is_free_connex(edges, wanted):
@@ -167,7 +167,7 @@ def test_q_hierarchical_equals_height_one(edges: list[Edge], wanted: Edge) -> No
 
 
 @given(hypergraph, outputs)
-def test_the_extension_is_the_least(edges: list[Edge], wanted: Edge) -> None:
+def test_the_extension_is_the_least(edges: list[Hyperedge], wanted: Hyperedge) -> None:
     wanted &= union(edges)
     if is_acyclic(edges):
         added = least_extension(edges, wanted, ())
@@ -178,7 +178,7 @@ def test_the_extension_is_the_least(edges: list[Edge], wanted: Edge) -> None:
 
 
 @given(hypergraph, st.lists(edge, max_size=2))
-def test_bags_make_the_rest_acyclic(edges: list[Edge], covered: list[Edge]) -> None:
+def test_bags_make_the_rest_acyclic(edges: list[Hyperedge], covered: list[Hyperedge]) -> None:
     covered = [wanted & union(edges) for wanted in covered]
     blocks = find_bags(edges, covered)
     assert sorted(atom for block in blocks for atom in block) == list(range(len(edges)))
@@ -189,7 +189,7 @@ def test_bags_make_the_rest_acyclic(edges: list[Edge], covered: list[Edge]) -> N
         assert all(len(block) == 1 for block in blocks)
 
 
-def named(*edges: str) -> list[Edge]:
+def named(*edges: str) -> list[Hyperedge]:
     return [frozenset(e) for e in edges]
 
 

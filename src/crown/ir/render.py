@@ -46,7 +46,7 @@ def to_spark_sql(expression: Expression) -> str:
     >>> to_spark_sql(Call("add", (Column("a", INT64), Literal(1, INT64)), INT64))
     '`a` + 1'
     """
-    return _write(expression, host=True)
+    return _write(expression, for_spark=True)
 
 
 def to_text(expression: Expression) -> str:
@@ -56,7 +56,7 @@ def to_text(expression: Expression) -> str:
     >>> to_text(Call("lt", (Call("cast", (Column("p1", INT32),), INT64), Literal(100, INT64)), BOOLEAN))
     'p1 < 100'
     """
-    return _write(expression, host=False)
+    return _write(expression, for_spark=False)
 
 
 def quoted(name: str) -> str:
@@ -68,12 +68,12 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _write(expression: Expression, *, host: bool) -> str:
+def _write(expression: Expression, *, for_spark: bool) -> str:
     def write(part: Expression) -> str:
-        return _write(part, host=host)
+        return _write(part, for_spark=for_spark)
 
     def operand(part: Expression) -> str:
-        if isinstance(part, Call) and part.function == "cast" and not host:
+        if isinstance(part, Call) and part.function == "cast" and not for_spark:
             return operand(part.arguments[0])
         return f"({write(part)})" if isinstance(part, Call) and part.function in _COMPOUND else write(part)
 
@@ -83,11 +83,11 @@ def _write(expression: Expression, *, host: bool) -> str:
 
     match expression:
         case Column(name, _):
-            return quoted(name) if host else name
+            return quoted(name) if for_spark else name
         case Literal():
-            return _literal(expression, host=host)
+            return _literal(expression, for_spark=for_spark)
         case Call("cast", (argument,), type_):
-            return f"CAST({write(argument)} AS {type_.sql_name})" if host else write(argument)
+            return f"CAST({write(argument)} AS {type_.sql_name})" if for_spark else write(argument)
         case Call("like", (argument, Literal(str(pattern)) as escaped), _) if "\\" in pattern:
             return f"{operand(argument)} LIKE {write(escaped)} ESCAPE '\\\\'"
         case Call("date_trunc", (unit, argument), "date"):
@@ -134,7 +134,7 @@ def _interval(microseconds: int) -> str:
     return f"'{microseconds}' MICROSECOND"
 
 
-def _literal(literal: Literal, *, host: bool) -> str:
+def _literal(literal: Literal, *, for_spark: bool) -> str:
     value, type_ = literal.value, literal.type
     if value is None:
         return "NULL"
@@ -143,14 +143,14 @@ def _literal(literal: Literal, *, host: bool) -> str:
     if type_.is_timestamp:
         moment = (_EPOCH + datetime.timedelta(microseconds=int(value))).isoformat(sep=" ")
         # The zone is written, or it would be that of Spark's session.
-        return f"{type_.upper()} '{moment}{'+00:00' if host and type_ == TIMESTAMP else ''}'"
+        return f"{type_.upper()} '{moment}{'+00:00' if for_spark and type_ == TIMESTAMP else ''}'"
     if type_ == BOOLEAN:
         return "TRUE" if value else "FALSE"
     if type_ == STRING:
         return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
     if type_ == BINARY:
         return f"X'{value}'"
-    if not host or not type_.is_float:
+    if not for_spark or not type_.is_float:
         return str(value)
     if isinstance(value, str):  # NaN and the infinities
         return f"{type_.sql_name}('{value}')"

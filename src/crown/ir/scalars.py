@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from crown.ir.expression import Call, Column, Expression, Literal, columns_of
-from crown.ir.functions import is_total
 from crown.types import BOOLEAN, DataType
 
 
@@ -22,27 +21,6 @@ def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expr
         case Call(function, arguments, type_):
             return Call(function, tuple(substitute(argument, values) for argument in arguments), type_)
     return expression
-
-
-def may_be_null(expression: Expression, nullable: Container[str]) -> bool:
-    """Whether the value can be NULL when only the columns in `nullable` can. Errs towards yes."""
-    match expression:
-        case Column(name):
-            return name in nullable
-        case Literal(value):
-            return value is None
-        case Call("is_null" | "is_not_distinct" | "hash" | "xxhash64", _):
-            return False
-        case Call("coalesce" | "greatest" | "least", arguments):
-            return all(may_be_null(argument, nullable) for argument in arguments)
-        case Call("case", arguments):
-            results = [*arguments[1::2], *(arguments[-1:] if len(arguments) % 2 else [Literal(None, BOOLEAN)])]
-            return any(may_be_null(result, nullable) for result in results)
-        case Call("cast", (argument,), type_):
-            return not (argument.type.is_numeric and type_.is_numeric) or may_be_null(argument, nullable)
-        case Call(function, arguments):
-            known = is_total(function) or function in ("and", "or", "in")
-            return not known or any(may_be_null(argument, nullable) for argument in arguments)
 
 
 def cast(expression: Expression, type_: DataType) -> Expression:

@@ -97,26 +97,39 @@ def decode(hint: Any, data: Any) -> Any:
         return hint(**{name: decode(of, data[name]) for name, of in _hints(hint).items()})
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        if expressions.Column in arguments:
-            if data is None and type(None) in arguments:
-                return None
-            return expressions.from_json(data)
-        if type(None) in arguments:
-            (inner,) = (argument for argument in arguments if argument is not type(None))
-            return None if data is None else decode(inner, data)
-        if all(get_origin(argument) is Literal for argument in arguments):
-            return decode(Literal[tuple(word for argument in arguments for word in get_args(argument))], data)
-        return decode(STAGE_KINDS[data["kind"]], data)
+        return _decode_union(arguments, data)
     if origin is tuple:
-        if not isinstance(data, list):
-            raise ValueError(f"{data!r} is not a list")
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return tuple(decode(arguments[0], item) for item in data)
-        return tuple(decode(argument, item) for argument, item in zip(arguments, data, strict=True))
+        return _decode_tuple(arguments, data)
     if origin is Literal:
         if data not in arguments:
             raise ValueError(f"{data!r} is not one of {', '.join(map(repr, arguments))}")
         return data
+    return _decode_plain(hint, data)
+
+
+def _decode_union(members: tuple[Any, ...], data: Any) -> Any:
+    """A value or None, an expression, a word of several lists of words, or a stage."""
+    if data is None and type(None) in members:
+        return None
+    if expressions.Column in members:
+        return expressions.from_json(data)
+    if type(None) in members:
+        (inner,) = (member for member in members if member is not type(None))
+        return decode(inner, data)
+    if all(get_origin(member) is Literal for member in members):
+        return decode(Literal[tuple(word for member in members for word in get_args(member))], data)
+    return decode(STAGE_KINDS[data["kind"]], data)
+
+
+def _decode_tuple(items: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
+    if not isinstance(data, list):
+        raise ValueError(f"{data!r} is not a list")
+    if len(items) == 2 and items[1] is Ellipsis:
+        return tuple(decode(items[0], item) for item in data)
+    return tuple(decode(hint, item) for hint, item in zip(items, data, strict=True))
+
+
+def _decode_plain(hint: Any, data: Any) -> Any:
     if hint is DataType:
         return DataType.parse(data)
     if hint is float:

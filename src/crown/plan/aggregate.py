@@ -92,7 +92,7 @@ def _branch_ring(branch: Conjunction, select: Select) -> _Ring | None:
         if aggregate.distinct or aggregate.function not in ("count", "sum", "avg"):
             return None
         argument = None if aggregate.argument is None else substitute(aggregate.argument, columns)
-        counted = count_term(f"count({aggregate.name})", argument, edges, nullable)
+        counted = count_term(f"count({aggregate.name})", argument, edges, nullable.__contains__)
         if counted is None:
             return None
         counts[aggregate.name] = component(counted)
@@ -100,7 +100,7 @@ def _branch_ring(branch: Conjunction, select: Select) -> _Ring | None:
             may_be_empty.add(aggregate.name)
         if aggregate.function != "count":
             assert argument is not None
-            summed = sum_terms(f"sum({aggregate.name})", argument, edges, nullable)
+            summed = sum_terms(f"sum({aggregate.name})", argument, edges, nullable.__contains__)
             if summed is None:
                 return None
             type_ = _carried_type(argument.type)

@@ -7,14 +7,15 @@ multiplied out, up to `PRODUCTS` products; past that the rows are folded one by 
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from crown.ir.expression import Call, Expression, Literal, LiteralValue
-from crown.ir.scalars import cast, may_be_null, null_if, variables_of
+from crown.ir.nullability import Nullable, may_be_null
+from crown.ir.scalars import cast, null_if, variables_of
 from crown.plan.tree.draft import RingTerm
-from crown.plan.tree.hypergraph import Edge
+from crown.plan.tree.hypergraph import Hyperedge
 from crown.types import BOOLEAN, FLOAT64, INT64, MAX_PRECISION, DataType, longest_decimal
 
 PRODUCTS = 64
@@ -26,7 +27,7 @@ class _Product:
 
 
 def sum_terms(
-    name: str, argument: Expression, edges: Sequence[Edge], nullable: Container[str]
+    name: str, argument: Expression, edges: Sequence[Hyperedge], nullable: Nullable
 ) -> tuple[RingTerm, ...] | None:
     """The components whose sum is SUM(argument); None when it is no sum of products of one-atom factors."""
     products = _products(argument, edges, nullable)
@@ -48,7 +49,7 @@ def sum_terms(
 
 
 def count_term(
-    name: str, argument: Expression | None, edges: Sequence[Edge], nullable: Container[str]
+    name: str, argument: Expression | None, edges: Sequence[Hyperedge], nullable: Nullable
 ) -> RingTerm | None:
     """The component that is COUNT(argument), or COUNT(*) without one; None as for `sum_terms`."""
     if argument is None or not may_be_null(argument, nullable):
@@ -67,44 +68,50 @@ def _one_unless_null(expression: Expression, type_: DataType) -> Expression:
     return null_if(Call("is_null", (expression,), BOOLEAN), one)
 
 
-def _home(expression: Expression, edges: Sequence[Edge]) -> bool:
+def _home(expression: Expression, edges: Sequence[Hyperedge]) -> bool:
     read = frozenset(variables_of([expression]))
     return any(read <= edge for edge in edges)
 
 
-def _products(expression: Expression, edges: Sequence[Edge], nullable: Container[str]) -> list[_Product] | None:
+def _products(expression: Expression, edges: Sequence[Hyperedge], nullable: Nullable) -> list[_Product] | None:
+    """The products whose sum is the expression, each of factors over one atom; None when it is no such sum."""
+
+    def inside(part: Expression) -> list[_Product] | None:
+        return _products(part, edges, nullable)
+
     if _home(expression, edges):
         return [_Product((_without_widening(expression),))]
     match expression:
         case Call("add" | "subtract" as function, (left, right)):
-            one, other = _products(left, edges, nullable), _products(right, edges, nullable)
+            one, other = inside(left), inside(right)
             if one is None or other is None:
                 return None
             return one + (other if function == "add" else [_negated(product) for product in other])
         case Call("negate", (argument,)):
-            inside = _products(argument, edges, nullable)
-            return None if inside is None else [_negated(product) for product in inside]
+            found = inside(argument)
+            return None if found is None else [_negated(product) for product in found]
         case Call("multiply", (left, right), type_):
-            one, other = _products(left, edges, nullable), _products(right, edges, nullable)
-            if one is None or other is None or len(one) * len(other) > PRODUCTS:
-                return None
-            crossed = [_Product(a.factors + b.factors) for a in one for b in other]
-            scale = type_.scale
-            exact = scale is None or all(_scale(product) <= scale for product in crossed)
-            return crossed if exact else None
+            return _crossed(inside(left), inside(right), type_)
         case Call("case", (when, then, Literal(otherwise))) if _is_zero(otherwise) and not may_be_null(then, nullable):
             # Where `when` is not TRUE the value is 0, and so is the product, since its other factor is never NULL.
             chosen = Call("case", (when, Literal(1, INT64), Literal(0, INT64)), INT64)
-            other = _products(then, edges, nullable) if _home(chosen, edges) else None
-            return None if other is None else [_Product((chosen, *product.factors)) for product in other]
-        case Call("cast", (argument,), type_):
-            inside = _products(argument, edges, nullable)
-            if inside is None or not _moves_past_sums(argument.type, type_):
-                return None
-            if type_.is_float:
-                return [_Product(tuple(cast(factor, FLOAT64) for factor in product.factors)) for product in inside]
-            return inside
+            found = inside(then) if _home(chosen, edges) else None
+            return None if found is None else [_Product((chosen, *product.factors)) for product in found]
+        case Call("cast", (argument,), type_) if _moves_past_sums(argument.type, type_):
+            found = inside(argument)
+            if found is None or not type_.is_float:
+                return found
+            return [_Product(tuple(cast(factor, FLOAT64) for factor in product.factors)) for product in found]
     return None
+
+
+def _crossed(one: list[_Product] | None, other: list[_Product] | None, type_: DataType) -> list[_Product] | None:
+    """The product of two sums, if the type of the product holds all digits of each."""
+    if one is None or other is None or len(one) * len(other) > PRODUCTS:
+        return None
+    crossed = [_Product(a.factors + b.factors) for a in one for b in other]
+    exact = type_.scale is None or all(_scale(product) <= type_.scale for product in crossed)
+    return crossed if exact else None
 
 
 def _is_zero(value: LiteralValue) -> bool:

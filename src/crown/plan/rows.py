@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from crown.ir.expression import Column, Expression
+from crown.ir.nullability import may_be_null
 from crown.ir.plan import DistinctStage, MapStage, MaterializeStage, OutputColumn, SetOperationStage, Variable
 from crown.ir.query import Named
-from crown.ir.scalars import may_be_null
 from crown.plan.context import Context, Rows
 
 
@@ -25,7 +25,7 @@ def project(
     columns = [column.name for column in rows.columns]
     if where is None and plain == columns and (not named or list(names) == columns):
         return replace(rows, names=names)
-    nullable = {column.name for column in rows.columns if column.nullable}
+    nullable = {column.name for column in rows.columns if column.nullable}.__contains__
     shown = tuple(
         OutputColumn(name, output.expression.type, may_be_null(output.expression, nullable), output.expression)
         for name, output in zip(unique(names), outputs, strict=True)

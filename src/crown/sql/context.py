@@ -6,21 +6,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from sqlglot import exp
 
 from crown.ir.expression import Call, Column, Expression
+from crown.ir.nullability import Nullable, may_be_null
 from crown.ir.query import Body
 from crown.ir.tables import Table, TableColumn, Window
+from crown.sql.clauses.definitions import Definition
 from crown.sql.diagnose import Place, Span, fail, span
 from crown.sql.dialect import SPARK
 from crown.sql.relation import Branch, Source, atom_of
-from crown.sql.scalar.fold import fold, nullable
+from crown.sql.scalar.fold import fold
 from crown.sql.schema.schema import Schema
-
-if TYPE_CHECKING:
-    from crown.sql.clauses.queries import Definition
 
 
 class Context:
@@ -120,15 +119,14 @@ class Context:
         may yet be padded by an outer join.
         """
 
-        def may_be_null(column: str) -> bool:
-            return atom_of(column) not in atoms or self.nullable(column)
+        nullable = self.nullable_in(atoms)
 
         def replaced(part: Expression) -> Expression:
             if isinstance(part, Column):
                 return values.get(part.name, part)
             if not isinstance(part, Call):
                 return part
-            result = fold(replace(part, arguments=tuple(replaced(a) for a in part.arguments)), may_be_null)
+            result = fold(replace(part, arguments=tuple(replaced(a) for a in part.arguments)), nullable)
             place = self.places.get(part)
             if place is not None:
                 self.places.setdefault(result, place)
@@ -142,9 +140,7 @@ class Context:
 
     def may_be_null(self, expression: Expression, branch: Branch) -> bool:
         """Whether an expression over visible columns may be NULL in a row of the branch."""
-        atoms = branch.atom_ids
-        found = self.in_branch(expression, branch)
-        return nullable(found, lambda column: atom_of(column) not in atoms or self.nullable(column))
+        return may_be_null(self.in_branch(expression, branch), self.nullable_in(branch.atom_ids))
 
     def new_id(self, prefix: str) -> str:
         self._counter += 1
@@ -171,6 +167,10 @@ class Context:
 
     def nullable(self, column: str) -> bool:
         return self._nullable.get(column, True)
+
+    def nullable_in(self, atoms: frozenset[str]) -> Nullable:
+        """Which columns may be NULL among `atoms`; those of other atoms always may."""
+        return lambda column: atom_of(column) not in atoms or self.nullable(column)
 
     def read(self, source: str, column: str) -> None:
         if source.lower() in self.schema.tables:

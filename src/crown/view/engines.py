@@ -11,6 +11,7 @@ from crown import _kernel
 from crown.errors import StateError
 from crown.ir.plan import Plan
 from crown.ir.serial import to_json
+from crown.plan.cells.layout import lay_out
 from crown.plan.identity import identity
 
 OnInvalid: TypeAlias = Literal["raise", "quarantine"]
@@ -26,8 +27,6 @@ def open_engine(
     plan: Plan, *, threads: int, deltas: bool, on_invalid: OnInvalid, state: State | None = None
 ) -> _kernel.Engine:
     """An empty engine, or the one that was saved as `state`."""
-    from crown.plan.cells.distribute import can_be_spread
-
     # Cells that never get a row would still show that of a global aggregate.
     if threads > 1 and can_be_spread(plan):
         return _spread(plan, threads, deltas=deltas, on_invalid=on_invalid, state=state)
@@ -40,8 +39,6 @@ def open_engine(
 
 def _spread(plan: Plan, threads: int, *, deltas: bool, on_invalid: OnInvalid, state: State | None) -> _kernel.Engine:
     """One cell per thread. One engine resolves all tables that must be, before routing; one merges."""
-    from crown.plan.cells.layout import lay_out
-
     layout = lay_out(plan, threads, resolve_all=on_invalid == "quarantine")
     first = tuple(resolver.table for resolver in layout.resolvers)
     return _kernel.Engine.spread(

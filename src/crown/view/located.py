@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from crown.errors import CrownError
+from crown.sql.failures import failing_place, hint
 
 _T = TypeVar("_T")
 _CODES = frozenset({"CROWN-DIVIDE-BY-ZERO", "CROWN-CAST", "CROWN-OVERFLOW"})
@@ -40,8 +41,6 @@ class _Located:
     def _complete(self, error: CrownError) -> CrownError:
         if error.code not in _CODES or error.position is not None:
             return error
-        from crown.sql.failures import failing_place, hint
-
         return type(error)(
             error.message,
             code=error.code,

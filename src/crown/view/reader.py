@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from crown import _kernel
+
 if TYPE_CHECKING:
     import pandas
 
-    from crown import _kernel
 
 _T = TypeVar("_T")
 

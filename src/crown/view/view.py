@@ -16,7 +16,10 @@ from crown.errors import CrownError, InvalidChange, PlanError
 from crown.ir.plan import Plan
 from crown.ir.serial import from_json, to_json
 from crown.ir.tables import TableColumn, Window
-from crown.plan.explain.report import report_from_json, report_to_json
+from crown.plan import Explanation, explain, plan_with_report
+from crown.plan.explain.report import Report, report_from_json, report_to_json
+from crown.sql import load_schema, parse
+from crown.sql.schema.schema import Schema
 from crown.view import storage
 from crown.view.arguments import (
     check_flag,
@@ -37,10 +40,6 @@ from crown.view.reader import DeltaReader
 
 if TYPE_CHECKING:
     import pandas
-
-    from crown.plan import Explanation
-    from crown.plan.explain.report import Report
-    from crown.sql.schema.schema import Schema
 
 
 class View:
@@ -79,9 +78,6 @@ class View:
         on_invalid: OnInvalid = "raise",
         dialect: str = "spark",
     ) -> None:
-        from crown.plan import plan_with_report
-        from crown.sql import load_schema, parse
-
         check_text("sql", sql)
         check_text("dialect", dialect)
         _check_options(deltas, threads, on_invalid)
@@ -262,8 +258,6 @@ class View:
 
     def explain(self) -> Explanation:
         """What is guaranteed and why; print it, or ask it for `.svg()`, `.html()` or `.json()`."""
-        from crown.plan import explain
-
         if self._report is None:
             raise PlanError(
                 "this view was not made from SQL, so there is nothing to explain it by",

@@ -10,8 +10,10 @@ import numpy as np
 
 from crown.ir.plan import Node, Plan, TreeStage
 from crown.ir.tables import Profile, Table
+from crown.plan import plan_with_report
 from crown.plan.explain.facts import tree_text
 from crown.plan.explain.report import Candidate, ConjunctionReport, Report
+from crown.sql import parse
 from crown.workload.enclosureness import enclosureness, tree_enclosureness
 from crown.workload.lifespan import AFTER, BEFORE, Lifespans, concatenate, lifespans, row_codes
 from crown.workload.log import LogSource, TableLog, read_log
@@ -155,9 +157,6 @@ def stream_kind(spans: Lifespans) -> Profile:
 
 
 def _planned(sql: str, schema: Any) -> tuple[Plan, Report]:
-    from crown.plan import plan_with_report
-    from crown.sql import parse
-
     return plan_with_report(parse(sql, schema))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
+from typing import TypeAlias
 
 from crown.ir.plan import Plan, TreeStage
 from crown.plan.explain.facts import NodeFacts, node_facts, stage_text
@@ -107,58 +108,77 @@ def _arrange(facts: list[NodeFacts]) -> tuple[list[_Box], bool]:
 
 
 def _place(boxes: list[_Box], *, downwards: bool) -> None:
-    """Sets all centres: across the direction of growth by contours, along it by level."""
+    """Set all centres: across the direction of growth by contours, along it by level."""
+    for box in boxes:
+        if box.facts.parent is not None:
+            box.level = boxes[box.facts.parent].level + 1
+    centres = _centres(boxes, downwards=downwards)
+    depths = _depths(boxes, downwards=downwards)
+    for box, centre in zip(boxes, centres, strict=True):
+        if downwards:
+            box.x, box.y = centre, depths[box.level] + box.height / 2
+        else:
+            box.x, box.y = depths[box.level] + box.width / 2, centre
+
+
+_Contour: TypeAlias = list[tuple[float, float]]  # the outermost edges on each level, from a node's own centre
+
+
+def _centres(boxes: list[_Box], *, downwards: bool) -> list[float]:
+    """The centre of each box across the direction of growth; the first edge is at 0."""
     children: list[list[int]] = [[] for _ in boxes]
     for number, box in enumerate(boxes):
-        parent = box.facts.parent
-        if parent is not None:
-            children[parent].append(number)
-            box.level = boxes[parent].level + 1
+        if box.facts.parent is not None:
+            children[box.facts.parent].append(number)
 
     def across(box: _Box) -> float:
         # The key of the edge stands by the child: its plate needs room there too when children are side by side.
         return max(box.width, _plate_width(box.facts)) if downwards else box.height
 
     offset = [0.0] * len(boxes)  # from the parent's centre
-    contours: list[list[tuple[float, float]]] = [[] for _ in boxes]  # per level, from the node's own centre
+    contours: list[_Contour] = [[] for _ in boxes]
     for number in reversed(range(len(boxes))):
-        centres: list[float] = []
-        merged: list[tuple[float, float]] = []
-        for child in children[number]:
-            gap = _GAP if downwards else _GAP * 0.6
-            common = list(zip(merged, contours[child], strict=False))
-            centre = max((right + gap - left for (_, right), (left, _) in common), default=0.0)
-            moved = [(left + centre, right + centre) for left, right in contours[child]]
-            joint = [(a[0], b[1]) for a, b in zip(merged, moved, strict=False)]
-            longer = merged if len(merged) > len(moved) else moved
-            merged = joint + longer[len(joint) :]
-            centres.append(centre)
+        gap = _GAP if downwards else _GAP * 0.6
+        centres, merged = _side_by_side([contours[child] for child in children[number]], gap)
         middle = (centres[0] + centres[-1]) / 2 if centres else 0.0
         for child, centre in zip(children[number], centres, strict=True):
             offset[child] = centre - middle
         half = across(boxes[number]) / 2
         contours[number] = [(-half, half), *((left - middle, right - middle) for left, right in merged)]
 
-    levels = max(box.level for box in boxes) + 1
-    depth = [0.0] * levels
-    extent = [max(b.height if downwards else b.width for b in boxes if b.level == level) for level in range(levels)]
-    plates = [max((_plate_width(b.facts) for b in boxes if b.level == level), default=0.0) for level in range(levels)]
-    position = 0.0
-    for level in range(levels):
-        if level:
-            position += 70 if downwards else plates[level] + 64
-        depth[level] = position
-        position += extent[level]
-
-    left_edge = min(left for left, _ in contours[0])
-    centre_of = [0.0] * len(boxes)
+    found = [0.0] * len(boxes)
     for number, box in enumerate(boxes):
         parent = box.facts.parent
-        centre_of[number] = -left_edge if parent is None else centre_of[parent] + offset[number]
-        if downwards:
-            box.x, box.y = centre_of[number], depth[box.level] + box.height / 2
-        else:
-            box.x, box.y = depth[box.level] + box.width / 2, centre_of[number]
+        found[number] = found[parent] + offset[number] if parent is not None else -min(left for left, _ in contours[0])
+    return found
+
+
+def _side_by_side(subtrees: list[_Contour], gap: float) -> tuple[list[float], _Contour]:
+    """Where the centres of subtrees go so that no two are closer than `gap`, and the contour of all."""
+    centres: list[float] = []
+    merged: _Contour = []
+    for contour in subtrees:
+        common = list(zip(merged, contour, strict=False))
+        centre = max((right + gap - left for (_, right), (left, _) in common), default=0.0)
+        moved = [(left + centre, right + centre) for left, right in contour]
+        joint = [(a[0], b[1]) for a, b in zip(merged, moved, strict=False)]
+        longer = merged if len(merged) > len(moved) else moved
+        merged = joint + longer[len(joint) :]
+        centres.append(centre)
+    return centres, merged
+
+
+def _depths(boxes: list[_Box], *, downwards: bool) -> list[float]:
+    """Where each level begins along the direction of growth."""
+    depths: list[float] = []
+    position = 0.0
+    for level in range(max(box.level for box in boxes) + 1):
+        own = [box for box in boxes if box.level == level]
+        if level:
+            position += 70 if downwards else max(_plate_width(box.facts) for box in own) + 64
+        depths.append(position)
+        position += max(box.height if downwards else box.width for box in own)
+    return depths
 
 
 def _box(node: NodeFacts) -> _Box:

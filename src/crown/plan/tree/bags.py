@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TypeAlias
 
-from crown.plan.tree.hypergraph import Edge, cover_number, cyclic_core, union
+from crown.plan.tree.hypergraph import Hyperedge, cover_number, cyclic_core, union
 from crown.plan.tree.keys import Dependency, closure
 from crown.plan.tree.steps import Steps
 
@@ -28,8 +28,8 @@ Partition: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 def find_bags(
-    edges: Sequence[Edge],
-    covered: Sequence[Edge] = (),
+    edges: Sequence[Hyperedge],
+    covered: Sequence[Hyperedge] = (),
     known: Sequence[Dependency] = (),
     steps: Steps | None = None,
 ) -> Partition:
@@ -60,7 +60,7 @@ def find_bags(
     raise AssertionError("one bag of all atoms is always acyclic and covers everything")
 
 
-def _lacking(blocks: Sequence[Edge], covered: Sequence[Edge]) -> tuple[int, ...]:
+def _lacking(blocks: Sequence[Hyperedge], covered: Sequence[Hyperedge]) -> tuple[int, ...]:
     """The blocks among which some have to be merged: the cyclic core, or those that hold an uncovered set."""
     for wanted in covered:
         if not any(wanted <= block for block in blocks):
@@ -68,7 +68,7 @@ def _lacking(blocks: Sequence[Edge], covered: Sequence[Edge]) -> tuple[int, ...]
     return cyclic_core(blocks)
 
 
-def _between(blocks: Sequence[Edge], wanted: Edge) -> tuple[int, ...]:
+def _between(blocks: Sequence[Hyperedge], wanted: Hyperedge) -> tuple[int, ...]:
     """Blocks that GYO reduction leaves when the wanted variables count as shared: those that connect them."""
     rest = set(range(len(blocks)))
     changed = True
@@ -90,7 +90,7 @@ def _merge(partition: Partition, blocks: Sequence[int]) -> Partition:
     return tuple(sorted([*rest, merged]))
 
 
-def _absorb(partition: Partition, edges: Sequence[Edge], core: frozenset[int]) -> Partition:
+def _absorb(partition: Partition, edges: Sequence[Hyperedge], core: frozenset[int]) -> Partition:
     """Blocks of the core that lie inside a bag join it."""
     held = {block: union(edges[atom] for atom in block) for block in partition}
     bags = sorted((block for block in partition if len(block) > 1), key=lambda block: (-len(held[block]), block))
@@ -104,18 +104,18 @@ def _absorb(partition: Partition, edges: Sequence[Edge], core: frozenset[int]) -
     return tuple(sorted(tuple(sorted(atoms)) for atoms in members.values()))
 
 
-def _price(partition: Partition, edges: Sequence[Edge], known: Sequence[Dependency]) -> tuple[int, int, int]:
+def _price(partition: Partition, edges: Sequence[Hyperedge], known: Sequence[Dependency]) -> tuple[int, int, int]:
     bags = [block for block in partition if len(block) > 1]
     width = max((bag_width(bag, edges, known) for bag in bags), default=1)
     return (width, sum(map(len, bags)), max((len(union(edges[atom] for atom in bag)) for bag in bags), default=0))
 
 
-def bag_width(bag: Sequence[int], edges: Sequence[Edge], known: Sequence[Dependency] = ()) -> int:
+def bag_width(bag: Sequence[int], edges: Sequence[Hyperedge], known: Sequence[Dependency] = ()) -> int:
     inside = [edges[atom] for atom in bag]
     return cover_number(union(inside), [closure(edge, known) for edge in inside])
 
 
-def binding_order(edges: Sequence[Edge]) -> tuple[str, ...]:
+def binding_order(edges: Sequence[Hyperedge]) -> tuple[str, ...]:
     """The order in which a bag's join binds its variables: next to those bound, then the most shared."""
     variables = sorted(union(edges))
     degree = {variable: sum(variable in edge for edge in edges) for variable in variables}

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from crown.plan.explain.report import QueryClass
 from crown.plan.tree.components import components
-from crown.plan.tree.hypergraph import Edge, is_acyclic, union
+from crown.plan.tree.hypergraph import Hyperedge, is_acyclic, union
 
 
-def is_free_connex(edges: Sequence[Edge], outputs: Edge) -> bool:
+def is_free_connex(edges: Sequence[Hyperedge], outputs: Hyperedge) -> bool:
     """Acyclic, and every existential component has an atom that holds all of its interface.
 
     This equals the definition by two acyclicity tests (with and without the outputs as one more edge).
@@ -26,7 +26,7 @@ def is_free_connex(edges: Sequence[Edge], outputs: Edge) -> bool:
     return is_acyclic(edges) and all(component.is_guarded(edges) for component in components(edges, outputs))
 
 
-def is_q_hierarchical(edges: Sequence[Edge], outputs: Edge) -> bool:
+def is_q_hierarchical(edges: Sequence[Hyperedge], outputs: Hyperedge) -> bool:
     """For any two variables the sets of atoms that hold them are nested or disjoint, and none that holds more than
     an output variable is existential.
     """
@@ -40,7 +40,7 @@ def is_q_hierarchical(edges: Sequence[Edge], outputs: Edge) -> bool:
     return True
 
 
-def query_class(edges: Sequence[Edge], outputs: Edge) -> QueryClass:
+def query_class(edges: Sequence[Hyperedge], outputs: Hyperedge) -> QueryClass:
     if is_q_hierarchical(edges, outputs):
         return "q-hierarchical"
     if not is_acyclic(edges):

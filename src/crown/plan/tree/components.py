@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crown.plan.tree.hypergraph import Edge, connected, union
+from crown.plan.tree.hypergraph import Hyperedge, connected, union
 
 
 @dataclass(frozen=True)
 class Component:
     atoms: tuple[int, ...]
-    interface: Edge
+    interface: Hyperedge
 
-    def is_guarded(self, edges: Sequence[Edge]) -> bool:
+    def is_guarded(self, edges: Sequence[Hyperedge]) -> bool:
         return any(self.interface <= edges[atom] for atom in self.atoms)
 
 
-def components(edges: Sequence[Edge], outputs: Edge) -> tuple[Component, ...]:
+def components(edges: Sequence[Hyperedge], outputs: Hyperedge) -> tuple[Component, ...]:
     """The existential components; atoms that hold output variables only belong to none.
 
     >>> [c.atoms for c in components([frozenset("ab"), frozenset("bc"), frozenset("cd")], frozenset("cd"))]

@@ -20,7 +20,7 @@ from crown.ir.plan import Atom, Binding, Node
 from crown.ir.query import Condition, Conjunction, Named
 from crown.plan.context import Context, Rows
 from crown.plan.tree.draft import Draft, HangingCondition
-from crown.plan.tree.hypergraph import Edge, connected, is_acyclic
+from crown.plan.tree.hypergraph import Hyperedge, connected, is_acyclic
 from crown.plan.tree.nulls import variables_in
 from crown.plan.tree.price import to_nodes
 from crown.plan.tree.trees import existential_tree
@@ -74,7 +74,9 @@ def _parts(condition: Condition) -> list[Condition]:
     ]
 
 
-def _shape(condition: Condition, outer: Edge, draft: Draft, context: Context, plan_view: PlanView) -> HangingCondition:
+def _shape(
+    condition: Condition, outer: Hyperedge, draft: Draft, context: Context, plan_view: PlanView
+) -> HangingCondition:
     held = variables_in(condition.atoms)
     key = held & outer
     edges = [frozenset(atom.variables) for atom in condition.atoms]
@@ -89,7 +91,9 @@ def _shape(condition: Condition, outer: Edge, draft: Draft, context: Context, pl
     return _as_view(condition, key, draft, context, plan_view)
 
 
-def _as_view(condition: Condition, key: Edge, draft: Draft, context: Context, plan_view: PlanView) -> HangingCondition:
+def _as_view(
+    condition: Condition, key: Hyperedge, draft: Draft, context: Context, plan_view: PlanView
+) -> HangingCondition:
     wanted = tuple(variable.name for variable in draft.variables if variable.name in key)
     types = {variable.name: variable.type for variable in draft.variables}
     columns = tuple(Named(name, Column(name, types[name])) for name in wanted)
@@ -130,7 +134,7 @@ def _depths(nodes: Sequence[Node]) -> list[int]:
 
 
 def _attach(
-    hung: HangingCondition, place: int, key: Edge, atoms: list[Atom], nodes: list[Node], order: Sequence[str]
+    hung: HangingCondition, place: int, key: Hyperedge, atoms: list[Atom], nodes: list[Node], order: Sequence[str]
 ) -> None:
     first_atom, first_node = len(atoms), len(nodes)
     atoms.extend(hung.atoms)

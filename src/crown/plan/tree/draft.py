@@ -10,7 +10,7 @@ from crown.ir.plan import Atom, Node, RingComponent, Variable
 from crown.ir.query import Condition
 from crown.ir.scalars import variables_of
 from crown.plan.explain.report import BagReport
-from crown.plan.tree.hypergraph import Edge
+from crown.plan.tree.hypergraph import Hyperedge
 from crown.plan.tree.keys import Dependency
 from crown.plan.tree.price import Shape
 from crown.plan.tree.steps import Steps
@@ -32,7 +32,7 @@ class HangingCondition:
     """A condition as a subtree of its own atoms, the key it shares with the tree, and the conditions inside it."""
 
     negated: bool
-    key: Edge
+    key: Hyperedge
     atoms: tuple[Atom, ...]
     shape: Shape
     below: tuple[HangingCondition, ...] = ()
@@ -60,8 +60,8 @@ class Draft:
     nodes: tuple[Node, ...] = ()
     ring: tuple[RingComponent, ...] = ()
 
-    def edges(self) -> list[Edge]:
+    def edges(self) -> list[Hyperedge]:
         return [frozenset(atom.variables) for atom in self.atoms]
 
-    def factor_variables(self) -> Edge:
+    def factor_variables(self) -> Hyperedge:
         return frozenset(variables_of(factor for term in self.terms for factor in term.factors))

@@ -15,7 +15,7 @@ from itertools import combinations
 from math import comb
 
 from crown.plan.tree.components import Component, components
-from crown.plan.tree.hypergraph import Edge, union
+from crown.plan.tree.hypergraph import Hyperedge, union
 from crown.plan.tree.keys import Dependency, is_linear
 from crown.plan.tree.steps import Steps
 
@@ -24,15 +24,15 @@ STEPS = 4096
 
 
 def least_extension(
-    edges: Sequence[Edge], outputs: Edge, known: Sequence[Dependency], steps: Steps | None = None
-) -> Edge:
+    edges: Sequence[Hyperedge], outputs: Hyperedge, known: Sequence[Dependency], steps: Steps | None = None
+) -> Hyperedge:
     """The variables to add to `outputs`; empty when the conjunction is free-connex already.
 
     >>> sorted(least_extension([frozenset("ab"), frozenset("bc"), frozenset("cd")], frozenset("ad"), ()))
     ['b', 'c']
     """
     steps = steps or Steps(STEPS)
-    added: Edge = frozenset()
+    added: Hyperedge = frozenset()
     for component in components(edges, outputs):
         if not component.is_guarded(edges):
             added |= _repair(edges, outputs, component, known, steps)
@@ -40,13 +40,13 @@ def least_extension(
 
 
 def _repair(
-    edges: Sequence[Edge], outputs: Edge, component: Component, known: Sequence[Dependency], steps: Steps
-) -> Edge:
+    edges: Sequence[Hyperedge], outputs: Hyperedge, component: Component, known: Sequence[Dependency], steps: Steps
+) -> Hyperedge:
     inside = [edges[atom] for atom in component.atoms]
     holders = Counter(variable for edge in inside for variable in edge - outputs)
     candidates = sorted(variable for variable, count in holders.items() if count > 1)
 
-    def suffices(added: Edge) -> bool:
+    def suffices(added: Hyperedge) -> bool:
         return all(part.is_guarded(inside) for part in components(inside, outputs | added))
 
     if len(candidates) > EXACT:
@@ -62,7 +62,7 @@ def _repair(
     raise AssertionError("with all shared variables in the output every component is one atom")
 
 
-def _pruned(candidates: Sequence[str], suffices: Callable[[Edge], bool]) -> Edge:
+def _pruned(candidates: Sequence[str], suffices: Callable[[Hyperedge], bool]) -> Hyperedge:
     """All shared variables, less those that turn out not to be needed: half of the rest at a time, then single ones."""
     kept = list(candidates)
     step = max(1, len(kept) // 2)

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-Edge: TypeAlias = frozenset[str]
+Hyperedge: TypeAlias = frozenset[str]
 
 
-def cyclic_core(edges: Sequence[Edge]) -> tuple[int, ...]:
+def cyclic_core(edges: Sequence[Hyperedge]) -> tuple[int, ...]:
     """The indices of the edges that GYO reduction can't remove; empty iff the hypergraph is acyclic.
 
     >>> triangle = [frozenset("ab"), frozenset("bc"), frozenset("ca"), frozenset("cd")]
@@ -36,11 +36,11 @@ def cyclic_core(edges: Sequence[Edge]) -> tuple[int, ...]:
     return tuple(sorted(rest)) if len(rest) > 1 else ()
 
 
-def is_acyclic(edges: Sequence[Edge]) -> bool:
+def is_acyclic(edges: Sequence[Hyperedge]) -> bool:
     return not cyclic_core(edges)
 
 
-def connected(edges: Sequence[Edge], without: Iterable[str] = ()) -> list[tuple[int, ...]]:
+def connected(edges: Sequence[Hyperedge], without: Iterable[str] = ()) -> list[tuple[int, ...]]:
     """The groups of edges connected through variables other than `without`, in order of their first edge.
 
     >>> connected([frozenset("ab"), frozenset("cd"), frozenset("bc")], without="c")
@@ -67,11 +67,11 @@ def connected(edges: Sequence[Edge], without: Iterable[str] = ()) -> list[tuple[
     return [tuple(group) for _, group in sorted(groups.items())]
 
 
-def union(edges: Iterable[Edge]) -> Edge:
+def union(edges: Iterable[Hyperedge]) -> Hyperedge:
     return frozenset().union(*edges)
 
 
-def cover_number(variables: Edge, edges: Sequence[Edge], exact: int = 2000) -> int:
+def cover_number(variables: Hyperedge, edges: Sequence[Hyperedge], exact: int = 2000) -> int:
     """The least number of edges that together hold all `variables` (the width of a bag).
 
     After `exact` steps it is what a greedy choice needs, which may be more.
@@ -99,7 +99,7 @@ def cover_number(variables: Edge, edges: Sequence[Edge], exact: int = 2000) -> i
     return best
 
 
-def _greedy_cover(variables: Edge, edges: Sequence[Edge]) -> int:
+def _greedy_cover(variables: Hyperedge, edges: Sequence[Hyperedge]) -> int:
     rest, number = variables, 0
     while rest:
         rest -= max(edges, key=lambda edge: len(edge & rest))

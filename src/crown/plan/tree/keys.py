@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from crown.ir.expression import Column
 from crown.ir.plan import Atom
-from crown.plan.tree.hypergraph import Edge
+from crown.plan.tree.hypergraph import Hyperedge
 
 
 @dataclass(frozen=True)
 class Dependency:
-    key: Edge
-    determines: Edge
+    key: Hyperedge
+    determines: Hyperedge
     label: str  # "PRIMARY KEY (id) of customer"
 
 
@@ -40,7 +40,7 @@ def dependencies(atoms: Iterable[Atom], keys: Mapping[str, tuple[tuple[str, ...]
     return tuple(found)
 
 
-def closure(variables: Edge, known: Sequence[Dependency]) -> Edge:
+def closure(variables: Hyperedge, known: Sequence[Dependency]) -> Hyperedge:
     """All that `variables` determine.
 
     >>> chain = [Dependency(frozenset("a"), frozenset("ab"), ""), Dependency(frozenset("b"), frozenset("bc"), "")]
@@ -57,6 +57,6 @@ def closure(variables: Edge, known: Sequence[Dependency]) -> Edge:
             return grown
 
 
-def is_linear(outputs: Edge, edges: Sequence[Edge], known: Sequence[Dependency]) -> bool:
+def is_linear(outputs: Hyperedge, edges: Sequence[Hyperedge], known: Sequence[Dependency]) -> bool:
     """Whether one atom's row determines a whole result, so that the result has no more rows than that atom."""
     return any(outputs <= closure(edge, known) for edge in edges)

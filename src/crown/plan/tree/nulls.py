@@ -14,7 +14,7 @@ from crown.ir.plan import Atom
 from crown.ir.query import Condition
 from crown.plan.context import Context
 from crown.plan.tree.draft import Draft
-from crown.plan.tree.hypergraph import Edge, union
+from crown.plan.tree.hypergraph import Hyperedge, union
 
 
 def drop_nulls(draft: Draft, context: Context) -> Draft:
@@ -22,12 +22,12 @@ def drop_nulls(draft: Draft, context: Context) -> Draft:
     return replace(draft, atoms=atoms, query_atoms=atoms, conditions=conditions)
 
 
-def variables_in(atoms: Sequence[Atom]) -> Edge:
+def variables_in(atoms: Sequence[Atom]) -> Hyperedge:
     return union(frozenset(atom.variables) for atom in atoms)
 
 
 def _mark(
-    atoms: tuple[Atom, ...], conditions: tuple[Condition, ...], outer: Edge
+    atoms: tuple[Atom, ...], conditions: tuple[Condition, ...], outer: Hyperedge
 ) -> tuple[tuple[Atom, ...], tuple[Condition, ...]]:
     """`outer` are the variables of the conjunction around this one that it must equal."""
     held = variables_in(atoms)

@@ -36,7 +36,7 @@ from crown.plan.tree.bags import bag_width, binding_order
 from crown.plan.tree.comparisons import judge_residual
 from crown.plan.tree.conditions import hang_conditions, shape_conditions
 from crown.plan.tree.draft import Draft, RingTerm
-from crown.plan.tree.hypergraph import Edge, union
+from crown.plan.tree.hypergraph import Hyperedge, union
 from crown.plan.tree.keys import dependencies
 from crown.plan.tree.nulls import drop_nulls
 from crown.plan.tree.price import reaches_many, to_nodes
@@ -191,7 +191,7 @@ def _times(one: Expression, other: Expression) -> Expression:
     return Call("multiply", (cast(one, shared), cast(other, shared)), longest_decimal(scale + other_scale))
 
 
-def _in_order(variables: tuple[Variable, ...], names: Edge) -> tuple[Variable, ...]:
+def _in_order(variables: tuple[Variable, ...], names: Hyperedge) -> tuple[Variable, ...]:
     return tuple(variable for variable in variables if variable.name in names)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from crown.ir.plan import Atom, Node
-from crown.plan.tree.hypergraph import Edge
+from crown.plan.tree.hypergraph import Hyperedge
 from crown.plan.tree.keys import Dependency, closure
 
 GENERALISED_DEPTH = 0.5
@@ -26,7 +26,7 @@ GENERALISED_DEPTH = 0.5
 class Shape:
     """A subtree. `atom` is None for generalised and derived nodes."""
 
-    variables: Edge
+    variables: Hyperedge
     atom: int | None
     connex: bool
     children: tuple[Shape, ...]
@@ -45,18 +45,18 @@ class Shape:
             yield from child.nodes()
 
 
-def height_added(variables: Edge, atom: int | None, child: Shape) -> int:
+def height_added(variables: Hyperedge, atom: int | None, child: Shape) -> int:
     """What the node above adds to the height of this child."""
     return 1 if atom is not None or not variables <= child.variables else 0
 
 
-def moving_height_above(variables: Edge, atom: int | None, child: Shape) -> int:
+def moving_height_above(variables: Hyperedge, atom: int | None, child: Shape) -> int:
     """The moving height that this child gives to the node above it."""
     return child.moving_height + height_added(variables, atom, child) if child.moving_height else 0
 
 
 def make_shape(
-    variables: Edge,
+    variables: Hyperedge,
     atom: int | None,
     connex: bool,
     children: Sequence[Shape],
@@ -90,10 +90,10 @@ def to_nodes(shape: Shape, atoms: Sequence[Atom], variable_order: Sequence[str])
     rank = {variable: position for position, variable in enumerate(variable_order)}
     nodes: list[Node] = []
 
-    def ordered(variables: Edge) -> tuple[str, ...]:
+    def ordered(variables: Hyperedge) -> tuple[str, ...]:
         return tuple(sorted(variables, key=rank.__getitem__))
 
-    def visit(current: Shape, parent: int | None, above: Edge) -> None:
+    def visit(current: Shape, parent: int | None, above: Hyperedge) -> None:
         index = len(nodes)
         names = atoms[current.atom].variables if current.atom is not None else ordered(current.variables)
         name = atoms[current.atom].name if current.atom is not None else f"[{', '.join(names)}]"

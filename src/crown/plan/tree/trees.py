@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from crown.plan.tree.components import components
-from crown.plan.tree.hypergraph import Edge, connected, union
+from crown.plan.tree.hypergraph import Hyperedge, connected, union
 from crown.plan.tree.price import GENERALISED_DEPTH, Shape, make_shape, moving_height_above
 from crown.plan.tree.steps import Steps
 
@@ -35,7 +35,7 @@ STEPS = 30_000
 
 @dataclass(frozen=True)
 class _Item:
-    variables: Edge  # of a component: its interface
+    variables: Hyperedge  # of a component: its interface
     atom: int | None
     component: _Space | None = None
 
@@ -47,7 +47,7 @@ class _Problem:
     """
 
     items: frozenset[int]
-    key: Edge
+    key: Hyperedge
     free: bool
     rooted: bool
 
@@ -56,7 +56,7 @@ class _Problem:
 class _Choice:
     """One way to root a problem: the node's variables and what hangs below, each a (space, problem)."""
 
-    variables: Edge
+    variables: Hyperedge
     atom: int | None
     below: tuple[tuple[_Space, _Problem], ...]
 
@@ -102,12 +102,12 @@ class _Space:
             if not self.steps.take(items):
                 return
 
-    def _split(self, items: frozenset[int], variables: Edge) -> list[frozenset[int]]:
+    def _split(self, items: frozenset[int], variables: Hyperedge) -> list[frozenset[int]]:
         order = sorted(items)
         groups = connected([self.items[i].variables for i in order], without=variables)
         return [frozenset(order[position] for position in group) for group in groups]
 
-    def _variables(self, items: frozenset[int]) -> Edge:
+    def _variables(self, items: frozenset[int]) -> Hyperedge:
         return union(self.items[i].variables for i in items)
 
     def _is_direct(self, problem: _Problem) -> _Space | None:
@@ -149,12 +149,12 @@ class _Space:
                     tuple((self, _Problem(part, variables, free=True, rooted=True)) for part in parts),
                 )
 
-    def _derives(self, group: frozenset[int], variables: Edge) -> bool:
+    def _derives(self, group: frozenset[int], variables: Hyperedge) -> bool:
         """The group is one component with exactly this interface: it hangs on the node directly."""
         item = self.items[next(iter(group))]
         return len(group) == 1 and item.component is not None and item.variables == variables
 
-    def _shared_sets(self, problem: _Problem) -> list[Edge]:
+    def _shared_sets(self, problem: _Problem) -> list[Hyperedge]:
         """What two items share, and interfaces of components: the only sets a generalised node can have."""
         held = [self.items[i].variables for i in sorted(problem.items)]
         interfaces = [self.items[i].variables for i in sorted(problem.items) if self.items[i].component is not None]
@@ -228,7 +228,7 @@ def _largest_group(choice: _Choice) -> int:
     return max((len(problem.items) for _, problem in choice.below), default=0)
 
 
-def _component(space: _Space, interface: Edge, free: bool) -> tuple[_Space, _Problem]:
+def _component(space: _Space, interface: Hyperedge, free: bool) -> tuple[_Space, _Problem]:
     return space, _Problem(frozenset(range(len(space.items))), interface, free=free, rooted=True)
 
 
@@ -265,8 +265,8 @@ class Trees:
 
 
 def find_trees(
-    edges: Sequence[Edge],
-    outputs: Edge,
+    edges: Sequence[Hyperedge],
+    outputs: Hyperedge,
     updates: Sequence[float],
     generalised_depth: float = GENERALISED_DEPTH,
     steps: Steps | None = None,
@@ -284,13 +284,13 @@ def find_trees(
     return Trees(tuple(sorted(best, key=lambda shape: shape.price)), space.count(problem), not steps.cut)
 
 
-def every_tree(edges: Sequence[Edge], outputs: Edge, updates: Sequence[float]) -> Iterator[Shape]:
+def every_tree(edges: Sequence[Hyperedge], outputs: Hyperedge, updates: Sequence[float]) -> Iterator[Shape]:
     """Every free-connex tree in normal form. Their number may be exponential in the number of atoms."""
     space = _space(edges, outputs, updates, Steps(STEPS))
     return space.every(space.root_problem())
 
 
-def existential_tree(edges: Sequence[Edge], key: Edge, updates: Sequence[float]) -> Shape | None:
+def existential_tree(edges: Sequence[Hyperedge], key: Hyperedge, updates: Sequence[float]) -> Shape | None:
     """The best subtree of atoms none of which is connex, rooted at an atom that holds `key`; None if there is none."""
     space = _Space([_Item(edge, atom) for atom, edge in enumerate(edges)], updates, False, Steps(STEPS))
     problem = _Problem(frozenset(range(len(edges))), key, free=False, rooted=True)
@@ -298,8 +298,8 @@ def existential_tree(edges: Sequence[Edge], key: Edge, updates: Sequence[float])
 
 
 def _space(
-    edges: Sequence[Edge],
-    outputs: Edge,
+    edges: Sequence[Hyperedge],
+    outputs: Hyperedge,
     updates: Sequence[float],
     steps: Steps,
     generalised_depth: float = GENERALISED_DEPTH,

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from crown._kernel import Router
 from crown.changes import CHANGE_TYPE, DELETE, DELETIONS, INSERT, INSERTIONS, POSITION
 from crown.errors import InvalidChange
 from crown.spark.flow.chunks import TARGET_BYTES, write_blob
@@ -216,6 +217,4 @@ def _with_positions(batch: pa.RecordBatch, source: int, row: int) -> pa.RecordBa
 @cache
 def _router(plan: str) -> Any:
     """A worker routes many batches by the same few plans."""
-    from crown._kernel import Router
-
     return Router(plan)

@@ -6,6 +6,7 @@ connectors, the checkpoint) and plans the query; `running` builds the stream. On
 
 from __future__ import annotations
 
-from crown.spark.pipeline.description import Pipeline, Sink, TableSource
+from crown.spark.pipeline.description import Sink, TableSource
+from crown.spark.pipeline.pipeline import Pipeline
 
 __all__ = ["Pipeline", "Sink", "TableSource"]

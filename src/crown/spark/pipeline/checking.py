@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
+
 from crown.changes import CHANGE_TYPE, MULTIPLICITY
 from crown.errors import CrownError
 from crown.ir.plan import Plan
@@ -19,9 +21,9 @@ from crown.ir.query import Query
 from crown.plan import Explanation, explain, plan, plan_with_report, to_json
 from crown.spark.flow.canonical import canonical
 from crown.spark.pipeline.connectors import has_connector, local_jars
-from crown.spark.pipeline.description import Pipeline, TableSource
+from crown.spark.pipeline.description import PipelineDescription, TableSource
 from crown.spark.pipeline.formats import CONNECTORS, FILES, KNOWN_SINKS, KNOWN_SOURCES
-from crown.spark.pipeline.reading import Place, closest
+from crown.spark.pipeline.reading import FileKey, closest
 from crown.sql import load_schema, parse
 
 _MARKS = (CHANGE_TYPE, MULTIPLICITY)
@@ -44,9 +46,9 @@ class Check:
     view: str | None = None  # tells the plan from another, whatever names the query gives to things
 
 
-def check(pipeline: Pipeline) -> Check:
+def check(pipeline: PipelineDescription) -> Check:
     """Raise a CrownError for what can't work; return what the pipeline will do."""
-    place = Place(pipeline.file)
+    place = FileKey(pipeline.file)
     for table in pipeline.tables:
         _check_source(table, pipeline, place.at(f"tables.{table.name}"))
     _check_sink(pipeline, place.at("sink"))
@@ -70,7 +72,7 @@ def check(pipeline: Pipeline) -> Check:
     return Check(delivery, None, unread, explanation, view)
 
 
-def described(table: TableSource, place: Place) -> dict[str, Any] | None:
+def described(table: TableSource, place: FileKey) -> dict[str, Any] | None:
     """What the SQL layer must know of a table; None where only Spark can tell."""
     place = place.at(f"tables.{table.name}")
     columns: Any = None
@@ -92,7 +94,7 @@ def described(table: TableSource, place: Place) -> dict[str, Any] | None:
     }
 
 
-def _declared(ddl: str, place: Place) -> Any:
+def _declared(ddl: str, place: FileKey) -> Any:
     try:
         (table,) = load_schema(f"CREATE TABLE t ({ddl})").tables.values()
     except CrownError as error:
@@ -105,8 +107,6 @@ def _declared(ddl: str, place: Place) -> Any:
 
 def _parquet_schema(path: str | None) -> Any:
     """The columns of a static table's files, where they can be read without Spark."""
-    import pyarrow.parquet
-
     found = _files(path or "", ".parquet")
     return pyarrow.parquet.read_schema(found[0]) if found else None
 
@@ -116,7 +116,7 @@ def _files(path: str, ending: str) -> list[str]:
     return sorted(map(str, local.rglob(f"*{ending}"))) if local.is_dir() else [str(local)] if local.is_file() else []
 
 
-def _parsed(pipeline: Pipeline, schema: Mapping[str, Any], place: Place) -> Query:
+def _parsed(pipeline: PipelineDescription, schema: Mapping[str, Any], place: FileKey) -> Query:
     """The query, which can be planned."""
     loaded: dict[str, Any] = {}
     for name, value in schema.items():
@@ -141,7 +141,7 @@ def _parsed(pipeline: Pipeline, schema: Mapping[str, Any], place: Place) -> Quer
         ) from error
 
 
-def _check_source(table: TableSource, pipeline: Pipeline, place: Place) -> None:
+def _check_source(table: TableSource, pipeline: PipelineDescription, place: FileKey) -> None:
     wanted = "kafka" if table.format == "debezium" and table.path is None else table.format
     _check_format(wanted, KNOWN_SOURCES, pipeline, place)
     if table.path is not None:
@@ -150,7 +150,7 @@ def _check_source(table: TableSource, pipeline: Pipeline, place: Place) -> None:
             raise place.at("path").fault(f"is {table.path}, which is not there", code="PATH", hint="create it first")
 
 
-def _check_sink(pipeline: Pipeline, place: Place) -> None:
+def _check_sink(pipeline: PipelineDescription, place: FileKey) -> None:
     sink = pipeline.sink
     _check_format(sink.format, KNOWN_SINKS, pipeline, place)
     if sink.format == "postgres" and find_spec("psycopg") is None:
@@ -165,7 +165,7 @@ def _check_sink(pipeline: Pipeline, place: Place) -> None:
                 raise place.at("path").fault(f"is the path of {name} too", code="PATH", hint="give each its own")
 
 
-def _check_format(format_: str, known: tuple[str, ...], pipeline: Pipeline, place: Place) -> None:
+def _check_format(format_: str, known: tuple[str, ...], pipeline: PipelineDescription, place: FileKey) -> None:
     if format_ in CONNECTORS:
         artifact = CONNECTORS[format_]
         if not has_connector(artifact, pipeline.spark):
@@ -182,7 +182,7 @@ def _check_format(format_: str, known: tuple[str, ...], pipeline: Pipeline, plac
         raise place.at("format").fault(f"is {format_!r}, which is unknown", hint=hint)
 
 
-def _check_directory(path: str, place: Place) -> None:
+def _check_directory(path: str, place: FileKey) -> None:
     local = _local(path)
     if local is None:
         return
@@ -191,7 +191,7 @@ def _check_directory(path: str, place: Place) -> None:
         raise place.fault(f"is {path}, but {existing} is a file", code="PATH", hint="name a directory")
 
 
-def _check_key(pipeline: Pipeline, planned: Plan, place: Place) -> None:
+def _check_key(pipeline: PipelineDescription, planned: Plan, place: FileKey) -> None:
     names = [column.name for column in planned.columns]
     for column in pipeline.sink.key:
         if column not in names:

@@ -14,12 +14,12 @@ import pyarrow as pa
 from crown.errors import StateError
 from crown.spark.filesystem import names_in, read_file, write_at_once
 from crown.spark.pipeline.checking import Check
-from crown.spark.pipeline.description import Pipeline
+from crown.spark.pipeline.description import PipelineDescription
 
 _NOTE = "crown.json"
 
 
-def check_claim(pipeline: Pipeline, checked: Check) -> None:
+def check_claim(pipeline: PipelineDescription, checked: Check) -> None:
     """Refuse a checkpoint that belongs to another pipeline. One in which no query ever started belongs to nobody."""
     before = _noted(pipeline.checkpoint)
     now = _identity(pipeline, checked)
@@ -37,7 +37,7 @@ def check_claim(pipeline: Pipeline, checked: Check) -> None:
     )
 
 
-def write_claim(pipeline: Pipeline, checked: Check) -> None:
+def write_claim(pipeline: PipelineDescription, checked: Check) -> None:
     try:
         write_at_once(pipeline.checkpoint, _NOTE, json.dumps(_identity(pipeline, checked), indent=1).encode())
     except pa.ArrowException:
@@ -56,7 +56,7 @@ def _noted(checkpoint: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _identity(pipeline: Pipeline, checked: Check) -> dict[str, Any]:
+def _identity(pipeline: PipelineDescription, checked: Check) -> dict[str, Any]:
     """`view` and `cells` tell two pipelines apart; the rest says how they differ."""
     return {
         "view": checked.view,

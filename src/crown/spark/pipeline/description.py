@@ -1,17 +1,10 @@
-"""What a pipeline is: plain data, and the doors to what can be done with it."""
+"""What a pipeline is, as plain data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from crown.spark.pipeline.checking import Check
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ class Sink:
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class PipelineDescription:
     query: str
     checkpoint: str
     tables: tuple[TableSource, ...]
@@ -67,28 +60,3 @@ class Pipeline:
     master: str | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
     file: str = "the pipeline"
-
-    @staticmethod
-    def read(path: Path) -> Pipeline:
-        """Read a pipeline; relative paths in it are relative to its file."""
-        from crown.spark.pipeline.reading import read
-
-        return read(path)
-
-    def check(self) -> Check:
-        """Check all that can be checked without Spark, and plan the query. Nothing is written."""
-        from crown.spark.pipeline.checking import check
-
-        return check(self)
-
-    def session(self) -> SparkSession:
-        """A session with the recommended settings, then the file's own."""
-        from crown.spark.pipeline.running import session
-
-        return session(self)
-
-    def start(self, spark: SparkSession) -> StreamingQuery:
-        """Check the pipeline, build the query and start it."""
-        from crown.spark.pipeline.running import start
-
-        return start(self, spark)

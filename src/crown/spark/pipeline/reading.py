@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from crown.errors import SchemaError
-from crown.spark.pipeline.description import Pipeline, Sink, TableSource
+from crown.spark.pipeline.description import PipelineDescription, Sink, TableSource
 from crown.spark.pipeline.formats import KNOWN_SINKS, KNOWN_SOURCES, sink_options, table_options
 from crown.spark.sources.encodings import BINARY, DECIMALS, UNITS
 
@@ -25,14 +25,14 @@ _ENCODINGS = ("decimals", "timestamps", "binary", "unavailable")
 
 
 @dataclass(frozen=True)
-class Place:
+class FileKey:
     """A key of a file, for messages."""
 
     file: str
     key: str = ""
 
-    def at(self, key: str) -> Place:
-        return Place(self.file, f"{self.key}.{key}" if self.key else key)
+    def at(self, key: str) -> FileKey:
+        return FileKey(self.file, f"{self.key}.{key}" if self.key else key)
 
     def fault(
         self, what: str, *, code: str = "VALUE", hint: str | None = None, reason: str | None = None
@@ -45,16 +45,16 @@ class Place:
         return SchemaError(f"{where} has no {key}", code="CROWN-PIPELINE-MISSING", hint=hint)
 
 
-Reader: TypeAlias = Callable[[Any, Place], Any]
+Reader: TypeAlias = Callable[[Any, FileKey], Any]
 
 
-def read(path: Path) -> Pipeline:
+def read(path: Path) -> PipelineDescription:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SchemaError(f"{path} can't be read: {reason}", code="CROWN-PIPELINE-FILE") from error
-    place = Place(str(path))
+    place = FileKey(str(path))
     options = _options(data, _TOP, place)
     base = path.parent
     if ("query" in options) == ("query_file" in options):
@@ -66,7 +66,7 @@ def read(path: Path) -> Pipeline:
     if options.get("on_invalid") == "quarantine" and "rejects" not in options:
         raise place.missing("rejects", 'with on_invalid = "quarantine", name the directory where changes are set aside')
     given = {name: options[name] for name in ("cells", "on_invalid", "trigger", "master", "spark") if name in options}
-    return Pipeline(
+    return PipelineDescription(
         query=query,
         checkpoint=_path(base, options["checkpoint"]),
         tables=_tables(options["tables"], base, place.at("tables")),
@@ -77,7 +77,7 @@ def read(path: Path) -> Pipeline:
     )
 
 
-def _tables(data: Mapping[str, Any], base: Path, place: Place) -> tuple[TableSource, ...]:
+def _tables(data: Mapping[str, Any], base: Path, place: FileKey) -> tuple[TableSource, ...]:
     found: dict[str, TableSource] = {}
     for name, value in data.items():
         if name.lower() in found:
@@ -86,7 +86,7 @@ def _tables(data: Mapping[str, Any], base: Path, place: Place) -> tuple[TableSou
     return tuple(found.values())
 
 
-def _table(name: str, value: Any, base: Path, place: Place) -> TableSource:
+def _table(name: str, value: Any, base: Path, place: FileKey) -> TableSource:
     value = _mapping(value, place)
     format_ = _format(value, KNOWN_SOURCES, place)
     known = {option: _TABLE[option] for option in table_options(format_, value)}
@@ -100,7 +100,7 @@ def _table(name: str, value: Any, base: Path, place: Place) -> TableSource:
     return TableSource(name=name, **options, encodings=encodings)
 
 
-def _file_source(format_: str, options: Mapping[str, Any], place: Place) -> None:
+def _file_source(format_: str, options: Mapping[str, Any], place: FileKey) -> None:
     files = format_ in ("csv", "json", "parquet", "orc")
     if (files or format_ == "delta") and "path" not in options:
         raise place.missing("path")
@@ -109,7 +109,7 @@ def _file_source(format_: str, options: Mapping[str, Any], place: Place) -> None
         raise place.missing("schema", 'give the columns and their types: schema = "id BIGINT, name STRING"')
 
 
-def _sink(value: Any, base: Path, place: Place) -> Sink:
+def _sink(value: Any, base: Path, place: FileKey) -> Sink:
     value = _mapping(value, place)
     format_ = _format(value, KNOWN_SINKS, place)
     known, needed = sink_options(format_)
@@ -124,7 +124,7 @@ def _sink(value: Any, base: Path, place: Place) -> Sink:
     return Sink(**options)
 
 
-def _kafka(options: Mapping[str, Any], place: Place, topics: tuple[str, ...]) -> None:
+def _kafka(options: Mapping[str, Any], place: FileKey, topics: tuple[str, ...]) -> None:
     passed = options.get("options", {})
     if "servers" not in options and "kafka.bootstrap.servers" not in passed:
         raise place.missing("servers", 'name the brokers: servers = "host:9092"')
@@ -132,13 +132,13 @@ def _kafka(options: Mapping[str, Any], place: Place, topics: tuple[str, ...]) ->
         raise place.missing("topic")
 
 
-def _format(value: Mapping[str, Any], known: Collection[str], place: Place) -> str:
+def _format(value: Mapping[str, Any], known: Collection[str], place: FileKey) -> str:
     if "format" not in value:
         raise place.missing("format", f"one of {', '.join(known)}")
     return _text(value["format"], place.at("format"))
 
 
-def _options(data: Mapping[str, Any], readers: Mapping[str, Reader], place: Place) -> dict[str, Any]:
+def _options(data: Mapping[str, Any], readers: Mapping[str, Reader], place: FileKey) -> dict[str, Any]:
     for name in data:
         if name not in readers:
             hint = f"options are {', '.join(sorted(readers))}"
@@ -155,32 +155,32 @@ def closest(word: str, known: Collection[str]) -> str:
     return f"did you mean {found[0]!r}? " if found else ""
 
 
-def _mapping(value: Any, place: Place) -> dict[str, Any]:
+def _mapping(value: Any, place: FileKey) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise place.fault(f"is {value!r}, not a table", hint=f"write it as [{place.key}]")
     return value
 
 
-def _text(value: Any, place: Place) -> str:
+def _text(value: Any, place: FileKey) -> str:
     if not isinstance(value, str) or not value.strip():
         raise place.fault(f"is {value!r}, not a text")
     return value
 
 
-def _count(value: Any, place: Place) -> int:
+def _count(value: Any, place: FileKey) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise place.fault(f"is {value!r}", hint="a whole number, 1 or more")
     return value
 
 
-def _flag(value: Any, place: Place) -> bool:
+def _flag(value: Any, place: FileKey) -> bool:
     if not isinstance(value, bool):
         raise place.fault(f"is {value!r}", hint="true or false")
     return value
 
 
 def _one_of(*allowed: str) -> Reader:
-    def read_one(value: Any, place: Place) -> str:
+    def read_one(value: Any, place: FileKey) -> str:
         if value not in allowed:
             hint = closest(str(value), allowed) + f"one of {', '.join(allowed)}"
             raise place.fault(f"is {value!r}", hint=hint)
@@ -189,14 +189,14 @@ def _one_of(*allowed: str) -> Reader:
     return read_one
 
 
-def _names(value: Any, place: Place) -> tuple[str, ...]:
+def _names(value: Any, place: FileKey) -> tuple[str, ...]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
         raise place.fault(f"is {value!r}", hint='names of columns: ["id"]')
     return tuple(names)
 
 
-def _settings(value: Any, place: Place) -> dict[str, str]:
+def _settings(value: Any, place: FileKey) -> dict[str, str]:
     found = {}
     for name, setting in _flat(_mapping(value, place)):
         if not isinstance(setting, str | int | float | bool):
@@ -216,7 +216,7 @@ def _flat(data: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return pairs
 
 
-def _spark(value: Any, place: Place) -> dict[str, str]:
+def _spark(value: Any, place: FileKey) -> dict[str, str]:
     found = _settings(value, place)
     for name in found:
         if not name.startswith("spark."):
@@ -224,30 +224,30 @@ def _spark(value: Any, place: Place) -> dict[str, str]:
     return found
 
 
-def _trigger(value: Any, place: Place) -> str:
+def _trigger(value: Any, place: FileKey) -> str:
     if not isinstance(value, str) or not (value == "available" or _INTERVAL.fullmatch(value.strip())):
         hint = '"available" (what is there, then end) or an interval such as "10 seconds"'
         raise place.fault(f"is {value!r}", hint=hint)
     return value
 
 
-def _master(value: Any, place: Place) -> str:
+def _master(value: Any, place: FileKey) -> str:
     if not isinstance(value, str) or not _MASTER.fullmatch(value.strip()):
         raise place.fault(f"is {value!r}", hint='"local[2]", "yarn", "spark://host:7077" or "k8s://..."')
     return value
 
 
-def _timestamps(value: Any, place: Place) -> Any:
+def _timestamps(value: Any, place: FileKey) -> Any:
     if isinstance(value, dict):
         return {column: _one_of(*UNITS)(unit, place.at(column)) for column, unit in value.items()}
     return _one_of(*UNITS)(value, place)
 
 
-def _anything(value: Any, place: Place) -> Any:
+def _anything(value: Any, place: FileKey) -> Any:
     return value
 
 
-def _query_file(base: Path, name: str, place: Place) -> str:
+def _query_file(base: Path, name: str, place: FileKey) -> str:
     try:
         return Path(_path(base, name)).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -12,7 +12,7 @@ from crown.spark.failure import crown_error
 from crown.spark.flow.streaming import maintain
 from crown.spark.pipeline.checking import Check, check
 from crown.spark.pipeline.claim import check_claim, write_claim
-from crown.spark.pipeline.description import Pipeline, TableSource
+from crown.spark.pipeline.description import PipelineDescription, TableSource
 from crown.spark.pipeline.viewkey import view_key
 from crown.spark.settings import configure
 from crown.spark.sinks.kafka import to_kafka
@@ -22,7 +22,7 @@ from crown.spark.sources.debezium import debezium
 from crown.spark.sources.kafka import kafka
 
 
-def session(pipeline: Pipeline) -> SparkSession:
+def session(pipeline: PipelineDescription) -> SparkSession:
     builder = configure(SparkSession.builder.appName("crown"), cells=pipeline.cells)
     if pipeline.master is not None:
         builder = builder.master(pipeline.master)
@@ -34,7 +34,7 @@ def session(pipeline: Pipeline) -> SparkSession:
         raise crown_error(str(error), what="Spark can't start") from error
 
 
-def start(pipeline: Pipeline, spark: SparkSession) -> StreamingQuery:
+def start(pipeline: PipelineDescription, spark: SparkSession) -> StreamingQuery:
     checked = check(pipeline)
     check_claim(pipeline, checked)
     try:
@@ -49,7 +49,7 @@ def start(pipeline: Pipeline, spark: SparkSession) -> StreamingQuery:
         raise crown_error(str(error), what=f"{pipeline.file} can't be started") from error
 
 
-def _deltas(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
+def _deltas(pipeline: PipelineDescription, spark: SparkSession) -> DataFrame:
     tables = pipeline.tables
     return maintain(
         spark,
@@ -65,7 +65,7 @@ def _deltas(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     )
 
 
-def _writer(pipeline: Pipeline, deltas: DataFrame, checked: Check) -> DataStreamWriter:
+def _writer(pipeline: PipelineDescription, deltas: DataFrame, checked: Check) -> DataStreamWriter:
     sink, checkpoint = pipeline.sink, pipeline.checkpoint
     match sink.format:
         case "materialized":

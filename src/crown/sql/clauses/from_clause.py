@@ -8,22 +8,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from crown.ir.expression import Call, Expression, columns_of
+from crown.sql.clauses.bound import body_of, refuse_placed, relation_of, renamed, source_relation, typed
+from crown.sql.clauses.definitions import FLATTENED, FLATTENED_BRANCHES, Definition
+from crown.sql.clauses.grammar import Environment, with_definitions
 from crown.sql.clauses.places import NoAggregates
-from crown.sql.clauses.queries import (
-    FLATTENED,
-    FLATTENED_BRANCHES,
-    MAX_BRANCHES,
-    Definition,
-    Environment,
-    bind_query,
-    body_of,
-    refuse_placed,
-    relation_of,
-    renamed,
-    source_relation,
-    typed,
-    with_definitions,
-)
 from crown.sql.context import Context
 from crown.sql.diagnose import nearest
 from crown.sql.normalise import outer
@@ -34,6 +22,7 @@ from crown.sql.scalar.coerce import compare, unify
 from crown.sql.scalar.fold import conjuncts
 from crown.sql.scope import Scope
 
+MAX_BRANCHES = 64
 # What the join is called, without NATURAL: (side, kind).
 _KINDS = frozenset(
     {("", ""), ("", "INNER"), ("", "CROSS"), ("", "SEMI"), ("", "ANTI"), ("LEFT", "SEMI"), ("LEFT", "ANTI")}
@@ -88,17 +77,17 @@ def _table(context: Context, node: exp.Table, environment: Environment) -> Relat
         )
     name, alias = node.name, node.alias or node.name
     names = _column_names(node)
-    definition = environment.get(name.lower()) if not node.db else None
+    definition = environment.names.get(name.lower()) if not node.db else None
     if definition is not None:
-        return _definition(context, definition, name, alias, names, node)
+        return _definition(context, definition, name, alias, names, node, environment)
     context.use_database(node)
     view = context.schema.views.get(name.lower())
     if view is not None:
-        return _view(context, node, alias, names)
+        return _view(context, node, alias, names, environment)
     table = context.schema.tables.get(name.lower())
     if table is None:
         known = [t.name for t in context.schema.tables.values()]
-        known += [v.name for v in context.schema.views.values()] + list(environment)
+        known += [v.name for v in context.schema.views.values()] + list(environment.names)
         context.fail(
             node.this,
             "UNKNOWN-TABLE",
@@ -116,12 +105,18 @@ def _table(context: Context, node: exp.Table, environment: Environment) -> Relat
 
 
 def _definition(
-    context: Context, definition: Definition, name: str, alias: str, names: tuple[str, ...], node: exp.Expr
+    context: Context,
+    definition: Definition,
+    name: str,
+    alias: str,
+    names: tuple[str, ...],
+    node: exp.Expr,
+    environment: Environment,
 ) -> Relation:
     definition.used = True
     if definition.nested is None:
         before = context.steps
-        bound = bind_query(context, definition.query, None, definition.environment)
+        bound = environment.grammar.query(context, definition.query, None, environment.inside(definition))
         large = context.steps - before > FLATTENED or len(bound.branches or ()) > FLATTENED_BRANCHES
         if bound.branches is not None and not (definition.shared and large):
             return relation_of(context, bound, alias, names or definition.columns, node)
@@ -131,7 +126,7 @@ def _definition(
     return source_relation(context, alias, source, renamed(context, columns, names, node))
 
 
-def _view(context: Context, node: exp.Table, alias: str, names: tuple[str, ...]) -> Relation:
+def _view(context: Context, node: exp.Table, alias: str, names: tuple[str, ...], environment: Environment) -> Relation:
     view = context.schema.views[node.name.lower()]
     if view.name.lower() in context.opened_views:
         context.fail(
@@ -148,7 +143,7 @@ def _view(context: Context, node: exp.Table, alias: str, names: tuple[str, ...])
     with context.text_of_view(view.name, view.sql):
         if not definition.used:
             check_parts(context, view.query)
-        return _definition(context, definition, view.name, alias, names, node)
+        return _definition(context, definition, view.name, alias, names, node, environment)
 
 
 def _subquery(context: Context, node: exp.Subquery, parent: Scope | None, environment: Environment) -> Relation:
@@ -157,7 +152,7 @@ def _subquery(context: Context, node: exp.Subquery, parent: Scope | None, enviro
         return _aliased(context, _item(context, node.this, parent, environment), node)
     barrier = Scope(Relation((), (), ()), parent, "a subquery in FROM") if parent is not None else None
     inner_environment = with_definitions(context, node, environment)
-    bound = bind_query(context, _without_joins(node), barrier, inner_environment)
+    bound = environment.grammar.query(context, _without_joins(node), barrier, inner_environment)
     return relation_of(context, bound, node.alias, _column_names(node), node)
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from crown.ir.expression import Call, Column, Expression
 from crown.ir.query import Order, Top
-from crown.sql.clauses.queries import Bound, OutputColumn, body_of
+from crown.sql.clauses.bound import BoundQuery, body_of
+from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.context import Context
 
 
@@ -73,10 +74,10 @@ def over_outputs(
     return Ordering(rewritten, tuple(hidden.values()), tuple(hidden))
 
 
-def topped(context: Context, bound: Bound, ordering: Ordering, limit: tuple[int, int] | None) -> Bound:
+def topped(context: Context, bound: BoundQuery, ordering: Ordering, limit: tuple[int, int] | None) -> BoundQuery:
     """`bound` shows the outputs and then the columns of `ordering`."""
     if limit is None:
         return replace(bound, order=ordering.order)
     shown = len(bound.columns) - len(ordering.columns)
     top = Top(body_of(context, bound), ordering.order, *limit, shown=shown if ordering.columns else None)
-    return Bound(bound.columns[:shown], None, top)
+    return BoundQuery(bound.columns[:shown], None, top)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from crown.ir.expression import Column, Expression
 from crown.ir.query import Order
+from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.context import Context
 from crown.sql.diagnose import nearest
-
-if TYPE_CHECKING:
-    from crown.sql.clauses.queries import OutputColumn
 
 
 def bind_order(

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sqlglot import exp
 
-from crown import types
 from crown.ir.expression import Column, Expression, columns_of
-from crown.ir.query import Aggregate, Body, Named, Order, Select
+from crown.ir.query import Aggregate, Body, Conjunction, Named, Order, Select
 from crown.sql.clauses.aggregates import MARK, Aggregates
+from crown.sql.clauses.bound import BoundQuery, living, typed
+from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.from_clause import bind_from
+from crown.sql.clauses.grammar import Environment
 from crown.sql.clauses.group_by import Groups, group_nodes
 from crown.sql.clauses.limit import is_output, over_outputs, topped
 from crown.sql.clauses.order_by import bind_limit, bind_order
-from crown.sql.clauses.queries import Bound, Environment, OutputColumn
-from crown.sql.clauses.subqueries import SelectPlace
+from crown.sql.clauses.subqueries import SelectSubqueries
 from crown.sql.clauses.where import bind_where
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import Wanted, build_conjunction, cast_value
@@ -25,10 +26,9 @@ from crown.sql.outputs import Item, expand_items
 from crown.sql.relation import Branch, Relation
 from crown.sql.scalar.binder import AliasBinder, Binder
 from crown.sql.scope import Scope
-from crown.types import STRING
 
 
-def bind_select(context: Context, node: exp.Select, parent: Scope | None, environment: Environment) -> Bound:
+def bind_select(context: Context, node: exp.Select, parent: Scope | None, environment: Environment) -> BoundQuery:
     relation = bind_from(context, node, parent, environment)
     relation, correlated = bind_where(context, node.args.get("where"), relation, parent, environment)
     if correlated:
@@ -38,31 +38,41 @@ def bind_select(context: Context, node: exp.Select, parent: Scope | None, enviro
 
 def bind_rows(
     context: Context, node: exp.Select, relation: Relation, parent: Scope | None, environment: Environment
-) -> Bound:
+) -> BoundQuery:
     """Everything after WHERE."""
     scope = Scope(relation, parent)
     items = expand_items(context, node, relation)
     aggregates = Aggregates(context)
-    place = SelectPlace(context, environment, "SELECT", aggregates=aggregates)
+    subqueries = SelectSubqueries(context, environment, "SELECT", aggregates=aggregates)
     outputs = [
         # An output may be named by the outputs after it.
-        item.star or AliasBinder(context, scope, place, items[:index]).bind(item.node)
+        item.star or AliasBinder(context, scope, subqueries, items[:index]).bind(item.node)
         for index, item in enumerate(items)
     ]
     grouped = group_nodes(context, node, items)
-    binder = AliasBinder(context, scope, place, items)
+    binder = AliasBinder(context, scope, subqueries, items)
     having = binder.condition(node.args["having"].this) if node.args.get("having") is not None else None
     order_columns = [OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True)]
     order = bind_order(context, node, order_columns, partial(_order_expression, binder))
     limit = bind_limit(context, node, bool(order))
-    distinct = _is_distinct(context, node)
+    shown = _Shown(node, items, outputs, _is_distinct(context, node), order, limit)
     if grouped is not None or aggregates.found or having is not None:
         groups = Groups(context, grouped or [], items, outputs, scope)
-        groups.add_scalars([r.visible[0] for r in place.joined])
-        relation = place.join(relation)
-        return _grouped(context, node, relation, items, outputs, groups, aggregates, having, distinct, order, limit)
-    relation = place.join(relation)
-    return _plain(context, relation, items, outputs, distinct, order, limit)
+        groups.add_scalars([r.visible[0] for r in subqueries.joined])
+        return _grouped(context, subqueries.join(relation), shown, groups, aggregates, having)
+    return _plain(context, subqueries.join(relation), shown)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What a SELECT shows of its rows or groups, and in which order."""
+
+    node: exp.Select
+    items: list[Item]
+    outputs: list[Expression]
+    distinct: bool
+    order: tuple[Order, ...]
+    limit: tuple[int, int] | None
 
 
 def _order_expression(binder: Binder, node: exp.Expr) -> Expression:
@@ -77,29 +87,21 @@ def _order_expression(binder: Binder, node: exp.Expr) -> Expression:
     return expression
 
 
-def _plain(
-    context: Context,
-    relation: Relation,
-    items: list[Item],
-    outputs: list[Expression],
-    distinct: bool,
-    order: tuple[Order, ...],
-    limit: tuple[int, int] | None,
-) -> Bound:
-    columns = tuple(OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True))
-    ordering = over_outputs(context, order, columns, outputs, limited=limit is not None, distinct=distinct)
-    columns, outputs = (*columns, *ordering.columns), [*outputs, *ordering.outputs]
+def _plain(context: Context, relation: Relation, shown: _Shown) -> BoundQuery:
+    columns = tuple(OutputColumn(i.name, e.type) for i, e in zip(shown.items, shown.outputs, strict=True))
+    limited = shown.limit is not None
+    ordering = over_outputs(context, shown.order, columns, shown.outputs, limited=limited, distinct=shown.distinct)
+    columns, outputs = (*columns, *ordering.columns), [*shown.outputs, *ordering.outputs]
     branches = tuple((b, tuple(context.in_branch(e, b) for e in outputs)) for b in relation.branches)
-    bound = Bound(columns, branches, None)
-    if distinct:
-        bound = Bound(columns, None, _distinct(context, bound))
-    return topped(context, bound, ordering, limit)
+    bound = BoundQuery(columns, branches, None)
+    if shown.distinct:
+        bound = BoundQuery(columns, None, _distinct(context, bound))
+    return topped(context, bound, ordering, shown.limit)
 
 
-def _distinct(context: Context, bound: Bound) -> Body:
+def _distinct(context: Context, bound: BoundQuery) -> Body:
     assert bound.branches is not None
-    branches = [b for b in bound.branches if not never_holds(b[0].predicates)] or list(bound.branches[:1])
-    columns = [replace(c, type=STRING if c.type == types.NULL else c.type) for c in bound.columns]
+    columns = typed(bound.columns)
     return Select(
         branches=tuple(
             build_conjunction(
@@ -107,7 +109,7 @@ def _distinct(context: Context, bound: Bound) -> Body:
                 branch,
                 [Wanted(c.name, cast_value(e, c.type), bind=True) for c, e in zip(columns, outputs, strict=True)],
             )
-            for branch, outputs in branches
+            for branch, outputs in living(bound.branches)
         ),
         outputs=tuple(Named(c.name, Column(c.name, c.type)) for c in columns),
         distinct=True,
@@ -116,71 +118,77 @@ def _distinct(context: Context, bound: Bound) -> Body:
 
 def _grouped(
     context: Context,
-    node: exp.Select,
     relation: Relation,
-    items: list[Item],
-    outputs: list[Expression],
+    shown: _Shown,
     groups: Groups,
     aggregates: Aggregates,
     having: Expression | None,
-    distinct: bool,
-    order: tuple[Order, ...],
-    limit: tuple[int, int] | None,
-) -> Bound:
-    names = groups.names | {}
-    wanted: dict[str, Expression] = {name: expression for expression, name in names.items()}
-    found: list[Aggregate] = []
-    living = [b for b in relation.branches if not never_holds(b.predicates)] or list(relation.branches[:1])
-    renames: dict[str, str] = {}
-    for aggregate in aggregates.found:
-        name = groups.free_name(aggregate.name)
-        renames[MARK + aggregate.name] = name
-        argument: Expression | None = None
-        if aggregate.argument is not None and not _counts_rows(
-            context, aggregate.function, aggregate.distinct, aggregate.argument, living
-        ):
-            column = next((n for n, e in wanted.items() if e == aggregate.argument), None)
-            if column is None:
-                column = groups.free_name(f"{name}_input")
-                wanted[column] = aggregate.argument
-            argument = Column(column, aggregate.argument.type)
-        found.append(
-            Aggregate(name, aggregate.function, argument, aggregate.distinct and argument is not None, aggregate.type)
-        )
+) -> BoundQuery:
+    branches = [b for b in relation.branches if not never_holds(b.predicates)] or list(relation.branches[:1])
+    folded = _folded(context, groups, aggregates, branches)
 
     def over_groups(expression: Expression, at: exp.Expr) -> Expression:
-        return groups.rewrite(expression, renames, at)
+        return groups.rewrite(expression, folded.renames, at)
 
-    shown = [over_groups(e, i.node) for i, e in zip(items, outputs, strict=True)]
-    columns = tuple(
-        OutputColumn(i.name, STRING if e.type == types.NULL else e.type) for i, e in zip(items, shown, strict=True)
+    outputs = [over_groups(e, i.node) for i, e in zip(shown.items, shown.outputs, strict=True)]
+    columns = typed(tuple(OutputColumn(i.name, e.type) for i, e in zip(shown.items, outputs, strict=True)))
+    order = tuple(
+        o
+        if is_output(o.expression, columns)
+        else replace(o, expression=over_groups(o.expression, shown.node.args["order"]))
+        for o in shown.order
     )
-    grouped_order = tuple(
-        o if is_output(o.expression, columns) else replace(o, expression=over_groups(o.expression, node.args["order"]))
-        for o in order
-    )
-    ordering = over_outputs(context, grouped_order, columns, shown, limited=limit is not None, distinct=distinct)
-    columns, shown = (*columns, *ordering.columns), [*shown, *ordering.outputs]
-    group_names = set(names.values())
+    limited = shown.limit is not None
+    ordering = over_outputs(context, order, columns, outputs, limited=limited, distinct=shown.distinct)
+    columns, outputs = (*columns, *ordering.columns), [*outputs, *ordering.outputs]
     select = Select(
-        branches=tuple(
-            build_conjunction(
-                context,
-                branch,
-                [
-                    Wanted(n, cast_value(context.in_branch(e, branch), e.type), bind=n in group_names)
-                    for n, e in wanted.items()
-                ],
-            )
-            for branch in living
-        ),
-        outputs=tuple(Named(c.name, cast_value(e, c.type)) for c, e in zip(columns, shown, strict=True)),
-        distinct=distinct,
-        group_by=tuple(Named(n, Column(n, e.type)) for e, n in names.items()),
-        aggregates=tuple(found),
-        having=over_groups(having, node.args["having"]) if having is not None else None,
+        branches=tuple(_conjunction_of_groups(context, branch, folded.wanted, groups) for branch in branches),
+        outputs=tuple(Named(c.name, cast_value(e, c.type)) for c, e in zip(columns, outputs, strict=True)),
+        distinct=shown.distinct,
+        group_by=tuple(Named(n, Column(n, e.type)) for e, n in groups.names.items()),
+        aggregates=tuple(folded.aggregates),
+        having=over_groups(having, shown.node.args["having"]) if having is not None else None,
     )
-    return topped(context, Bound(columns, None, select), ordering, limit)
+    return topped(context, BoundQuery(columns, None, select), ordering, shown.limit)
+
+
+@dataclass
+class _Folded:
+    """The aggregates of a SELECT, and what they and the groups need of each branch."""
+
+    wanted: dict[str, Expression]  # columns of a branch, by name
+    aggregates: list[Aggregate] = field(default_factory=list)
+    renames: dict[str, str] = field(default_factory=dict)  # from the columns that stand for aggregates
+
+
+def _folded(context: Context, groups: Groups, aggregates: Aggregates, branches: list[Branch]) -> _Folded:
+    folded = _Folded({name: expression for expression, name in groups.names.items()})
+    for aggregate in aggregates.found:
+        name = groups.free_name(aggregate.name)
+        folded.renames[MARK + aggregate.name] = name
+        argument: Expression | None = None
+        if aggregate.argument is not None and not _counts_rows(
+            context, aggregate.function, aggregate.distinct, aggregate.argument, branches
+        ):
+            column = next((n for n, e in folded.wanted.items() if e == aggregate.argument), None)
+            if column is None:
+                column = groups.free_name(f"{name}_input")
+                folded.wanted[column] = aggregate.argument
+            argument = Column(column, aggregate.argument.type)
+        distinct = aggregate.distinct and argument is not None
+        folded.aggregates.append(Aggregate(name, aggregate.function, argument, distinct, aggregate.type))
+    return folded
+
+
+def _conjunction_of_groups(
+    context: Context, branch: Branch, wanted: dict[str, Expression], groups: Groups
+) -> Conjunction:
+    names = set(groups.names.values())
+    return build_conjunction(
+        context,
+        branch,
+        [Wanted(n, cast_value(context.in_branch(e, branch), e.type), bind=n in names) for n, e in wanted.items()],
+    )
 
 
 def _counts_rows(context: Context, function: str, distinct: bool, argument: Expression, branches: list[Branch]) -> bool:

@@ -12,10 +12,11 @@ from sqlglot import exp
 from crown.ir.expression import Call, Expression, columns_of
 from crown.ir.query import Select
 from crown.sql.clauses.aggregates import MARK, Aggregates
+from crown.sql.clauses.bound import BoundQuery, body_of, refuse_placed, source_relation
 from crown.sql.clauses.decorrelate import correlation_of, group_relation
 from crown.sql.clauses.from_clause import bind_from
+from crown.sql.clauses.grammar import Environment
 from crown.sql.clauses.places import refuse_aggregate
-from crown.sql.clauses.queries import Bound, Environment, bind_query, body_of, refuse_placed, source_relation
 from crown.sql.context import Context
 from crown.sql.normalise.atoms import null_rejected, strict_columns
 from crown.sql.outputs import expand_items
@@ -27,7 +28,7 @@ from crown.types import BOOLEAN
 _NOT_PLAIN = ("with_", "distinct", "group", "having", "order", "limit", "offset")
 
 
-class SelectPlace:
+class SelectSubqueries:
     """Scalar subqueries and aggregates of one SELECT, as the binder meets them."""
 
     def __init__(
@@ -57,20 +58,18 @@ class SelectPlace:
         if isinstance(query, exp.Select) and not any(query.args.get(p) for p in _NOT_PLAIN):
             return self._select(query, scope)
         barrier = Scope(Relation((), (), ()), scope, "this scalar subquery")
-        return self._single(bind_query(self.context, node, barrier, self.environment), query)
+        return self._single(self.environment.grammar.query(self.context, node, barrier, self.environment), query)
 
     def _select(self, query: exp.Select, scope: Scope) -> Expression:
-        from crown.sql.clauses.select import bind_rows
-        from crown.sql.clauses.where import bind_where  # WHERE holds scalar subqueries, which hold a WHERE
-
+        grammar = self.environment.grammar
         relation = bind_from(self.context, query, scope, self.environment)
-        relation, correlated = bind_where(self.context, query.args.get("where"), relation, scope, self.environment)
+        relation, correlated = grammar.where(self.context, query.args.get("where"), relation, scope, self.environment)
         if not correlated:
             barrier = Scope(Relation((), (), ()), scope, "the output of a scalar subquery")
-            return self._single(bind_rows(self.context, query, relation, barrier, self.environment), query)
+            return self._single(grammar.rows(self.context, query, relation, barrier, self.environment), query)
         return self._correlated(query, relation, correlated, scope)
 
-    def _single(self, bound: Bound, query: exp.Expr) -> Expression:
+    def _single(self, bound: BoundQuery, query: exp.Expr) -> Expression:
         """An uncorrelated aggregate has exactly one row."""
         single = isinstance(bound.body, Select) and bound.body.group_by == () and bound.body.having is None
         if len(bound.columns) != 1 or not single:
@@ -87,9 +86,9 @@ class SelectPlace:
         pairs = [correlation_of(p, relation.ids) for p in correlated]
         keys = [p for p in pairs if p is not None and p.function == "eq"]
         aggregates = Aggregates(self.context)
-        place = SelectPlace(self.context, self.environment, "a scalar subquery", aggregates=aggregates)
+        inner = SelectSubqueries(self.context, self.environment, "a scalar subquery", aggregates=aggregates)
         barrier = Scope(Relation((), (), ()), scope, "the output of a scalar subquery")
-        binder = Binder(self.context, Scope(relation, barrier), place)
+        binder = Binder(self.context, Scope(relation, barrier), inner)
         items = expand_items(self.context, query, relation)
         values = [item.star or binder.bind(item.node) for item in items]
         if len(values) != 1 or not aggregates.found:
@@ -98,7 +97,7 @@ class SelectPlace:
         if (
             len(keys) < len(pairs)
             or not self.correlates
-            or place.joined
+            or inner.joined
             or not set(columns_of(values[0])) <= {MARK + a.name for a in aggregates.found}
             or not strict_columns(values[0]) - counts
         ):

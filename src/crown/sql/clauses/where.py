@@ -11,19 +11,14 @@ from dataclasses import replace
 from sqlglot import exp
 
 from crown.ir.expression import Call, Expression, columns_of
+from crown.sql.clauses.bound import refuse_placed, relation_of
 from crown.sql.clauses.decorrelate import Extremes, extremes
+from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.from_clause import bind_from
+from crown.sql.clauses.grammar import Environment, with_definitions
 from crown.sql.clauses.order_by import bind_order
 from crown.sql.clauses.places import NoAggregates
-from crown.sql.clauses.queries import (
-    Environment,
-    OutputColumn,
-    bind_query,
-    refuse_placed,
-    relation_of,
-    with_definitions,
-)
-from crown.sql.clauses.subqueries import SelectPlace
+from crown.sql.clauses.subqueries import SelectSubqueries
 from crown.sql.context import Context
 from crown.sql.diagnose import Place
 from crown.sql.normalise.nesting import has_residual, nest_relation
@@ -45,9 +40,9 @@ def bind_where(
     relation = replace(relation, correlated=())
     if clause is None:
         return relation, correlated
-    place = SelectPlace(context, environment, "WHERE", correlates=True)
+    subqueries = SelectSubqueries(context, environment, "WHERE", correlates=True)
     scope = Scope(relation, parent)
-    binder = Binder(context, scope, place)
+    binder = Binder(context, scope, subqueries)
     own: list[Expression] = []
     tests: list[tuple[exp.Expr, bool]] = []
     predicates: list[Expression] = []
@@ -59,12 +54,12 @@ def bind_where(
         if negated:
             predicate = context.mark(fold(Call("not", (predicate,), BOOLEAN), always), node)
         for part in conjuncts(predicate):
-            place.check_required(part)
+            subqueries.check_required(part)
             predicates.append(part)
-    known = relation.ids | {c.id for r in place.joined for c in r.visible}
-    for part in predicates + place.predicates:
+    known = relation.ids | {c.id for r in subqueries.joined for c in r.visible}
+    for part in predicates + subqueries.predicates:
         (own if set(columns_of(part)) <= known else correlated).append(part)
-    relation = place.join(relation)
+    relation = subqueries.join(relation)
     relation = relation.with_branches(restricted(context, b, own) for b in relation.branches)
     for node, negated in tests:
         relation = _restrict(context, relation, scope, node, negated, environment)
@@ -182,20 +177,20 @@ def _inner(
         query = query.this
     if not _is_plain_join(query):
         barrier = Scope(Relation((), (), ()), scope, "a subquery with aggregates, DISTINCT, LIMIT or set operations")
-        bound = bind_query(context, query, barrier, environment)
+        bound = environment.grammar.query(context, query, barrier, environment)
         relation = relation_of(context, bound, "subquery", (), query)
         return relation, [], [c.reference for c in relation.visible]
     assert isinstance(query, exp.Select)
     environment = with_definitions(context, query, environment)
     relation = bind_from(context, query, scope, environment)
     relation, correlated = bind_where(context, query.args.get("where"), relation, scope, environment)
-    place = SelectPlace(context, environment, "a condition's SELECT")
-    binder = Binder(context, Scope(relation, scope), place)
+    subqueries = SelectSubqueries(context, environment, "a condition's SELECT")
+    binder = Binder(context, Scope(relation, scope), subqueries)
     items = expand_items(context, query, relation)
     outputs = [item.star or binder.bind(item.node) for item in items]
     # The order doesn't matter here, but it must be one.
     bind_order(context, query, [OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True)], binder.bind)
-    return place.join(relation), correlated, outputs
+    return subqueries.join(relation), correlated, outputs
 
 
 def _is_plain_join(query: exp.Expr) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from crown import types
 from crown.ir.expression import Call, Column, Expression, Literal, columns_of
+from crown.ir.nullability import may_be_null
 from crown.ir.plan import Atom, Binding, Variable
 from crown.ir.query import Condition, Conjunction, Named
 from crown.sql.context import Context
@@ -15,7 +16,7 @@ from crown.sql.normalise.equalities import fixed_term, stripped
 from crown.sql.normalise.levels import Level, build_level
 from crown.sql.normalise.names import Namer
 from crown.sql.relation import Branch, Source, atoms_of
-from crown.sql.scalar.fold import FALSE, TRUE, conjunction, conjuncts, fold, nullable
+from crown.sql.scalar.fold import FALSE, TRUE, conjunction, conjuncts, fold
 from crown.types import BOOLEAN, DataType
 
 
@@ -213,7 +214,7 @@ class _Writer:
         for atom, outer in [(a, True) for a in atoms] + [(a, False) for a in _atoms_of_conditions(conditions)]:
             source, rejected = self.source_of_atom[atom.name], null_rejected(atom.filter)
             for binding in atom.bindings:
-                may = binding.variable not in atom.not_null and nullable(
+                may = binding.variable not in atom.not_null and may_be_null(
                     binding.expression,
                     lambda c, s=source, r=rejected: c not in r and self.context.nullable(s.column(c)),  # type: ignore[misc]
                 )

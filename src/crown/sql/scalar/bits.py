@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from sqlglot import exp
 
 from crown import types
 from crown.ir.expression import Expression
+from crown.sql.scalar.binding import ScalarBinder, Special
 from crown.sql.scalar.coerce import cast
 from crown.types import BOOLEAN, INT32, INT64, STRING
 
-if TYPE_CHECKING:
-    from crown.sql.scalar.binder import Binder
 
-Special = Callable[["Binder", exp.Expr, Sequence[exp.Expr]], Expression]
-
-
-def _integers(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], name: str) -> list[Expression]:
+def _integers(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], name: str) -> list[Expression]:
     """The arguments as integers of their common type; a string is read as a bigint."""
     values = [binder.bind(part) for part in parts]
     for value in values:
@@ -36,13 +31,13 @@ def _integers(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], name: s
     return [cast(binder.context, node, value, common) for value in values]
 
 
-def _count(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], name: str, wanted: int) -> None:
+def _count(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], name: str, wanted: int) -> None:
     if len(parts) != wanted:
         binder.context.fail(node, "UNKNOWN-FUNCTION", f"{name} takes {wanted} argument{'s' if wanted > 1 else ''}")
 
 
 def _same_type(function: str, name: str, count: int) -> Special:
-    def bind(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    def bind(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
         _count(binder, node, parts, name, count)
         values = _integers(binder, node, parts, name)
         return binder.call(function, values, values[0].type, node)
@@ -50,13 +45,13 @@ def _same_type(function: str, name: str, count: int) -> Special:
     return bind
 
 
-def _div(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _div(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "DIV", 2)
     values = [cast(binder.context, node, value, INT64) for value in _integers(binder, node, parts, "DIV")]
     return binder.call("div", values, INT64, node)
 
 
-def _pmod(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _pmod(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "pmod", 2)
     left, right = (binder.bind(part) for part in parts)
     found = types.arithmetic_types("modulo", left.type, right.type)
@@ -73,7 +68,7 @@ def _pmod(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expressi
 
 
 def _shift(function: str) -> Special:
-    def bind(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    def bind(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
         _count(binder, node, parts, function, 2)
         (subject,) = _integers(binder, node, parts[:1], function)
         type_ = subject.type if subject.type == INT64 else INT32
@@ -83,7 +78,7 @@ def _shift(function: str) -> Special:
     return bind
 
 
-def _bit_count(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _bit_count(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "bit_count", 1)
     value = binder.bind(parts[0])
     if value.type != BOOLEAN:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Sequence
+from typing import NoReturn
 
 from sqlglot import exp
 
 from crown import types
 from crown.ir.expression import Expression, Literal
 from crown.sql.scalar import dates, times
+from crown.sql.scalar.binding import Handler, ScalarBinder
 from crown.sql.scalar.coerce import cast
 from crown.types import BOOLEAN, DATE, FLOAT64, INT32, INT64, STRING, TIMESTAMP, DataType
-
-if TYPE_CHECKING:
-    from crown.sql.scalar.binder import Binder
-
-Handler = Callable[["Binder", exp.Expr], Expression]
 
 _MAX_DIGITS = 38
 _CLOCK: dict[type[exp.Expr], str] = {exp.Hour: "hour", exp.Minute: "minute", exp.Second: "second"}
@@ -43,7 +39,7 @@ _CLOCK_PARTS = {
 }
 
 
-def number(binder: Binder, node: exp.Expr) -> Expression:
+def number(binder: ScalarBinder, node: exp.Expr) -> Expression:
     subject = binder.bind(node)
     if subject.type in (types.NULL, STRING):
         return cast(binder.context, node, subject, FLOAT64)
@@ -52,18 +48,18 @@ def number(binder: Binder, node: exp.Expr) -> Expression:
     return subject
 
 
-def _round(binder: Binder, node: exp.Expr) -> Expression:
+def _round(binder: ScalarBinder, node: exp.Expr) -> Expression:
     if node.args.get("truncate") is not None:
         binder.context.fail(node, "UNKNOWN-FUNCTION", "round that truncates is not supported", hint="use floor or ceil")
     digits = node.args.get("decimals")
     return rounded(binder, node, [node.this, *([digits] if digits is not None else [])], "round")
 
 
-def bround(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def bround(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     return rounded(binder, node, parts, "bround")
 
 
-def rounded(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], function: str) -> Expression:
+def rounded(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], function: str) -> Expression:
     if not 1 <= len(parts) <= 2:
         binder.context.fail(node, "UNKNOWN-FUNCTION", f"{function} takes 1 or 2 arguments")
     subject = number(binder, parts[0])
@@ -91,7 +87,7 @@ def _rounded_type(type_: DataType, digits: int) -> DataType:
     return types.DataType(f"decimal({min(_MAX_DIGITS, max(whole, 1 - digits) + kept)},{kept})")
 
 
-def _whole(binder: Binder, node: exp.Expr) -> Expression:
+def _whole(binder: ScalarBinder, node: exp.Expr) -> Expression:
     function = "floor" if isinstance(node, exp.Floor) else "ceil"
     if node.args.get("decimals") is not None or node.args.get("to") is not None:
         binder.context.fail(
@@ -105,14 +101,14 @@ def _whole(binder: Binder, node: exp.Expr) -> Expression:
     return binder.call(function, [subject], _rounded_type(subject.type, 0), node)
 
 
-def _logarithm(binder: Binder, node: exp.Expr) -> Expression:
+def _logarithm(binder: ScalarBinder, node: exp.Expr) -> Expression:
     """With one argument it is that of base 10: where it is the natural one, sqlglot says `Ln`."""
     parts = [node.this] if node.expression is None else [node.this, node.expression]
     values = [cast(binder.context, part, number(binder, part), FLOAT64) for part in parts]
     return binder.call("log" if len(parts) == 2 else "log10", values, FLOAT64, node)
 
 
-def _padded(binder: Binder, node: exp.Expr) -> Expression:
+def _padded(binder: ScalarBinder, node: exp.Expr) -> Expression:
     fill = node.args.get("fill_pattern")
     pad = binder.string(fill) if fill is not None else Literal(" ", STRING)
     length = cast(binder.context, node, binder.bind(node.expression), INT32)
@@ -120,7 +116,7 @@ def _padded(binder: Binder, node: exp.Expr) -> Expression:
     return binder.call(function, [binder.string(node.this), length, pad], STRING, node)
 
 
-def _end(binder: Binder, node: exp.Expr) -> Expression:
+def _end(binder: ScalarBinder, node: exp.Expr) -> Expression:
     """`left` and `right`: SUBSTRING from the beginning, or from as many characters before the end."""
     text, count = binder.string(node.this), cast(binder.context, node, binder.bind(node.expression), INT32)
     if isinstance(node, exp.Left):
@@ -133,11 +129,11 @@ def _end(binder: Binder, node: exp.Expr) -> Expression:
     return binder.call("case", [absent, no_text, none, Literal("", STRING), end], STRING, node)
 
 
-def _date(binder: Binder, node: exp.Expr) -> Expression:
+def _date(binder: ScalarBinder, node: exp.Expr) -> Expression:
     return cast(binder.context, node, binder.bind(node), DATE)
 
 
-def _refuse_unit(binder: Binder, node: exp.Expr, what: str) -> NoReturn:
+def _refuse_unit(binder: ScalarBinder, node: exp.Expr, what: str) -> NoReturn:
     binder.context.fail(
         node,
         "INTERVAL",
@@ -147,7 +143,7 @@ def _refuse_unit(binder: Binder, node: exp.Expr, what: str) -> NoReturn:
     )
 
 
-def _date_add(binder: Binder, node: exp.Expr) -> Expression:
+def _date_add(binder: ScalarBinder, node: exp.Expr) -> Expression:
     unit = node.args.get("unit")
     if unit is not None and unit.name.lower() != "day":
         _refuse_unit(binder, node, "adding to a date")
@@ -155,42 +151,42 @@ def _date_add(binder: Binder, node: exp.Expr) -> Expression:
     return dates.add_days(binder.context, node, _date(binder, node.this), days)
 
 
-def _date_diff(binder: Binder, node: exp.Expr) -> Expression:
+def _date_diff(binder: ScalarBinder, node: exp.Expr) -> Expression:
     unit = node.args.get("unit")
     if unit is not None and unit.name.lower() != "day":
         _refuse_unit(binder, node, "the difference of dates")
     return binder.call("date_diff", [_date(binder, node.this), _date(binder, node.expression)], INT32, node)
 
 
-def _timestamp_add(binder: Binder, node: exp.Expr) -> Expression:
+def _timestamp_add(binder: ScalarBinder, node: exp.Expr) -> Expression:
     unit = node.args.get("unit")
     if unit is None:
         _refuse_unit(binder, node, "adding to a timestamp")
     return times.add_units(binder, node, unit, node.expression, node.this)
 
 
-def _timestamp_diff(binder: Binder, node: exp.Expr) -> Expression:
+def _timestamp_diff(binder: ScalarBinder, node: exp.Expr) -> Expression:
     unit = node.args.get("unit")
     if unit is None:
         _refuse_unit(binder, node, "the difference of timestamps")
     return times.units_between(binder, node, unit, node.expression, node.this)
 
 
-def date_part(binder: Binder, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
+def date_part(binder: ScalarBinder, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
     subject = binder.bind(argument)
     if not subject.type.is_temporal:
         subject = cast(binder.context, node, subject, DATE)
     return binder.call(part, [subject], INT32, node)
 
 
-def clock_part(binder: Binder, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
+def clock_part(binder: ScalarBinder, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
     subject = binder.bind(argument)
     if not subject.type.is_timestamp:
         subject = cast(binder.context, node, subject, TIMESTAMP)
     return binder.call(part, [subject], INT32, node)
 
 
-def extract(binder: Binder, node: exp.Expr, unit: str, argument: exp.Expr) -> Expression:
+def extract(binder: ScalarBinder, node: exp.Expr, unit: str, argument: exp.Expr) -> Expression:
     """EXTRACT: the seconds with their fraction."""
     if unit in _PARTS:
         return date_part(binder, node, _PARTS[unit], argument)
@@ -215,22 +211,22 @@ def extract(binder: Binder, node: exp.Expr, unit: str, argument: exp.Expr) -> Ex
     return binder.call("extract_second", [subject], types.decimal(8, 6), node)
 
 
-def _extract(binder: Binder, node: exp.Expr) -> Expression:
+def _extract(binder: ScalarBinder, node: exp.Expr) -> Expression:
     return extract(binder, node, node.this.name.lower(), node.expression)
 
 
-def named_part(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def named_part(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     """`date_part('hour', t)`."""
     if len(parts) != 2 or not isinstance(parts[0], exp.Literal):
         binder.context.fail(node, "UNKNOWN-FUNCTION", "date_part takes a literal unit and a date or timestamp")
     return extract(binder, node, parts[0].name.lower(), parts[1])
 
 
-def _clock(binder: Binder, node: exp.Expr) -> Expression:
+def _clock(binder: ScalarBinder, node: exp.Expr) -> Expression:
     return clock_part(binder, node, _CLOCK[type(node)], node.this)
 
 
-def _truncated(binder: Binder, node: exp.Expr) -> Expression:
+def _truncated(binder: ScalarBinder, node: exp.Expr) -> Expression:
     """Spark's `date_trunc` gives a timestamp, its `trunc` a date."""
     given = node.args["unit"].name.lower() if node.args.get("unit") is not None else ""
     unit = _UNITS.get(given)

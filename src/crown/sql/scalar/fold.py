@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from crown import types
-from crown.ir.expression import Call, Column, Expression, Literal
-from crown.ir.functions import is_strict, is_total
+from crown.ir.expression import Call, Expression, Literal
+from crown.ir.functions import is_strict
+from crown.ir.nullability import Nullable, may_be_null
 from crown.sql.scalar import constants, literals
 from crown.types import BOOLEAN
 
@@ -30,32 +31,9 @@ FLIPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le
 NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 COMPARISONS = frozenset(FLIPPED)
 
-Nullable = Callable[[str], bool]
-
 
 def is_null_literal(expression: Expression) -> bool:
     return isinstance(expression, Literal) and expression.value is None
-
-
-def nullable(expression: Expression, column: Nullable) -> bool:
-    """Whether the expression may be NULL, given which columns may."""
-    match expression:
-        case Column(name, _):
-            return column(name)
-        case Literal(value, _):
-            return value is None
-        case Call("is_null" | "is_not_distinct" | "hash" | "xxhash64", _, _):
-            return False
-        case Call("coalesce" | "greatest" | "least", arguments, _):
-            return all(nullable(a, column) for a in arguments)
-        case Call("case", arguments, _):
-            results = [*arguments[1::2], arguments[-1]]
-            return any(nullable(a, column) for a in results)
-        case Call("cast", (argument,), type_) if not (argument.type.is_float and type_.is_decimal):
-            return nullable(argument, column)  # NaN and the infinities are no decimals
-        case Call(function, arguments, _):
-            known = is_total(function) or function in ("and", "or", "in")
-            return not known or any(nullable(a, column) for a in arguments)
 
 
 def fold(call: Call, column: Nullable) -> Expression:
@@ -132,7 +110,7 @@ def _is_null(call: Call, column: Nullable) -> Expression:
     argument = call.arguments[0]
     if isinstance(argument, Literal):
         return Literal(argument.value is None, BOOLEAN)
-    return call if nullable(argument, column) else FALSE
+    return call if may_be_null(argument, column) else FALSE
 
 
 def _not_distinct(call: Call, column: Nullable) -> Expression:
@@ -141,7 +119,7 @@ def _not_distinct(call: Call, column: Nullable) -> Expression:
         return fold(Call("is_null", (right,), BOOLEAN), column)
     if is_null_literal(right):
         return fold(Call("is_null", (left,), BOOLEAN), column)
-    if not (nullable(left, column) or nullable(right, column)):
+    if not (may_be_null(left, column) or may_be_null(right, column)):
         return fold(Call("eq", (left, right), BOOLEAN), column)
     return call
 
@@ -152,7 +130,7 @@ def _coalesce(call: Call, column: Nullable) -> Expression:
         if is_null_literal(argument):
             continue
         kept.append(argument)
-        if not nullable(argument, column):
+        if not may_be_null(argument, column):
             break
     if not kept:
         return Literal(None, call.type)

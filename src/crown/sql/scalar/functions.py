@@ -6,9 +6,9 @@ function in `SPECIAL`. sqlglot has classes for many functions: `NODES` says whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -18,15 +18,11 @@ from crown.ir.expression import Expression, Literal
 from crown.sql.context import Context
 from crown.sql.diagnose import nearest
 from crown.sql.scalar import bits, calls, patterns, times
+from crown.sql.scalar.binding import ScalarBinder, Special
 from crown.sql.scalar.catalogue import FAMILIES
 from crown.sql.scalar.coerce import cast
 from crown.sql.words import words
 from crown.types import BINARY, BOOLEAN, DATE, FLOAT64, INT32, INT64, STRING, TIMESTAMP, DataType
-
-if TYPE_CHECKING:
-    from crown.sql.scalar.binder import Binder
-
-Special = Callable[["Binder", exp.Expr, Sequence[exp.Expr]], Expression]
 
 _BYTES = None  # a string or binary, as it is
 _EMPTY, _SPACE, _FIRST, _NONE = (
@@ -188,7 +184,7 @@ _NON_DETERMINISTIC_CLASSES = tuple(
 _AGGREGATES = ("count", "sum", "avg", "min", "max", "count_if", "bool_and", "bool_or")
 
 
-def named_call(binder: Binder, node: exp.Expr) -> Expression:
+def named_call(binder: ScalarBinder, node: exp.Expr) -> Expression:
     """A function of sqlglot's classes, or one that it only knows by name; an error if Crown doesn't know it."""
     context = binder.context
     refuse_non_deterministic(context, node)
@@ -211,7 +207,7 @@ def _listed(value: exp.Expr | list[exp.Expr]) -> list[exp.Expr]:
     return value if isinstance(value, list) else [value]
 
 
-def call_by_name(binder: Binder, node: exp.Expr, name: str, parts: Sequence[exp.Expr]) -> Expression:
+def call_by_name(binder: ScalarBinder, node: exp.Expr, name: str, parts: Sequence[exp.Expr]) -> Expression:
     """The function `name` of Spark with these arguments."""
     special = SPECIAL.get(name)
     if special is not None:
@@ -234,7 +230,7 @@ def wrong_count(context: Context, node: exp.Expr, name: str, least: int, most: i
     context.fail(node, "UNKNOWN-FUNCTION", f"{name} takes {expected} argument{plural}", hint="see docs/sql.md")
 
 
-def _argument(binder: Binder, node: exp.Expr, type_: DataType | None) -> Expression:
+def _argument(binder: ScalarBinder, node: exp.Expr, type_: DataType | None) -> Expression:
     value = binder.bind(node)
     if type_ is not None:
         return cast(binder.context, node, value, type_)
@@ -286,13 +282,13 @@ def _unknown(context: Context, node: exp.Expr) -> NoReturn:
     )
 
 
-def _concat_with(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _concat_with(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     if not parts:
         wrong_count(binder.context, node, "concat_ws", 1, 9)
     return binder.call("concat_ws", [binder.string(part) for part in parts], STRING, node)
 
 
-def _locate(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _locate(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     """0 for a position that is NULL, whatever the rest."""
     if not 2 <= len(parts) <= 3:
         wrong_count(binder.context, node, "locate", 2, 3)
@@ -305,13 +301,13 @@ def _locate(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expres
     return binder.call("case", [absent, Literal(0, INT32), found], INT32, node)
 
 
-def _instr(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _instr(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     if len(parts) != 2:
         wrong_count(binder.context, node, "instr", 2, 2)
     return _locate(binder, node, (parts[1], parts[0]))
 
 
-def _hex(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _hex(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     if len(parts) != 1:
         wrong_count(binder.context, node, "hex", 1, 1)
     value = binder.bind(parts[0])
@@ -323,7 +319,7 @@ def _hex(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expressio
 
 
 def _hashed(function: str, gives: DataType) -> Special:
-    def bind(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    def bind(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
         if not parts:
             wrong_count(binder.context, node, function, 1, 9)
         values = [binder.bind(part) for part in parts]
@@ -333,11 +329,11 @@ def _hashed(function: str, gives: DataType) -> Special:
     return bind
 
 
-def _space(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _space(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     return call_by_name(binder, node, "repeat", [exp.Literal.string(" "), *parts])
 
 
-def _is_nan(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _is_nan(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     """FALSE for NULL."""
     if len(parts) != 1:
         wrong_count(binder.context, node, "isnan", 1, 1)
@@ -346,7 +342,7 @@ def _is_nan(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expres
     return binder.call("coalesce", [found, Literal(False, BOOLEAN)], BOOLEAN, node)
 
 
-def _itself(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _itself(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     if len(parts) != 1:
         wrong_count(binder.context, node, "positive", 1, 1)
     value = binder.bind(parts[0])

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Sequence
+from typing import NoReturn
 
 from sqlglot import exp
 
 from crown.errors import CrownError
 from crown.ir.expression import Call, Expression, Literal
+from crown.sql.scalar.binding import ScalarBinder, Special
 from crown.sql.scalar.coerce import cast
 from crown.sql.scalar.constants import evaluate
 from crown.types import BOOLEAN, INT32, STRING, TIMESTAMP
-
-if TYPE_CHECKING:
-    from crown.sql.scalar.binder import Binder
-
-Special = Callable[["Binder", exp.Expr, Sequence[exp.Expr]], Expression]
 
 DEFAULT_TIME = "yyyy-MM-dd HH:mm:ss"
 # What other dialects' time patterns are to sqlglot, in Spark's letters.
 _STRFTIME = {"%Y": "yyyy", "%m": "MM", "%d": "dd", "%H": "HH", "%M": "mm", "%S": "ss", "%f": "SSSSSS"}
 
 
-def checked(binder: Binder, node: exp.Expr, function: str, subject: Expression, literals: list[Expression]) -> Call:
+def checked(
+    binder: ScalarBinder, node: exp.Expr, function: str, subject: Expression, literals: list[Expression]
+) -> Call:
     """A call with patterns that the kernel takes: tried here, so that a bad one is found when the query is planned."""
     sample = Literal(0, TIMESTAMP) if function == "date_format" else Literal("", STRING)
     type_ = {"rlike": BOOLEAN, "to_timestamp": TIMESTAMP}.get(function, STRING)
@@ -43,14 +41,14 @@ def checked(binder: Binder, node: exp.Expr, function: str, subject: Expression, 
     return Call(function, (subject, *literals), type_)
 
 
-def literal_text(binder: Binder, node: exp.Expr, what: str) -> Literal:
+def literal_text(binder: ScalarBinder, node: exp.Expr, what: str) -> Literal:
     value = binder.bind(node)
     if isinstance(value, Literal) and value.type == STRING and value.value is not None:
         return value
     _not_literal(binder, node, what)
 
 
-def _not_literal(binder: Binder, node: exp.Expr, what: str) -> NoReturn:
+def _not_literal(binder: ScalarBinder, node: exp.Expr, what: str) -> NoReturn:
     binder.context.fail(
         node,
         "PATTERN",
@@ -60,7 +58,7 @@ def _not_literal(binder: Binder, node: exp.Expr, what: str) -> NoReturn:
     )
 
 
-def time_pattern(binder: Binder, node: exp.Expr) -> Literal:
+def time_pattern(binder: ScalarBinder, node: exp.Expr) -> Literal:
     """A time pattern in Spark's letters."""
     pattern = literal_text(binder, node, "the time pattern")
     if binder.context.is_spark:
@@ -73,20 +71,20 @@ def time_pattern(binder: Binder, node: exp.Expr) -> Literal:
     return Literal(text, STRING)
 
 
-def _count(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], name: str, least: int, most: int) -> None:
+def _count(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], name: str, least: int, most: int) -> None:
     if not least <= len(parts) <= most:
         expected = f"{least} to {most}" if least != most else str(least)
         binder.context.fail(node, "UNKNOWN-FUNCTION", f"{name} takes {expected} arguments")
 
 
-def _rlike(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _rlike(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "rlike", 2, 2)
     subject, pattern = binder.string(parts[0]), literal_text(binder, parts[1], "a regular expression")
     call = checked(binder, node, "rlike", subject, [pattern])
     return binder.call("rlike", list(call.arguments), BOOLEAN, node)
 
 
-def _regexp_extract(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _regexp_extract(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "regexp_extract", 2, 3)
     subject, pattern = binder.string(parts[0]), literal_text(binder, parts[1], "a regular expression")
     group = binder.bind(parts[2]) if len(parts) == 3 else Literal(1, INT32)
@@ -96,7 +94,7 @@ def _regexp_extract(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -
     return binder.call("regexp_extract", list(call.arguments), STRING, node)
 
 
-def _regexp_replace(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _regexp_replace(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "regexp_replace", 3, 3)
     subject, pattern = binder.string(parts[0]), literal_text(binder, parts[1], "a regular expression")
     by = literal_text(binder, parts[2], "the replacement")
@@ -104,7 +102,7 @@ def _regexp_replace(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -
     return binder.call("regexp_replace", list(call.arguments), STRING, node)
 
 
-def _date_format(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _date_format(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "date_format", 2, 2)
     subject = binder.bind(parts[0])
     if not subject.type.is_timestamp:
@@ -112,13 +110,13 @@ def _date_format(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> E
     return written_time(binder, node, subject, time_pattern(binder, parts[1]))
 
 
-def written_time(binder: Binder, node: exp.Expr, subject: Expression, pattern: Literal) -> Expression:
+def written_time(binder: ScalarBinder, node: exp.Expr, subject: Expression, pattern: Literal) -> Expression:
     """A timestamp written by a time pattern."""
     call = checked(binder, node, "date_format", subject, [pattern])
     return binder.call("date_format", list(call.arguments), STRING, node)
 
 
-def read_time(binder: Binder, node: exp.Expr, subject: Expression, pattern: Literal) -> Expression:
+def read_time(binder: ScalarBinder, node: exp.Expr, subject: Expression, pattern: Literal) -> Expression:
     """A string read by a time pattern, as a timestamp."""
     call = checked(binder, node, "to_timestamp", subject, [pattern])
     return binder.call("to_timestamp", list(call.arguments), TIMESTAMP, node)

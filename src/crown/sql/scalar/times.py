@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from sqlglot import exp
 
 from crown.ir.expression import Expression, Literal
 from crown.sql.scalar import dates
+from crown.sql.scalar.binding import ScalarBinder, Special
 from crown.sql.scalar.coerce import cast
 from crown.sql.scalar.patterns import DEFAULT_TIME, read_time, time_pattern, written_time
 from crown.sql.schema.options import MICROSECONDS
 from crown.types import DATE, INT32, INT64, STRING, TIMESTAMP
 
-if TYPE_CHECKING:
-    from crown.sql.scalar.binder import Binder
-
-Special = Callable[["Binder", exp.Expr, Sequence[exp.Expr]], Expression]
-
 _EPOCH = Literal(0, TIMESTAMP)
 
 
-def _count(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], name: str, *wanted: int) -> None:
+def _count(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], name: str, *wanted: int) -> None:
     if len(parts) not in wanted:
         counts = " or ".join(map(str, wanted))
         binder.context.fail(node, "UNKNOWN-FUNCTION", f"{name} takes {counts} argument{'s' if wanted != (1,) else ''}")
 
 
-def _moment(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], default: str | None) -> Expression:
+def _moment(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], default: str | None) -> Expression:
     """A string read by a pattern; anything else, and a string without one, is cast to a timestamp."""
     subject = binder.bind(parts[0])
     if subject.type != STRING or (len(parts) == 1 and default is None):
@@ -37,26 +32,26 @@ def _moment(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], default: 
     return read_time(binder, node, subject, pattern)
 
 
-def _to_timestamp(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _to_timestamp(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "to_timestamp", 1, 2)
     return _moment(binder, node, parts, None)
 
 
-def _to_date(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _to_date(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "to_date", 1, 2)
     if len(parts) == 1:
         return cast(binder.context, node, binder.bind(parts[0]), DATE)
     return cast(binder.context, node, _moment(binder, node, parts, None), DATE)
 
 
-def _unix_timestamp(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _unix_timestamp(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "unix_timestamp", 1, 2)
     micros = binder.call("unix_micros", [_moment(binder, node, parts, DEFAULT_TIME)], INT64, node)
     # The fraction is cut, also before 1970; `unix_seconds` rounds down.
     return binder.call("div", [micros, Literal(MICROSECONDS["second"], INT64)], INT64, node)
 
 
-def _from_unixtime(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _from_unixtime(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "from_unixtime", 1, 2)
     seconds = cast(binder.context, node, binder.bind(parts[0]), INT64)
     micros = binder.call("multiply", [seconds, Literal(MICROSECONDS["second"], INT64)], INT64, node)
@@ -65,7 +60,7 @@ def _from_unixtime(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) ->
     return written_time(binder, node, moment, pattern)
 
 
-def _unit(binder: Binder, node: exp.Expr) -> str:
+def _unit(binder: ScalarBinder, node: exp.Expr) -> str:
     name = node.name.lower()
     if name in MICROSECONDS or name in dates.MONTHS:
         return name
@@ -74,7 +69,7 @@ def _unit(binder: Binder, node: exp.Expr) -> str:
     )
 
 
-def add_units(binder: Binder, node: exp.Expr, unit: exp.Expr, amount: exp.Expr, subject: exp.Expr) -> Expression:
+def add_units(binder: ScalarBinder, node: exp.Expr, unit: exp.Expr, amount: exp.Expr, subject: exp.Expr) -> Expression:
     """`timestampadd`: a timestamp and a number of units after it."""
     name = _unit(binder, unit)
     moment = binder.bind(subject)
@@ -89,12 +84,12 @@ def add_units(binder: Binder, node: exp.Expr, unit: exp.Expr, amount: exp.Expr, 
     return dates.shifted_by(binder.context, node, "add_microseconds", moment, micros)
 
 
-def _timestampadd(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _timestampadd(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "timestampadd", 3)
     return add_units(binder, node, *parts)
 
 
-def units_between(binder: Binder, node: exp.Expr, unit: exp.Expr, start: exp.Expr, end: exp.Expr) -> Expression:
+def units_between(binder: ScalarBinder, node: exp.Expr, unit: exp.Expr, start: exp.Expr, end: exp.Expr) -> Expression:
     """`timestampdiff`: how many whole units lie between two timestamps."""
     name = _unit(binder, unit)
     early, late = (cast(binder.context, node, binder.bind(part), TIMESTAMP) for part in (start, end))
@@ -106,12 +101,12 @@ def units_between(binder: Binder, node: exp.Expr, unit: exp.Expr, start: exp.Exp
     return binder.call("div", [between, Literal(MICROSECONDS[name], INT64)], INT64, node)
 
 
-def _timestampdiff(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _timestampdiff(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "timestampdiff", 3)
     return units_between(binder, node, *parts)
 
 
-def _datediff(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _datediff(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     """Days between two dates, or with a unit in front as `timestampdiff`."""
     _count(binder, node, parts, "datediff", 2, 3)
     if len(parts) == 3:
@@ -120,7 +115,7 @@ def _datediff(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expr
     return binder.call("date_diff", days, INT32, node)
 
 
-def _dateadd(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _dateadd(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     """Days after a date, or with a unit in front as `timestampadd`."""
     _count(binder, node, parts, "dateadd", 2, 3)
     if len(parts) == 3:
@@ -128,12 +123,12 @@ def _dateadd(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expre
     return _days_later(binder, node, parts, backwards=False)
 
 
-def _date_sub(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+def _date_sub(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "date_sub", 2)
     return _days_later(binder, node, parts, backwards=True)
 
 
-def _days_later(binder: Binder, node: exp.Expr, parts: Sequence[exp.Expr], *, backwards: bool) -> Expression:
+def _days_later(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], *, backwards: bool) -> Expression:
     start = cast(binder.context, node, binder.bind(parts[0]), DATE)
     days = cast(binder.context, node, binder.bind(parts[1]), INT32)
     if backwards:

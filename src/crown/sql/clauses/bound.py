@@ -1,0 +1,149 @@
+"""BoundQuery queries: what binding a query returns, as a body of its own or as something to select from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from crown import types
+from crown.ir.expression import Column, Expression
+from crown.ir.query import Body, Named, Order, Select, SetOperation, Top
+from crown.ir.tables import TableColumn
+from crown.sql.clauses.definitions import OutputColumn
+from crown.sql.clauses.order_by import bind_limit, bind_order
+from crown.sql.context import Context
+from crown.sql.normalise.conjunction import Wanted, build_conjunction, cast_value
+from crown.sql.normalise.levels import never_holds
+from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
+from crown.types import STRING
+
+_PLACED = {
+    "alias": "an alias",
+    "joins": "a join",
+    "order": "ORDER BY",
+    "limit": "LIMIT",
+    "offset": "OFFSET",
+    "with_": "WITH",
+}
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A bound query. `branches`, if it is a bag of joins alone: each with its outputs, over source columns."""
+
+    columns: tuple[OutputColumn, ...]
+    branches: tuple[tuple[Branch, tuple[Expression, ...]], ...] | None
+    body: Body | None  # set when `branches` is None
+    order: tuple[Order, ...] = ()  # ORDER BY without LIMIT
+
+
+def refuse_placed(context: Context, node: exp.Expr, *parts: str) -> None:
+    """Refuse parts of a node that mean something elsewhere but have no meaning where it stands."""
+    for part in parts:
+        value = node.args.get(part)
+        if value:
+            first = value[0] if isinstance(value, list) else value
+            context.fail(first, "SYNTAX", f"{_PLACED[part]} can't stand here", hint="put it inside the parentheses")
+
+
+def body_of(context: Context, bound: BoundQuery) -> Body:
+    """The bound query as a body of its own."""
+    if bound.body is not None:
+        return bound.body
+    bound = replace(bound, columns=typed(bound.columns))
+    assert bound.branches is not None
+    names = [c.name for c in bound.columns]
+    return Select(
+        branches=tuple(
+            build_conjunction(
+                context,
+                branch,
+                [Wanted(n, cast_value(e, c.type)) for n, e, c in zip(names, outputs, bound.columns, strict=True)],
+            )
+            for branch, outputs in living(bound.branches)
+        ),
+        outputs=tuple(Named(c.name, Column(c.name, c.type)) for c in bound.columns),
+    )
+
+
+def typed(columns: tuple[OutputColumn, ...]) -> tuple[OutputColumn, ...]:
+    """A column of nothing but NULL is a string, as good as any."""
+    return tuple(replace(c, type=STRING) if c.type == types.NULL else c for c in columns)
+
+
+def living(
+    branches: tuple[tuple[Branch, tuple[Expression, ...]], ...],
+) -> tuple[tuple[Branch, tuple[Expression, ...]], ...]:
+    """The branches that can have rows; the first one if none can."""
+    return tuple(b for b in branches if not never_holds(b[0].predicates)) or branches[:1]
+
+
+def coerced(body: Body, columns: list[OutputColumn]) -> Body:
+    """The body with its first columns cast to the types of `columns`."""
+    if isinstance(body, SetOperation):
+        return replace(body, left=coerced(body.left, columns), right=coerced(body.right, columns))
+    if isinstance(body, Top):
+        return replace(body, input=coerced(body.input, columns))
+    shown, hidden = body.outputs[: len(columns)], body.outputs[len(columns) :]
+    outputs = tuple(
+        replace(o, expression=cast_value(o.expression, c.type)) for o, c in zip(shown, columns, strict=True)
+    )
+    return replace(body, outputs=(*outputs, *hidden))
+
+
+def apply_order(context: Context, node: exp.Expr, bound: BoundQuery) -> BoundQuery:
+    """ORDER BY, LIMIT and OFFSET over the output columns alone."""
+    order = bind_order(context, node, bound.columns)
+    limit = bind_limit(context, node, bool(order))
+    if limit is None:
+        return replace(bound, order=order or bound.order)
+    return BoundQuery(bound.columns, None, Top(body_of(context, bound), order, *limit))
+
+
+def relation_of(
+    context: Context, bound: BoundQuery, alias: str, names: tuple[str, ...], node: exp.Expr | None
+) -> Relation:
+    """A bound query as something to select from."""
+    columns = renamed(context, typed(bound.columns), names, node)
+    if bound.branches is None:
+        source = context.nest(alias or "subquery", body_of(context, bound))
+        return source_relation(context, alias, source, columns)
+    prefix = context.new_id("s")
+    visible = tuple(VisibleColumn(c.name, f"{prefix}.{i}", c.type) for i, c in enumerate(columns))
+    branches = []
+    for branch, outputs in living(bound.branches):
+        own = {v.id: cast_value(e, v.type) for v, e in zip(visible, outputs, strict=True)}
+        branches.append(replace(branch, values=own))
+    return Relation(tuple(branches), (VisibleTable(alias, visible),), visible)
+
+
+def renamed(
+    context: Context, columns: tuple[OutputColumn, ...], names: tuple[str, ...], node: exp.Expr | None
+) -> tuple[OutputColumn, ...]:
+    if not names:
+        return columns
+    if len(names) != len(columns):
+        context.fail(node, "COLUMN-ALIASES", f"{len(names)} names are given for {len(columns)} columns")
+    return tuple(replace(c, name=n) for c, n in zip(columns, names, strict=True))
+
+
+def source_relation(context: Context, alias: str, source: str, columns: tuple[OutputColumn, ...]) -> Relation:
+    """One atom over a nested body. The body's own column names are kept in the ids; `columns` may rename them."""
+    body = dict(context.nested)[source]
+    inner = output_names(body)
+    atom = context.new_source(
+        alias or source,
+        source,
+        [TableColumn(n, c.type, c.nullable) for n, c in zip(inner, columns, strict=True)],
+    )
+    visible = tuple(VisibleColumn(c.name, atom.column(n), c.type) for n, c in zip(inner, columns, strict=True))
+    return Relation((Branch((atom,)),), (VisibleTable(alias, visible),), visible)
+
+
+def output_names(body: Body) -> list[str]:
+    if isinstance(body, SetOperation):
+        return output_names(body.left)
+    if isinstance(body, Top):
+        return output_names(body.input)[: body.shown]
+    return [o.name for o in body.outputs]

@@ -1,0 +1,77 @@
+"""What every rule of the grammar is given: the names it can read, and the rules that rules below it call again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from sqlglot import exp
+
+from crown.ir.expression import Expression
+from crown.sql.clauses.bound import BoundQuery
+from crown.sql.clauses.definitions import Definition
+from crown.sql.context import Context
+from crown.sql.relation import Relation
+from crown.sql.scope import Scope
+
+
+class Grammar(Protocol):
+    """The recursive rules: a SELECT holds queries, which hold SELECTs; WHERE holds subqueries, which hold a WHERE."""
+
+    def query(self, context: Context, node: exp.Expr, parent: Scope | None, environment: Environment) -> BoundQuery:
+        """Any query expression."""
+
+    def where(
+        self,
+        context: Context,
+        clause: exp.Expr | None,
+        relation: Relation,
+        parent: Scope | None,
+        environment: Environment,
+    ) -> tuple[Relation, list[Expression]]:
+        """The relation with WHERE applied, and the predicates that read the query around it."""
+
+    def rows(
+        self, context: Context, node: exp.Select, relation: Relation, parent: Scope | None, environment: Environment
+    ) -> BoundQuery:
+        """All that follows WHERE."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The names of WITH that can be read here, in lower case, and the grammar."""
+
+    grammar: Grammar
+    names: Mapping[str, Definition]
+
+    def inside(self, definition: Definition) -> Environment:
+        """Where the query of `definition` stands."""
+        return replace(self, names=definition.names)
+
+
+def with_definitions(context: Context, node: exp.Expr, environment: Environment) -> Environment:
+    clause = node.args.get("with_")
+    if clause is None:
+        return environment
+    known = dict(environment.names)
+    uses = Counter(table.name.lower() for table in node.find_all(exp.Table))
+    for item in clause.expressions:
+        if not isinstance(item, exp.CTE):
+            context.fail(item, "UNSUPPORTED", "this WITH item is not maintained", hint="name a SELECT")
+        name = item.alias
+        reads_itself = any(t.name.lower() == name.lower() and not t.db for t in item.this.find_all(exp.Table))
+        if clause.args.get("recursive") and reads_itself:
+            context.fail(
+                item.args["alias"],
+                "RECURSION",
+                f"{name} is recursive",
+                reason="recursive queries are not maintained: one change may travel any number of steps",
+                hint="unroll it to a fixed number of joins",
+            )
+        columns = tuple(c.name for c in item.args["alias"].columns)
+        definition = Definition(item.this, columns, dict(known), context.sql, shared=uses[name.lower()] > 1)
+        known[name.lower()] = definition
+        context.definitions.append(definition)
+    return replace(environment, names=known)

@@ -1,0 +1,33 @@
+"""What the rules for single functions see of the binder that calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from sqlglot import exp
+
+from crown.ir.expression import Expression
+from crown.sql.context import Context
+from crown.types import DataType
+
+
+class ScalarBinder(Protocol):
+    """Binds the arguments of a function, and the call itself."""
+
+    @property
+    def context(self) -> Context: ...
+
+    def bind(self, node: exp.Expr) -> Expression:
+        """The typed expression of `node`."""
+
+    def string(self, node: exp.Expr) -> Expression:
+        """The expression of `node`, cast to a string."""
+
+    def call(self, function: str, arguments: list[Expression], type_: DataType, node: exp.Expr) -> Expression:
+        """A call of the kernel's `function`, folded where its arguments are constants."""
+
+
+# The rule of a function by its name, and the rule of one of sqlglot's classes.
+Special: TypeAlias = Callable[[ScalarBinder, exp.Expr, Sequence[exp.Expr]], Expression]
+Handler: TypeAlias = Callable[[ScalarBinder, exp.Expr], Expression]
