@@ -17,6 +17,8 @@ from crown.ir.expression import Expression
 from crown.ir.tables import Table, TableColumn
 from crown.types import DataType
 
+VERSION = 1  # of the JSON form
+
 
 @dataclass(frozen=True)
 class Variable:
@@ -271,4 +273,4 @@ class Plan:
     bag: bool
     order: tuple[OrderBy, ...] = ()  # of pulled results only; over the last stage's columns
     routing: Routing | None = None
-    version: int = 1
+    version: int = VERSION

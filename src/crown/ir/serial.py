@@ -48,7 +48,9 @@ def to_json(plan: model.Plan, *, indent: int | None = None) -> str:
 def from_json(text: str) -> model.Plan:
     """The plan that `to_json` wrote; anything else is a `PlanError`."""
     try:
-        plan = decode(model.Plan, json.loads(text))
+        data = json.loads(text)
+        _check_version(data)
+        plan = decode(model.Plan, data)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as problem:
         raise PlanError(
             f"this is not the JSON form of a plan: {problem}",
@@ -59,6 +61,16 @@ def from_json(text: str) -> model.Plan:
         raise _too_deep() from None
     assert isinstance(plan, model.Plan)
     return plan
+
+
+def _check_version(data: Any) -> None:
+    found = data.get("version") if isinstance(data, dict) else None
+    if isinstance(found, int) and found != model.VERSION:
+        raise PlanError(
+            f"the plan has version {found}; this version of Crown reads {model.VERSION}",
+            code="CROWN-PLAN-VERSION",
+            hint="use the version of Crown that wrote it" if found > model.VERSION else "plan the query again",
+        )
 
 
 def _too_deep() -> PlanError:

@@ -21,6 +21,8 @@ from crown.ir.expression import Call, Column, Expression
 from crown.ir.plan import Plan
 from crown.plan import from_json
 from crown.spark.flow.chunks import Chunk
+from crown.spark.flow.identity import tables_of
+from crown.spark.flow.meaning import same
 from crown.spark.flow.selection import to_spark_sql
 from crown.spark.flow.state import StoredStage, last_batch, stored_stages
 from crown.spark.flow.unpack import conform
@@ -81,12 +83,13 @@ def _result_stage(spark: SparkSession, checkpoint: str, batch: int | None, sql: 
     stages = [] if found is None else stored_stages(spark, checkpoint, found)
     views: dict[str, list[StoredStage]] = {}
     for stage in stages:
-        views.setdefault(stage.view, []).append(stage)
+        # The parts of a single view may still be told apart by the version that wrote each.
+        views.setdefault(stage.view if _several(stages) else "", []).append(stage)
     if sql is None:
-        read = {view for stage in stages for view in stage.inputs}
+        read = {view for stage in stages for view in stage.inputs} if _several(stages) else set()
         chosen = [own for view, own in views.items() if view not in read]
     else:
-        chosen = [own for own in views.values() if _same(from_json(own[0].plan).sql, sql)]
+        chosen = [own for own in views.values() if _is_view(own, sql)]
     if not chosen:
         raise StateError(
             f"there is no {'view' if sql is None else 'such view'} in the checkpoint {checkpoint}",
@@ -103,13 +106,19 @@ def _result_stage(spark: SparkSession, checkpoint: str, batch: int | None, sql: 
     return results[0]
 
 
+def _several(stages: list[StoredStage]) -> bool:
+    names = [stage.stage for stage in stages]
+    return len(set(names)) < len(names)
+
+
 def _results(stages: list[StoredStage]) -> list[StoredStage]:
     """A view's last stages: one, unless the stream holds the same view twice."""
     return [stage for stage in stages if stage.stage == "merge"] or [s for s in stages if s.stage == "cells"]
 
 
-def _same(one: str, other: str) -> bool:
-    return " ".join(one.split()).lower() == " ".join(other.split()).lower()
+def _is_view(stages: list[StoredStage], sql: str) -> bool:
+    tables = tables_of(stage.plan for stage in stages if stage.stage != "merge")
+    return same(from_json(stages[0].plan).sql, sql, tables)
 
 
 def _ordered(rows: DataFrame, plan: Plan, shown: tuple[str, ...]) -> DataFrame:

@@ -11,7 +11,8 @@ from crown import _kernel
 from crown.errors import StateError
 from crown.ir.plan import Plan
 from crown.ir.serial import to_json
-from crown.plan.cells.layout import lay_out
+from crown.plan.cells.distribute import can_be_spread
+from crown.plan.cells.layout import Layout, lay_out
 from crown.plan.identity import identity
 
 OnInvalid: TypeAlias = Literal["raise", "quarantine"]
@@ -23,13 +24,18 @@ def read_all(stream: Any) -> pa.Table:
     return pa.RecordBatchReader.from_stream(stream).read_all()
 
 
-def open_engine(
-    plan: Plan, *, threads: int, deltas: bool, on_invalid: OnInvalid, state: State | None = None
-) -> _kernel.Engine:
-    """An empty engine, or the one that was saved as `state`."""
+def layout_of(plan: Plan, threads: int, on_invalid: OnInvalid) -> Layout | None:
+    """How the view runs over one cell per thread; None where one engine does everything."""
     # Cells that never get a row would still show that of a global aggregate.
-    if threads > 1 and can_be_spread(plan):
-        return _spread(plan, threads, deltas=deltas, on_invalid=on_invalid, state=state)
+    if threads == 1 or not can_be_spread(plan):
+        return None
+    return lay_out(plan, threads, resolve_all=on_invalid == "quarantine")
+
+
+def open_engine(plan: Plan, layout: Layout | None, *, deltas: bool, state: State | None = None) -> _kernel.Engine:
+    """An empty engine, or the one that was saved as `state`."""
+    if layout is not None:
+        return _spread(layout, deltas=deltas, state=state)
     if state is None:
         return _kernel.Engine(to_json(plan), deltas=deltas)
     if "engine" not in state:
@@ -37,13 +43,17 @@ def open_engine(
     return _kernel.Engine.load(to_json(plan), state["engine"], deltas=deltas)
 
 
-def _spread(plan: Plan, threads: int, *, deltas: bool, on_invalid: OnInvalid, state: State | None) -> _kernel.Engine:
+def check_plan(plan: Plan) -> None:
+    """Let the kernel judge a plan that only its layout runs."""
+    _kernel.Engine(to_json(plan), deltas=False)
+
+
+def _spread(layout: Layout, *, deltas: bool, state: State | None) -> _kernel.Engine:
     """One cell per thread. One engine resolves all tables that must be, before routing; one merges."""
-    layout = lay_out(plan, threads, resolve_all=on_invalid == "quarantine")
     first = tuple(resolver.table for resolver in layout.resolvers)
     return _kernel.Engine.spread(
         to_json(layout.cell),
-        threads,
+        layout.cells,
         front=to_json(identity(*first)) if first else None,
         merge=None if layout.merge is None else to_json(layout.merge),
         deltas=deltas,

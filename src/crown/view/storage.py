@@ -21,8 +21,10 @@ from urllib.parse import quote, unquote
 
 from crown.errors import CrownError, StateError
 from crown.ir.plan import Plan
+from crown.plan.cells.layout import Layout
 
-_FORMAT = 2  # 1 had columns computed by SQL text
+_FORMAT = 3
+_OLDEST = 2  # has no layout: this version lays the view out again; 1 had columns computed by SQL text
 _ABOUT = "view.json"
 _CHUNK = re.compile(r"state/([^/]+)/([0-9]{6,9})\.arrow")
 
@@ -101,13 +103,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, list[b
         if sum(member.file_size for member in members) > size:
             raise _corrupt(path, "its parts claim to be larger than the file")
         about = json.loads(archive.read(_ABOUT))
-        if not isinstance(about, dict) or about.get("format") != _FORMAT:
-            found = about.get("format") if isinstance(about, dict) else about
-            raise StateError(
-                f"{os.fspath(path)} has format {str(found)[:100]}; this version reads {_FORMAT}",
-                code="CROWN-STATE-FORMAT",
-                hint="make the view again from its SQL, load the tables and save it",
-            )
+        _check_format(path, about.get("format") if isinstance(about, dict) else about)
+        about.setdefault("layout", None)
         state: dict[str, dict[int, bytes]] = {}
         for member in members:
             if member.filename == _ABOUT:
@@ -123,6 +120,18 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, list[b
     return about, chunks
 
 
+def _check_format(path: str | os.PathLike[str], found: object) -> None:
+    if type(found) is int and _OLDEST <= found <= _FORMAT:
+        return
+    raise StateError(
+        f"{os.fspath(path)} has format {str(found)[:100]}; this version reads {_OLDEST} to {_FORMAT}",
+        code="CROWN-STATE-FORMAT",
+        hint="load it with the version of Crown that saved it, or a newer one"
+        if type(found) is int and found > _FORMAT
+        else "make the view again from its SQL, load the tables and save it",
+    )
+
+
 def _check_about(path: str | os.PathLike[str], about: dict[str, Any], state: Mapping[str, list[bytes]]) -> None:
     cells = sum(part.startswith("cell-") for part in state)
     threads = about.get("threads")
@@ -133,6 +142,7 @@ def _check_about(path: str | os.PathLike[str], about: dict[str, Any], state: Map
         "threads": type(threads) is int and 0 < threads < 1 << 20 and (cells == threads or "engine" in state),
         "on_invalid": about.get("on_invalid") in ("raise", "quarantine"),
         "plan": isinstance(about.get("plan"), str),
+        "layout": about["layout"] is None or isinstance(about["layout"], str),
         "report": about.get("report") is None or isinstance(about["report"], str),
         "tables": isinstance(tables, dict)
         and all(isinstance(columns, list) and all(type(c) is str for c in columns) for columns in tables.values()),
@@ -150,6 +160,15 @@ def check_tables(plan: Plan, tables: Mapping[str, tuple[str, ...]]) -> None:
         missing = read - set(listed.get(table.name.lower(), read))
         if missing:
             raise ValueError(f"table {table.name} lacks {', '.join(sorted(missing))}")
+
+
+def check_layout(plan: Plan, layout: Layout, threads: int) -> None:
+    """Raise ValueError unless the layout may be one of this plan."""
+    result = layout.merge or layout.cell
+    resolvers = {resolver.table.name: resolver.table for resolver in layout.resolvers}
+    tables = tuple(resolvers.get(table.name, table) for table in layout.cell.tables)
+    if (layout.cells, tables, result.columns, result.bag) != (threads, plan.tables, plan.columns, plan.bag):
+        raise ValueError("its layout is not that of its plan")
 
 
 def _corrupt(path: str | os.PathLike[str], reason: str) -> StateError:

@@ -17,6 +17,7 @@ from crown.ir.plan import Plan
 from crown.ir.serial import from_json, to_json
 from crown.ir.tables import TableColumn, Window
 from crown.plan import Explanation, explain, plan_with_report
+from crown.plan.cells.layout import Layout, layout_from_json, layout_to_json
 from crown.plan.explain.report import Report, report_from_json, report_to_json
 from crown.sql import load_schema, parse
 from crown.sql.schema.schema import Schema
@@ -32,7 +33,7 @@ from crown.view.arguments import (
     shown,
     table_changes,
 )
-from crown.view.engines import OnInvalid, open_engine, read_all
+from crown.view.engines import OnInvalid, check_plan, layout_of, open_engine, read_all
 from crown.view.inputs import Changes, TableInput
 from crown.view.located import located
 from crown.view.ordering import ordered
@@ -107,6 +108,7 @@ class View:
         deltas: bool,
         threads: int,
         on_invalid: OnInvalid,
+        layout: Layout | None = None,
         state: Mapping[str, list[bytes]] | None = None,
     ) -> None:
         self.plan = plan
@@ -115,7 +117,9 @@ class View:
         self._tables = {name.lower(): columns for name, columns in tables.items()}
         read = {table.name.lower(): table for table in plan.tables}
         self._inputs = {name: TableInput(t, self._tables.get(name, _names(t.columns))) for name, t in read.items()}
-        engine = open_engine(plan, threads=threads, deltas=deltas, on_invalid=on_invalid, state=state)
+        # A saved view has rows in the cells where they were, wherever this version would send them.
+        self._layout = layout_of(plan, threads, on_invalid) if layout is None else layout
+        engine = open_engine(plan, self._layout, deltas=deltas, state=state)
         self._engine = located(engine, plan.sql)
 
     @property
@@ -273,7 +277,14 @@ class View:
         """
         check_path(path)
         report = None if self._report is None else report_to_json(self._report)
-        about = {**self._about, "plan": to_json(self.plan), "report": report, "tables": self._tables}
+        layout = None if self._layout is None else layout_to_json(self._layout)
+        about = {
+            **self._about,
+            "plan": to_json(self.plan),
+            "layout": layout,
+            "report": report,
+            "tables": self._tables,
+        }
         storage.write(path, about, self._engine.save_parts())
 
     @classmethod
@@ -287,7 +298,11 @@ class View:
             tables = {name: tuple(columns) for name, columns in about["tables"].items()}
             storage.check_tables(plan, tables)
             options = {key: about[key] for key in ("deltas", "threads", "on_invalid")}
-            view._open(plan, tables, **options, state=state)
+            layout = None if about["layout"] is None else layout_from_json(about["layout"])
+            if layout is not None:
+                check_plan(plan)
+                storage.check_layout(plan, layout, options["threads"])
+            view._open(plan, tables, **options, layout=layout, state=state)
             view._report = None if about["report"] is None else report_from_json(about["report"])
         return view
 

@@ -30,11 +30,14 @@ use std::sync::Arc;
 
 const CHUNK_BYTES: usize = 1 << 20;
 const HEADER: &str = "crown";
+/// Of what `save` writes. Format 1 differs in the fingerprint, which was that of the whole plan.
+const FORMAT: u32 = 2;
+const OLDEST: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
     format: u32,
-    /// Of the plan's tables and stages.
+    /// Of what the rows mean.
     fingerprint: u64,
     /// Whether the rows that the view had from the start were shown.
     started: bool,
@@ -44,9 +47,15 @@ struct Header {
     chunks: Vec<u64>,
 }
 
+/// What every format of the header has.
+#[derive(Deserialize)]
+struct Numbered {
+    format: u32,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Section {
-    /// A table's position, or a stage's and an atom's.
+    /// A table's position, or a stage's and an atom's in the plan that wrote it.
     place: (usize, usize),
     chunks: usize,
     rows: u64,
@@ -67,30 +76,48 @@ fn corrupt(why: impl std::fmt::Display) -> KernelError {
     KernelError::state("CROWN-STATE-CORRUPT", format!("the saved state can't be read: {why}"))
 }
 
+/// Of what saved rows mean: the tables, and for each use of a table which of its rows and values it keeps. Neither the
+/// shape of trees, nor names of variables and stages, nor what later stages compute is part of it: all that is made anew.
 fn fingerprint(plan: &Plan) -> u64 {
-    let text = serde_json::to_vec(&(&plan.tables, &plan.stages, &plan.columns)).unwrap_or_default();
-    stable_hash_bytes(&text)
+    let tables = plan.tables.iter().map(|t| (&t.name, &t.columns, &t.primary_key, &t.window));
+    let uses = plan.tables.iter().flat_map(|table| {
+        let all = plan.stages.iter().flat_map(|stage| atoms(stage));
+        all.filter(|atom| atom.source == table.name).map(|atom| {
+            let names = variables(atom);
+            let place = |name: &str| names.iter().position(|known| *known == name);
+            let bindings: Vec<_> = atom.bindings.iter().map(|b| (place(&b.variable), &b.expression)).collect();
+            let not_null: Vec<_> = atom.not_null.iter().map(|name| place(name)).collect();
+            (&atom.source, bindings, &atom.filter, not_null)
+        })
+    });
+    let meaning = (tables.collect::<Vec<_>>(), uses.collect::<Vec<_>>());
+    stable_hash_bytes(&serde_json::to_vec(&meaning).unwrap_or_default())
 }
 
-/// The types of an atom's row: its distinct variables, in order.
-fn atom_types(stage: &plan::Stage, atom: &plan::Atom) -> Result<Vec<DataType>> {
-    let variables = match stage {
-        plan::Stage::Tree(tree) => &tree.variables,
-        plan::Stage::Bag(bag) => &bag.variables,
-        _ => return Ok(Vec::new()),
-    };
+/// An atom's distinct variables, in order.
+fn variables(atom: &plan::Atom) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for binding in &atom.bindings {
         if !names.contains(&&*binding.variable) {
             names.push(&binding.variable);
         }
     }
+    names
+}
+
+/// The types of an atom's row: its distinct variables, in order.
+fn atom_types(stage: &plan::Stage, atom: &plan::Atom) -> Result<Vec<DataType>> {
+    let known = match stage {
+        plan::Stage::Tree(tree) => &tree.variables,
+        plan::Stage::Bag(bag) => &bag.variables,
+        _ => return Ok(Vec::new()),
+    };
     let find = |name: &&str| {
-        let variable = variables.iter().find(|variable| variable.name == **name);
+        let variable = known.iter().find(|variable| variable.name == **name);
         let variable = variable.ok_or_else(|| KernelError::plan("CROWN-PLAN-MALFORMED", format!("no '{name}'")))?;
         DataType::parse(&variable.data_type)
     };
-    names.iter().map(find).collect()
+    variables(atom).iter().map(find).collect()
 }
 
 fn columns(types: &[DataType]) -> Vec<InputColumn> {
@@ -202,7 +229,7 @@ impl Engine {
             chunks.append(&mut writer.chunks);
         }
         let header = Header {
-            format: 1,
+            format: FORMAT,
             fingerprint: fingerprint(&self.plan),
             started: self.initial.is_none(),
             atoms: atom_sections,
@@ -226,7 +253,7 @@ impl Engine {
     fn restore(&mut self, chunks: &[&[u8]]) -> Result<()> {
         let [first, rest @ ..] = chunks else { return Err(corrupt("it is empty")) };
         let header = read_header(first)?;
-        if header.fingerprint != fingerprint(&self.plan) {
+        if header.format > 1 && header.fingerprint != fingerprint(&self.plan) {
             return Err(KernelError::state("CROWN-STATE-OTHER-PLAN", "the saved state belongs to another plan"));
         }
         if header.chunks.len() != rest.len() {
@@ -237,11 +264,12 @@ impl Engine {
                 return Err(corrupt(format!("chunk {} is damaged", number + 1)));
             }
         }
-        self.check_places(&header)?;
+        self.check_sections(&header)?;
         let mut rest = rest.iter();
         let before = (0..self.stages.len()).map(|position| self.read_tree(position)).collect::<Result<Vec<_>>>()?;
-        for section in &header.atoms {
-            let (stage, atom) = section.place;
+        // Which stage reads a table may be another than in the plan that wrote the rows.
+        let places: Vec<_> = self.readers.iter().flatten().map(|reader| (reader.stage, reader.atom)).collect();
+        for (section, (stage, atom)) in header.atoms.iter().zip(places) {
             let data = self.plan.stages.get(stage).ok_or_else(|| corrupt("an unknown stage"))?;
             let atom_data = atoms(data).get(atom).ok_or_else(|| corrupt("an unknown atom"))?;
             let columns = columns(&atom_types(data, atom_data)?);
@@ -290,13 +318,13 @@ impl Engine {
     }
 
     /// The sections of a saved state are those that `save` writes, in its order, and no chunk is left over.
-    fn check_places(&self, header: &Header) -> Result<()> {
-        let atoms = self.readers.iter().flatten().map(|reader| (reader.stage, reader.atom));
-        let tables = self.sources.iter().enumerate().filter(|(_, source)| source.has_state());
-        let expected = atoms.chain(tables.map(|(position, _)| (position, 0)));
-        let sections = || header.atoms.iter().chain(&header.tables);
-        let chunks = sections().try_fold(0usize, |sum, section| sum.checked_add(section.chunks));
-        if !sections().map(|section| section.place).eq(expected) || chunks != Some(header.chunks.len()) {
+    fn check_sections(&self, header: &Header) -> Result<()> {
+        let stored = self.sources.iter().enumerate().filter(|(_, source)| source.has_state());
+        let tables = header.tables.iter().map(|section| section.place.0).eq(stored.map(|(position, _)| position));
+        let atoms = header.atoms.len() == self.readers.iter().flatten().count();
+        let mut sections = header.atoms.iter().chain(&header.tables);
+        let chunks = sections.try_fold(0usize, |sum, section| sum.checked_add(section.chunks));
+        if !tables || !atoms || chunks != Some(header.chunks.len()) {
             return Err(corrupt("its sections are not those of the plan"));
         }
         Ok(())
@@ -400,9 +428,10 @@ fn read_header(chunk: &[u8]) -> Result<Header> {
     if stable_hash_bytes(text.as_bytes()).to_string() != check {
         return Err(corrupt("the header is damaged"));
     }
-    let header: Header = serde_json::from_str(text).map_err(corrupt)?;
-    if header.format != 1 {
-        return Err(corrupt(format!("format {} is not known", header.format)));
+    let format: Numbered = serde_json::from_str(text).map_err(corrupt)?;
+    if !(OLDEST..=FORMAT).contains(&format.format) {
+        let message = format!("the saved state has format {}; this version reads {OLDEST} to {FORMAT}", format.format);
+        return Err(KernelError::state("CROWN-STATE-FORMAT", message));
     }
-    Ok(header)
+    serde_json::from_str(text).map_err(corrupt)
 }

@@ -13,11 +13,13 @@ engine and merges in another; on Spark resolvers and merge are spread over cells
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.plan import AggregateStage, DistinctStage, MapStage, Plan, Route, Routing
+from crown.ir.serial import decode, encode
 from crown.ir.tables import Table, TableColumn, resolved
 from crown.plan.cells.distribute import distribute
 from crown.plan.identity import identity
@@ -68,6 +70,18 @@ def lay_out(plan: Plan, cells: int, *, resolve_all: bool = False) -> Layout:
     tables = tuple(resolved(table) if table in first else table for table in plan.tables)
     merge = None if spread.merge is None else _spread_merge(spread.merge, cells)
     return Layout(cells, resolvers, replace(spread.cell, tables=tables), merge)
+
+
+def layout_to_json(layout: Layout) -> str:
+    """Return the layout as JSON text."""
+    return json.dumps(encode(layout), allow_nan=False)
+
+
+def layout_from_json(text: str) -> Layout:
+    """Return the layout that `layout_to_json` wrote; raises ValueError or TypeError for anything else."""
+    layout = decode(Layout, json.loads(text))
+    assert isinstance(layout, Layout)
+    return layout
 
 
 def _by_key(table: Table) -> bool:

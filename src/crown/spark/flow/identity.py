@@ -1,28 +1,56 @@
-"""What a checkpoint was made with: noted in the state, compared whenever the stream starts."""
+"""What a checkpoint was made with: noted in the state, compared whenever the stream starts.
+
+A stream goes on with a state that holds the rows it needs, under the same meaning: the same query over the same tables,
+in the same cells, with the same values kept (`crown.plan.cells.stored`). A fingerprint of all that decides at once
+where the same version wrote the state; where it differs, the state's own plan and text are read and compared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from crown.errors import StateError
+from crown.errors import CrownError, StateError
+from crown.ir.serial import from_json
 from crown.ir.tables import Table
+from crown.plan.cells.stored import differences, stored
+from crown.spark.flow.meaning import same
 
-FORMAT = 1
+# Of the state that a stage writes. 1: the fingerprint was that of the whole plan. Raise it when rows of the same query,
+# tables and cells mean something else, for instance what cells hand to the merge.
+FORMAT = 2
+OLDEST = 1
 
 
 @dataclass(frozen=True)
 class Identity:
-    """`view` is the fingerprint of the plan, which says whether two are the same; the rest says how they differ."""
+    """`view` is the fingerprint of the view's meaning and layout. `tables` are those that the query reads."""
 
     view: str
     cells: int
-    tables: Mapping[str, Mapping[str, Any]]
+    sql: str = field(compare=False)
+    tables: tuple[Table, ...]
 
     def to_json(self) -> dict[str, Any]:
         """In the form that the state has."""
-        return {"format": FORMAT, "view": self.view, "cells": self.cells, "tables": dict(self.tables)}
+        tables = {table.name: describe(table) for table in self.tables}
+        return {"format": FORMAT, "view": self.view, "cells": self.cells, "tables": tables}
+
+
+@dataclass(frozen=True)
+class Before:
+    """What the state of a stage says of itself."""
+
+    identity: Mapping[str, Any]
+    stage: str
+    plan: str  # JSON
+
+
+def digest(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def describe(table: Table) -> dict[str, Any]:
@@ -41,26 +69,56 @@ def describe(table: Table) -> dict[str, Any]:
     return described
 
 
-def compare(before: Mapping[str, Any], now: Mapping[str, Any], *, sql: str | None = None) -> None:
-    """Refuse to go on from a checkpoint that was made with something else."""
-    if before.get("format") == now["format"] and before.get("view") == now["view"]:
+def check_format(before: Mapping[str, Any]) -> None:
+    """Refuse state of a format that this version can't read."""
+    found = before.get("format")
+    if isinstance(found, int) and OLDEST <= found <= FORMAT:
         return
-    differences = list(_differences(before, now)) or [
-        "the query is another one, or this version of Crown plans it in another way"
-    ]
+    newer = isinstance(found, int) and found > FORMAT
     raise StateError(
-        "the checkpoint belongs to another view",
-        code="CROWN-STATE-OTHER-PLAN",
-        reason="; ".join(differences) + (f". The query is now:\n{sql}" if sql else ""),
-        hint="go back to what the checkpoint was made with, or use a new checkpoint and a new target "
-        "(materialize(..., overwrite=True) replaces the old one)",
+        f"the checkpoint's state has format {found}; this version of Crown reads {OLDEST} to {FORMAT}",
+        code="CROWN-STATE-FORMAT",
+        hint="use the version of Crown that wrote it, or a newer one"
+        if newer
+        else "use a new checkpoint and a new target (materialize(..., overwrite=True) replaces the old one)",
     )
 
 
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    if before.get("format") != now["format"]:
-        yield "it was written by another version of Crown"
+def compare(before: Before, now: Identity, plans: Mapping[str, str]) -> None:
+    """Refuse to go on from the state of a stage that was made with something else. `plans` are those of all stages."""
+    check_format(before.identity)
+    try:
+        found = list(_differences(before, now, plans))
+    except (KeyError, TypeError, CrownError) as error:
+        found = [f"its description can't be read: {error}"]
+    if found:
+        raise StateError(
+            "the checkpoint belongs to another view",
+            code="CROWN-STATE-OTHER-PLAN",
+            reason="; ".join(found),
+            hint="go back to what the checkpoint was made with, or use a new checkpoint and a new target "
+            "(materialize(..., overwrite=True) replaces the old one)",
+        )
+
+
+def _differences(before: Before, now: Identity, plans: Mapping[str, str]) -> Iterator[str]:
+    given = list(_given(before.identity, now.to_json()))
+    if given:
+        yield from given
         return
+    plan = from_json(before.plan)
+    # The plan of a resolver has no query.
+    if not before.stage.startswith("table-") and not same(plan.sql, now.sql, now.tables):
+        yield f"the query is another one. It was:\n{plan.sql}\nThe query is now:\n{now.sql}"
+    elif before.stage not in plans:
+        yield f"this version of Crown runs the query without the stage {before.stage}"
+    else:
+        for found in differences(stored(plan), stored(from_json(plans[before.stage]))):
+            yield f"this version of Crown lays out the stage {before.stage} in another way: {found}"
+
+
+def _given(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """How what the user gave differs, apart from the query."""
     if before["cells"] != now["cells"]:
         yield f"cells was {before['cells']}, is {now['cells']}"
     old, new = before["tables"], now["tables"]
@@ -74,6 +132,16 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[
                 was, is_ = old[name].get(part), new[name].get(part)
                 if was != is_:
                     yield f"{part} of table {name} was {_shown(was)}, is {_shown(is_)}"
+
+
+def tables_of(plans: Iterable[str]) -> list[Table]:
+    """The tables of a view as its query reads them, out of the plans of all its stages but the merge's."""
+    found: dict[str, Table] = {}
+    for table in (table for plan in plans for table in from_json(plan).tables):
+        known = found.get(table.name)
+        if known is None or table.primary_key or table.window:
+            found[table.name] = table
+    return list(found.values())
 
 
 def _shown(value: Any) -> str:

@@ -131,4 +131,4 @@ def _check(views: tuple[MaintainedView, ...], checkpoint: str | None) -> None:
         settings.require(view.spark, view.topology.cell)
     if checkpoint is not None:
         spark = family[0].spark
-        check_checkpoint(spark, checkpoint, [(view.topology.identity, view.topology.sql) for view in family])
+        check_checkpoint(spark, checkpoint, [view.topology.described() for view in family])

@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 
 from crown.errors import StateError
 from crown.spark.flow.chunks import Chunk, log_chunks, snapshot_chunks
-from crown.spark.flow.identity import Identity
+from crown.spark.flow.identity import Before, Identity, compare
 from crown.spark.flow.rejects import Rejects
 from crown.spark.host.client import CellEngine
 
@@ -212,15 +212,22 @@ class CellProcessor(StatefulProcessor):
             return Meta(fingerprint=stage.fingerprint)
         meta = Meta(*found[: len(fields(Meta))])
         if meta.fingerprint != stage.fingerprint:
-            raise StateError(
-                f"cell {cell} ({stage.name}): the checkpoint belongs to another query or another plan of it",
-                code="CROWN-STATE-OTHER-PLAN",
-                reason="its state was written for the plan with fingerprint "
-                f"{meta.fingerprint}, this query's is {stage.fingerprint}:\n{stage.sql}",
-                hint="use a new checkpoint for a changed query, schema, window or number of cells, and a new target "
-                "(materialize(..., overwrite=True) replaces the old one)",
+            self._check(cell, dict(zip(META.fieldNames(), found, strict=True)))
+        return replace(meta, fingerprint=stage.fingerprint)
+
+    def _check(self, cell: int, found: dict[str, Any]) -> None:
+        """State that this version has not written, or not for this view: it must say the same in its own words."""
+        stage = self._stage
+        try:
+            compare(
+                Before(json.loads(found["identity"]), found["stage"], found["plan"]),
+                stage.identity,
+                {stage.name: stage.plan},
             )
-        return meta
+        except StateError as error:
+            raise StateError(
+                f"cell {cell} ({stage.name}): {error.message}", code=error.code, reason=error.reason, hint=error.hint
+            ) from None
 
     def _read_chunks(self, cell: int, meta: Meta) -> Iterator[Chunk]:
         for index in range(meta.first_chunk, meta.next_chunk):

@@ -13,7 +13,9 @@ from pyspark.sql import functions as F
 
 from crown.errors import CrownError, StateError
 from crown.spark.filesystem import names_in
-from crown.spark.flow.identity import Identity, compare
+from crown.spark.flow.identity import Before, Identity, check_format, compare
+
+View = tuple[Identity, Mapping[str, str]]  # and the plans of its stages, by name
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,13 @@ def _stored(spark: SparkSession, checkpoint: str, operator: int, batch: int) -> 
     # A cell that no change has reached for long may still have the names of before.
     last = max(cells, key=lambda row: row.batch)
     identity, inputs, names = (json.loads(last[part]) for part in ("identity", "inputs", "names"))
+    check_format(identity)
     ranges = {row.cell: (row.first_chunk, row.next_chunk) for row in cells}
     place = (spark, checkpoint, operator, batch)
     return StoredStage(*place, last.stage, identity, tuple(inputs), last.plan, tuple(names), ranges)
 
 
-def check_checkpoint(spark: SparkSession, checkpoint: str, views: Sequence[tuple[Identity, str]]) -> None:
+def check_checkpoint(spark: SparkSession, checkpoint: str, views: Sequence[View]) -> None:
     """Refuse a checkpoint that other views have made than these, or whose state can't be read. A new one is fine.
 
     All state is read once: what is damaged is found now and not by a task that Spark tries again and again.
@@ -99,15 +102,24 @@ def check_checkpoint(spark: SparkSession, checkpoint: str, views: Sequence[tuple
         raise _corrupt(checkpoint, problems[0])
 
 
-def _compare(stages: Sequence[StoredStage], views: Sequence[tuple[Identity, str]]) -> None:
+def _compare(stages: Sequence[StoredStage], views: Sequence[View]) -> None:
     """A view that no change has reached yet has no state, but what has state must be one of the views."""
-    known = [identity.to_json() for identity, _ in views]
-    stored = {stage.view: stage.identity for stage in stages}
-    foreign = [identity for view, identity in stored.items() if view not in [own["view"] for own in known]]
-    if foreign:
-        missing = [(own, sql) for own, (_, sql) in zip(known, views, strict=True) if own["view"] not in stored]
-        now, sql = (missing or [(own, sql) for own, (_, sql) in zip(known, views, strict=True)])[0]
-        compare(foreign[0], now, sql=sql)
+    known = {identity.view for identity, _ in views}
+    stored = {stage.view for stage in stages}
+    for stage in (stage for stage in stages if stage.view not in known):
+        # Those that have state already have found it.
+        candidates = [view for view in views if view[0].view not in stored] or views
+        refusals = [refused for view in candidates if (refused := _refusal(stage, view)) is not None]
+        if len(refusals) == len(candidates):
+            raise refusals[0]
+
+
+def _refusal(stage: StoredStage, view: View) -> StateError | None:
+    try:
+        compare(Before(stage.identity, stage.stage, stage.plan), *view)
+    except StateError as error:
+        return error
+    return None
 
 
 def _damage(stage: StoredStage) -> Iterator[str]:

@@ -5,23 +5,24 @@ See `crown.plan.cells.layout` for what each of them is there for.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from crown.ir.plan import Plan
+from crown.ir.query import Query
+from crown.ir.serial import encode
 from crown.ir.tables import Table
 from crown.plan import plan, to_json
 from crown.plan.cells import layout
 from crown.plan.cells.layout import Layout
-from crown.spark.flow.canonical import canonical, output_names
+from crown.plan.cells.stored import stored
 from crown.spark.flow.cells import cell_keys
-from crown.spark.flow.identity import Identity, describe
+from crown.spark.flow.identity import Identity, digest
+from crown.spark.flow.meaning import bound
 from crown.spark.flow.processor import Stage
 from crown.spark.flow.rejects import Rejects
-from crown.sql import parse
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Topology:
 
     sql: str
     names: tuple[str, ...]
+    query: Query
     layout: Layout
 
     @property
@@ -55,16 +57,24 @@ class Topology:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells this view from another in a checkpoint."""
-        plans = [self.cell, *(plan_ for plan_, _ in self.resolved.values()), *([self.merge] if self.merge else [])]
-        return _digest(f"{self.cells}:{','.join(map(fingerprint, plans))}")
+        """What tells this view from another in a checkpoint: its meaning, and that of the rows in its stages."""
+        meaning = encode(replace(self.query, sql=""))
+        return digest([meaning, self.cells, {name: stored(plan_) for name, plan_ in self.plans.items()}])
+
+    @cached_property
+    def plans(self) -> dict[str, Plan]:
+        """The plan of each stage by its name."""
+        tables = {f"table-{resolver.table.name}": resolver.plan for resolver in self.layout.resolvers}
+        return tables | {"cells": self.cell} | ({} if self.merge is None else {"merge": self.merge})
 
     @cached_property
     def identity(self) -> Identity:
         """What a checkpoint of this view must have been made with."""
-        keyed = {name: plan_.tables[0] for name, (plan_, _) in self.resolved.items()}
-        tables = {table.name: describe(keyed.get(table.name, table)) for table in self.cell.tables}
-        return Identity(self.fingerprint, self.cells, tables)
+        return Identity(self.fingerprint, self.cells, self.sql, self.query.tables)
+
+    def described(self) -> tuple[Identity, dict[str, str]]:
+        """The identity, and the plans of all stages as a state holds them."""
+        return self.identity, {name: to_json(plan_) for name, plan_ in self.plans.items()}
 
     def table(self, name: str) -> Table:
         return next(table for table in self.cell.tables if table.name == name)
@@ -73,7 +83,7 @@ class Topology:
         return Stage(
             name=name,
             plan=to_json(plan_),
-            fingerprint=fingerprint(plan_),
+            fingerprint=digest([self.fingerprint, name]),
             identity=self.identity,
             sql=self.sql,
             names=self.names if plan_ is self.result else tuple(column.name for column in plan_.columns),
@@ -84,16 +94,7 @@ class Topology:
         )
 
 
-def fingerprint(plan_: Plan) -> str:
-    """What tells one plan from another in a checkpoint: all of it but the wording of the query."""
-    return _digest(to_json(replace(plan_, sql="")))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 def lay_out(sql: str, schema: Mapping[str, Mapping[str, Any]], cells: int) -> Topology:
     """Plan the query for `cells` cells."""
-    query = parse(sql, schema)
-    return Topology(sql, output_names(query.body), layout.lay_out(plan(canonical(query)), cells))
+    query, names = bound(sql, schema)
+    return Topology(sql, names, query, layout.lay_out(plan(query), cells))

@@ -5,7 +5,6 @@ written, no connection is made.
 from __future__ import annotations
 
 import glob
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -18,8 +17,10 @@ from crown.changes import CHANGE_TYPE, MULTIPLICITY
 from crown.errors import CrownError
 from crown.ir.plan import Plan
 from crown.ir.query import Query
-from crown.plan import Explanation, explain, plan, plan_with_report, to_json
+from crown.ir.serial import encode
+from crown.plan import Explanation, explain, plan, plan_with_report
 from crown.spark.flow.canonical import canonical
+from crown.spark.flow.identity import digest
 from crown.spark.pipeline.connectors import has_connector, local_jars
 from crown.spark.pipeline.description import PipelineDescription, TableSource
 from crown.spark.pipeline.formats import CONNECTORS, FILES, KNOWN_SINKS, KNOWN_SOURCES
@@ -43,7 +44,7 @@ class Check:
     unknown: str | None
     unread: tuple[str, ...]  # tables that the query doesn't read
     explanation: Explanation | None = None
-    view: str | None = None  # tells the plan from another, whatever names the query gives to things
+    view: str | None = None  # tells the query from another, whatever names it gives to things
 
 
 def check(pipeline: PipelineDescription) -> Check:
@@ -65,7 +66,7 @@ def check(pipeline: PipelineDescription) -> Check:
         return Check(delivery, unknown, ())
     query = _parsed(pipeline, schema, place)
     explanation = explain(*plan_with_report(query, cells=pipeline.cells))
-    view = hashlib.sha256(to_json(replace(plan(canonical(query)), sql="")).encode()).hexdigest()[:16]
+    view = digest(encode(replace(canonical(query), sql="")))
     read = {table.name.lower() for table in explanation.plan.tables}
     unread = tuple(table.name for table in pipeline.tables if table.name.lower() not in read)
     _check_key(pipeline, explanation.plan, place.at("sink.key"))

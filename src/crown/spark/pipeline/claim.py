@@ -13,10 +13,12 @@ import pyarrow as pa
 
 from crown.errors import StateError
 from crown.spark.filesystem import names_in, read_file, write_at_once
+from crown.spark.flow.meaning import same
 from crown.spark.pipeline.checking import Check
 from crown.spark.pipeline.description import PipelineDescription
 
 _NOTE = "crown.json"
+_FORMAT = 2
 
 
 def check_claim(pipeline: PipelineDescription, checked: Check) -> None:
@@ -25,16 +27,33 @@ def check_claim(pipeline: PipelineDescription, checked: Check) -> None:
     now = _identity(pipeline, checked)
     if before is None or before.get("view") is None or now["view"] is None:
         return
-    if all(before.get(part) == now[part] for part in ("view", "cells")):
+    _check_format(pipeline.checkpoint, before)
+    if before.get("format") != _FORMAT:
+        return  # an older note named the plan of its version: `start` compares the state itself
+    explanation = checked.explanation
+    tables = () if explanation is None else explanation.plan.tables
+    is_same = before["view"] == now["view"] or same(str(before.get("query")), pipeline.query, tables)
+    if is_same and before.get("cells") == now["cells"]:
         return
     changed = [name for name in {**before, **now} if name != "view" and before.get(name) != now.get(name)]
     differences = "; ".join(f"{name} was {before.get(name)!r}, is {now.get(name)!r}" for name in changed)
     raise StateError(
         f"the checkpoint {pipeline.checkpoint} belongs to another pipeline",
         code="CROWN-STATE-OTHER-PLAN",
-        reason=differences or "this version of Crown plans the query in another way",
+        reason=differences,
         hint="use a new checkpoint, or go back to what it was made with",
     )
+
+
+def _check_format(checkpoint: str, note: dict[str, Any]) -> None:
+    found = note.get("format", 1)
+    if not isinstance(found, int) or found > _FORMAT:
+        raise StateError(
+            f"the note {_NOTE} in the checkpoint {checkpoint} has format {found}; this version of Crown reads 1 to "
+            f"{_FORMAT}",
+            code="CROWN-STATE-FORMAT",
+            hint="use the version of Crown that wrote it, or a newer one",
+        )
 
 
 def write_claim(pipeline: PipelineDescription, checked: Check) -> None:
@@ -59,8 +78,9 @@ def _noted(checkpoint: str) -> dict[str, Any] | None:
 def _identity(pipeline: PipelineDescription, checked: Check) -> dict[str, Any]:
     """`view` and `cells` tell two pipelines apart; the rest says how they differ."""
     return {
+        "format": _FORMAT,
         "view": checked.view,
-        "query": " ".join(pipeline.query.split()),
+        "query": pipeline.query,
         "cells": pipeline.cells,
         **{f"schema of {t.name}": t.schema for t in pipeline.tables},
         **{f"key of {t.name}": list(t.key) for t in pipeline.tables},

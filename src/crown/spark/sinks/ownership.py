@@ -22,6 +22,19 @@ from crown.spark.flow.state import last_batch
 _NEW = "use a new checkpoint and materialize(..., overwrite=True), which replaces what is in the target"
 
 
+FORMAT = 1  # of what a target notes; before there were numbers, it was this one
+
+
+def check_format(target: str, found: object) -> None:
+    """Refuse a target whose notes this version can't read."""
+    if found != FORMAT:
+        raise StateError(
+            f"the notes of the target {target} have format {found}; this version of Crown reads {FORMAT}",
+            code="CROWN-STATE-FORMAT",
+            hint="go on with the version of Crown that wrote it, or a newer one",
+        )
+
+
 class Step(Enum):
     """What a batch does to a target."""
 

@@ -23,7 +23,16 @@ from crown.changes import CHANGE_TYPE, INSERTIONS, MULTIPLICITY
 from crown.errors import StateError
 from crown.spark.filesystem import names_in, read_file, remove, write_at_once, write_new
 from crown.spark.flow.selection import quoted
-from crown.spark.sinks.ownership import Owner, Step, data_columns, next_batch, step, stream_id
+from crown.spark.sinks.ownership import (
+    FORMAT,
+    Owner,
+    Step,
+    check_format,
+    data_columns,
+    next_batch,
+    step,
+    stream_id,
+)
 
 _FEW_ROWS = 1 << 20
 _MOST_PARTS = 64
@@ -58,7 +67,7 @@ class ParquetTarget:
         stream = stream_id(spark, self._checkpoint) or ""
         todo = self._step(stream, batch)
         store = _Store(self._path, stream)
-        note = json.dumps({"stream": stream, "columns": self._columns}).encode()
+        note = json.dumps({"format": FORMAT, "stream": stream, "columns": self._columns}).encode()
         try:
             version = self._write(deltas, batch, store)
         except Exception:
@@ -144,7 +153,13 @@ def _weight(names: Sequence[str]) -> str:
 def _current(path: str) -> dict[str, Any] | None:
     """The stream that the table belongs to, and its columns."""
     text = read_file(f"{path}/_versions", _CURRENT)
-    return None if text is None else json.loads(text)
+    return None if text is None else _read_note(path, text)
+
+
+def _read_note(path: str, text: bytes) -> dict[str, Any]:
+    note: dict[str, Any] = json.loads(text)
+    check_format(path, note.get("format", FORMAT))
+    return note
 
 
 def _shown(columns: Sequence[Sequence[str]]) -> str:
@@ -177,11 +192,11 @@ class _Store:
                 code="CROWN-SINK-VERSION",
                 hint=f"versions {known[0]} to {known[-1]} exist" if known else "no batch was written yet",
             )
-        data = json.loads(text)
+        data = _read_note(self._table, text)
         return Version(tuple(data["parts"]), data["rows"])
 
     def write(self, batch: int, version: Version) -> None:
-        data = json.dumps({"parts": version.parts, "rows": version.rows}).encode()
+        data = json.dumps({"format": FORMAT, "parts": version.parts, "rows": version.rows}).encode()
         write_at_once(self._path, _name(batch), data)
 
     def remove_others(self) -> None:

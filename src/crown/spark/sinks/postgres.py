@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from crown.errors import CrownError, PlanError, SchemaError, StateError
 from crown.spark.sinks.copying import encoder, postgres_type, readable, weight_of
-from crown.spark.sinks.ownership import Owner, Step, data_columns, next_batch, step, stream_id
+from crown.spark.sinks.ownership import FORMAT, Owner, Step, check_format, data_columns, next_batch, step, stream_id
 
 T = TypeVar("T")
 
@@ -139,8 +139,8 @@ class _Table:
             staged=self._list(self._staged()),
         )
         self._do(
-            "INSERT INTO {notes} VALUES ({name}, {stream}, {batch}) ON CONFLICT (target) DO UPDATE "
-            "SET stream = EXCLUDED.stream, batch = EXCLUDED.batch",
+            "INSERT INTO {notes} (target, stream, batch) VALUES ({name}, {stream}, {batch}) ON CONFLICT (target) "
+            "DO UPDATE SET stream = EXCLUDED.stream, batch = EXCLUDED.batch",
             name=self._name,
             stream=stream,
             batch=batch,
@@ -205,9 +205,14 @@ class _Table:
         if not self._exists(self._name):
             return None
         if self._exists(_NOTES):
-            noted = self._one("SELECT stream, batch FROM {notes} WHERE target = {name}", name=self._name)
+            # Tables of notes from before there were format numbers have no such column.
+            noted = self._one(
+                "SELECT to_jsonb(noted) -> 'format', stream, batch FROM {notes} noted WHERE target = {name}",
+                name=self._name,
+            )
             if noted is not None:
-                return Owner(noted[0], noted[1])
+                check_format(self._target._shown, FORMAT if noted[0] is None else noted[0])
+                return Owner(noted[1], noted[2])
         return Owner(None, 0) if self._one("SELECT 1 FROM {table} LIMIT 1") else None
 
     def _exists(self, name: str) -> bool:
@@ -257,7 +262,9 @@ class _Table:
             hash=self._hash(self._names),
         )
         self._do(
-            "CREATE TABLE IF NOT EXISTS {notes} (target text PRIMARY KEY, stream text NOT NULL, batch bigint NOT NULL)"
+            "CREATE TABLE IF NOT EXISTS {notes} (target text PRIMARY KEY, stream text NOT NULL, batch bigint NOT NULL, "
+            "format integer NOT NULL DEFAULT {format})",
+            format=FORMAT,
         )
 
     def _stage(self, rows: IO[bytes]) -> None:
