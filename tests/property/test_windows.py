@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import hypothesis
 import pytest
 from hypothesis import strategies as st
@@ -40,12 +42,16 @@ def kept_by_time(arrived: list[Row], interval: int) -> list[Row]:
     return [row for row in arrived if row[2] >= newest - interval]
 
 
-@pytest.mark.parametrize("threads", [1, 3])
+threads_of_views = st.integers(1, 4)
+
+
 @pytest.mark.parametrize("kind", ["count", "time"])
-@hypothesis.settings(max_examples=25)
-@hypothesis.given(sql=st.sampled_from(QUERIES), batches=batches_of_rows, size=st.integers(1, 9))
+@hypothesis.settings(max_examples=50)
+@hypothesis.given(
+    sql=st.sampled_from(QUERIES), batches=batches_of_rows, size=st.integers(1, 9), threads=threads_of_views
+)
 def test_windows_forget(
-    kind: str, threads: int, sql: str, batches: list[tuple[list[Row], list[Row]]], size: int
+    kind: str, sql: str, batches: list[tuple[list[Row], list[Row]]], size: int, threads: int
 ) -> None:
     window = f"ROWS {size}" if kind == "count" else f"RANGE {size} ON at"
     keep = kept_by_count if kind == "count" else kept_by_time
@@ -74,7 +80,7 @@ NESTED = Schema(
 
 
 @hypothesis.settings(max_examples=25)
-@hypothesis.given(query=over(NESTED), batches=batches_of_rows, size=st.integers(1, 9), threads=st.sampled_from([1, 3]))
+@hypothesis.given(query=over(NESTED), batches=batches_of_rows, size=st.integers(1, 9), threads=threads_of_views)
 def test_windows_under_nested_constructs(
     query: Query, batches: list[tuple[list[Row], list[Row]]], size: int, threads: int
 ) -> None:
@@ -97,3 +103,51 @@ def test_windows_under_nested_constructs(
         if number == 1:
             followed.reload()
         followed.check(judge, ordered=query.ordered)
+
+
+KEYED = "CREATE TABLE f (n INT PRIMARY KEY, w INT)"
+
+
+@pytest.mark.parametrize("kind", ["count", "time"])
+@hypothesis.settings(max_examples=25)
+@hypothesis.given(
+    query=over(NESTED),
+    batches=batches_of_rows,
+    size=st.integers(1, 9),
+    threads=threads_of_views,
+    on_invalid=st.sampled_from(["raise", "quarantine"]),
+)
+def test_windows_beside_keys(
+    kind: str,
+    query: Query,
+    batches: list[tuple[list[Row], list[Row]]],
+    size: int,
+    threads: int,
+    on_invalid: Literal["raise", "quarantine"],
+) -> None:
+    """Upserts move rows between cells while windows drop rows of all cells; the view is saved and loaded between."""
+    hypothesis.note(query.text)
+    window = f"ROWS {size}" if kind == "count" else f"RANGE {size} ON at"
+    keep = kept_by_count if kind == "count" else kept_by_time
+    try:
+        schema = f"CREATE TABLE {COLUMNS} WINDOW ({window}); {KEYED}"
+        view = crown.View(query.text, schema=schema, threads=threads, on_invalid=on_invalid)
+    except CrownError as error:
+        hypothesis.event(f"refused: {error.code}")
+        hypothesis.reject()
+    followed = Followed(f"threads={threads}", view)
+    judge = Judge(query.text, f"CREATE TABLE {COLUMNS}; {KEYED}")
+    kept: list[Row] = []
+    for number, (windowed, upserted) in enumerate(batches):
+        arrivals = [Change("g", row) for row in windowed] + [Change("f", row) for row in upserted]
+        delta = followed.apply(judge.as_arrow(arrivals))
+        expired = [*kept, *windowed]
+        kept = keep(expired, size)
+        for row in kept:
+            expired.remove(row)
+        judge.apply([*arrivals, *(Change("g", row, -1) for row in expired)])
+        followed.check_delta(judge, delta)
+        if number == 1:
+            followed.reload()
+        followed.check(judge, ordered=query.ordered)
+    assert view.rejected().num_rows == 0
