@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from crown.errors import StateError
+from crown.ir.tables import resolved
 from crown.plan.cells import layout
-from crown.plan.cells.distribute import Distributed
+from crown.plan.cells.distribute import distribute
 from crown.plan.tree import passes
 from crown.plan.tree.trees import Trees, find_trees
-from crown.spark import maintain, read_materialized, snapshot
+from crown.spark import read_materialized, snapshot
 from crown.spark.flow import identity
+from crown.spark.flow.state import StoredStage, compare_all, stored_stages
+from crown.spark.flow.topology import lay_out
 from tests.spark import old_checkpoint
 from tests.spark.old_checkpoint import BEFORE, CELLS, SQL, WINDOW
+from tests.spark.streams import Feed
 from tests.support.judge import Change, Row
 
 FIXTURES = Path(__file__).parent / "fixtures"
 pytestmark = pytest.mark.spark
+
+
+@dataclass(frozen=True)
+class Old:
+    """What an archive held, at its place, and its state."""
+
+    feed: Feed
+    place: Path
+    stages: list[StoredStage]
 
 
 def unlike(trees: Trees) -> Trees:
@@ -58,47 +71,78 @@ def test_an_old_checkpoint_goes_on_under_another_plan(
     assert snapshotted == written
 
 
-def test_each_reason_why_a_checkpoint_is_refused(
-    spark: SparkSession, cells: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def old(spark: SparkSession, tmp_path: Path) -> Old:
     feed = old_checkpoint.unpack(FIXTURES / "checkpoint-1.tar.xz", tmp_path)
+    return Old(feed, tmp_path, stored_stages(spark, str(tmp_path / "checkpoint"), 0))
 
-    def start(sql: str = SQL, **options: Any) -> None:
-        given = {"cells": CELLS, "keys": {"u": ["id"]}, "windows": {"g": {"rows": WINDOW}}, **options}
-        deltas: DataFrame = maintain(spark, sql, feed.tables(spark), **given)
-        writer = deltas.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
-        writer.start().stop()
 
-    def refused(code: str, *words: str, **options: Any) -> None:
+def schema_with(**options: Any) -> dict[str, dict[str, Any]]:
+    tables: dict[str, dict[str, Any]] = {
+        "g": {"columns": {"dst": "bigint", "src": "bigint"}, "window": {"rows": WINDOW}},
+        "u": {"columns": {"grp": "string", "id": "bigint"}, "primary_key": ("id",)},
+    }
+    for name, changed in options.items():
+        tables[name] |= changed
+    return tables
+
+
+def test_each_reason_why_a_checkpoint_is_refused(old: Old, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state as Spark has read it once, against all kinds of other views and versions."""
+
+    def refused(words: str, sql: str = SQL, cells: int = CELLS, **tables: Any) -> StateError:
         with pytest.raises(StateError) as refusal:
-            start(**options)
-        assert refusal.value.code == code
-        for part in words:
-            assert part in str(refusal.value), str(refusal.value)
+            compare_all(old.stages, [lay_out(sql, schema_with(**tables), cells).described()])
+        assert words in str(refusal.value), str(refusal.value)
+        return refusal.value
 
-    other = "CROWN-STATE-OTHER-PLAN"
-    refused(other, "the query is another one. It was:", "The query is now:", sql=SQL.replace("SUM", "MAX"))
-    refused(other, "window of table g was {'rows': 5}, is {'rows': 6}", windows={"g": {"rows": 6}})
-    refused(other, "key of table u was id, is grp", keys={"u": ["grp"]})
-    refused(other, "key of table u was id, is not given", keys={})
-    refused(other, "cells was 2, is 3", cells=3)
+    compare_all(old.stages, [lay_out(SQL, schema_with(), CELLS).described()])
+    compare_all(old.stages, [lay_out(SQL.replace("u.", "U.").replace("AS n", "m"), schema_with(), CELLS).described()])
+    changed = SQL.replace("SUM", "MAX")
+    found = refused(f"the query is another one. It was:\n{SQL}\nThe query is now:\n{changed}", sql=changed)
+    assert found.code == "CROWN-STATE-OTHER-PLAN" and "overwrite=True" in str(found)
+    refused("cells was 2, is 3", cells=3)
+    refused("window of table g was {'rows': 5}, is {'rows': 6}", g={"window": {"rows": 6}})
+    refused("window of table g was {'rows': 5}, is not given", g={"window": None})
+    refused("key of table u was id, is grp", u={"primary_key": ("grp",)})
+    refused("key of table u was id, is not given", u={"primary_key": ()})
+    refused("profile of table u was not given, is insert_only", u={"profile": "insert_only"})
+    narrow = {"columns": {"dst": "int", "src": "bigint"}}
+    refused("columns of table g was dst int64, src int64, is dst int32, src int64", g=narrow)
+    refused("the query no longer reads table u", sql="SELECT src FROM g")
     with monkeypatch.context() as patch:
         patch.setattr(layout, "_spread_merge", lambda merge, cells: merge)
-        refused(other, "lays out the stage merge in another way: rows are spread over the cells in another way")
+        refused("lays out the stage merge in another way: rows are spread over the cells in another way")
     with monkeypatch.context() as patch:
-        patch.setattr(layout, "distribute", lambda plan, cells: Distributed(plan, None))
-        refused(other, "without the stage merge")
+        patch.setattr(layout, "distribute", lambda plan, cells: replace(distribute(plan, cells), merge=None))
+        refused("this version of Crown runs the query without the stage merge")
+    with monkeypatch.context() as patch:
+        patch.setattr(layout, "resolved", lambda table: replace(resolved(table), columns=table.columns[::-1]))
+        refused(
+            "lays out the stage cells in another way: table g was stored with columns dst int64, src int64, is with"
+        )
     for oldest, newest, hint in ((2, 2, "use a new checkpoint"), (0, 0, "use the version of Crown that wrote it")):
         with monkeypatch.context() as patch:
             patch.setattr(identity, "OLDEST", oldest)
             patch.setattr(identity, "FORMAT", newest)
-            refused("CROWN-STATE-FORMAT", f"has format 1; this version of Crown reads {oldest} to {newest}", hint)
-            with pytest.raises(StateError, match="CROWN-STATE-FORMAT"):
-                snapshot(spark, str(tmp_path / "checkpoint"))
-    current = tmp_path / "target" / "_versions" / "current.json"
+            found = refused(f"has format 1; this version of Crown reads {oldest} to {newest}")
+            assert found.code == "CROWN-STATE-FORMAT" and hint in str(found)
+
+
+def test_refused_at_start_and_by_readers(
+    spark: SparkSession, cells: int, old: Old, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint, target = str(old.place / "checkpoint"), old.place / "target"
+    writer = old_checkpoint.deltas(spark, old.feed).writeStream.format("noop").option("checkpointLocation", checkpoint)
+    with monkeypatch.context() as patch:
+        patch.setattr(identity, "OLDEST", 2)
+        with pytest.raises(StateError, match="has format 1; this version of Crown reads 2 to 2"):
+            writer.start()
+        with pytest.raises(StateError, match="has format 1; this version of Crown reads 2 to 2"):
+            snapshot(spark, checkpoint)
+    current = target / "_versions" / "current.json"
     current.write_text(current.read_text().replace("{", '{"format": 9, ', 1))
     with pytest.raises(StateError, match="have format 9; this version of Crown reads 1"):
-        read_materialized(spark, str(tmp_path / "target"))
+        read_materialized(spark, str(target))
     with pytest.raises(StateError, match="have format 9; this version of Crown reads 1"):
-        old_checkpoint.run(spark, feed, tmp_path)
-    start()
+        old_checkpoint.run(spark, old.feed, old.place)

@@ -97,12 +97,12 @@ def check_checkpoint(spark: SparkSession, checkpoint: str, views: Sequence[View]
         raise
     except Exception as error:  # Spark has no class of errors for files that it can't read
         raise _corrupt(checkpoint, _first_line(error)) from error
-    _compare(stages, views)
+    compare_all(stages, views)
     if problems:
         raise _corrupt(checkpoint, problems[0])
 
 
-def _compare(stages: Sequence[StoredStage], views: Sequence[View]) -> None:
+def compare_all(stages: Sequence[StoredStage], views: Sequence[View]) -> None:
     """A view that no change has reached yet has no state, but what has state must be one of the views."""
     known = {identity.view for identity, _ in views}
     stored = {stage.view for stage in stages}
