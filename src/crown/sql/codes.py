@@ -36,6 +36,7 @@ CODES: dict[str, str] = {
     "CROWN-SQL-PATTERN": "a pattern or number of digits that is not a literal, or that Java reads otherwise",
     "CROWN-SQL-PIVOT": "PIVOT",
     "CROWN-SQL-RECURSION": "a recursive query or view",
+    "CROWN-SQL-RESERVED-NAME": "a column by a name that changes use for themselves, such as _change_type",
     "CROWN-SQL-SAMPLE": "TABLESAMPLE",
     "CROWN-SQL-SCALAR-SUBQUERY": "a scalar subquery that may have no row or several",
     "CROWN-SQL-SET-OPERATION": "the sides of a set operation don't fit",
