@@ -91,6 +91,10 @@ CODES: Mapping[str, Code] = {
     ),
     "CROWN-SQL-PIVOT": Code("PIVOT is not supported.", "Write SUM(CASE WHEN ... END) for each column."),
     "CROWN-SQL-RECURSION": Code("Recursive queries and views are not supported.", "Unroll to a fixed depth."),
+    "CROWN-SQL-RESERVED-NAME": Code(
+        "A column has a name that changes use themselves, such as _change_type.",
+        "Give the column another name with AS.",
+    ),
     "CROWN-SQL-SAMPLE": Code("TABLESAMPLE is not supported.", "Filter on a hash of the key."),
     "CROWN-SQL-SCALAR-SUBQUERY": Code(
         "A scalar subquery may return no row or several.", "Aggregate without GROUP BY inside it, or write a join."

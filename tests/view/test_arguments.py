@@ -100,6 +100,42 @@ def test_wrong_options_of_a_table_are_refused(options: str) -> None:
         crown.View(f"SELECT a FROM r {options}", SCHEMA)
 
 
+@pytest.mark.parametrize(
+    ("sql", "schema"),
+    [
+        ("SELECT a AS _change_type FROM r", SCHEMA),
+        ("SELECT COUNT(*) AS _Multiplicity FROM r", SCHEMA),
+        ("SELECT a AS _update FROM r UNION SELECT b FROM s", SCHEMA),
+        ("SELECT a AS _update FROM r ORDER BY b LIMIT 3", SCHEMA),
+        ("SELECT * FROM t", {"t": pa.schema([("a", pa.int64()), ("_change_type", pa.string())])}),
+        ("SELECT a FROM t WHERE _multiplicity > 1", {"t": {"a": "int", "_multiplicity": "int"}}),
+        ("SELECT _atoms AS x FROM t", "CREATE TABLE t (_atoms INT)"),
+    ],
+)
+def test_names_that_changes_use_are_refused(sql: str, schema: Any) -> None:
+    with pytest.raises(crown.SqlError, match="CROWN-SQL-RESERVED-NAME"):
+        crown.View(sql, schema)
+
+
+def test_reserved_names_that_nothing_shows_or_reads_are_allowed() -> None:
+    """The schema of a change feed has them."""
+    feed = pa.schema([("a", pa.int64()), ("_change_type", pa.string()), ("_commit_version", pa.int64())])
+    view = crown.View("SELECT a FROM (SELECT a, a + 1 AS _update FROM t) AS q WHERE _update > 1", {"t": feed})
+    view.apply({"t": pa.table([[1, 1], ["insert", "delete"], [1, 2]], schema=feed)})
+    assert list(view) == []
+    view.insert("t", [(5, "x", 1)])
+    assert list(view) == [(5,)]
+
+
+def test_a_closed_stream_says_so() -> None:
+    view = crown.View("SELECT a FROM r", SCHEMA)
+    reader = view.apply({"r": [(1, 1)]}, stream=True)
+    reader.close()
+    with pytest.raises(crown.CrownError, match="closed"):
+        reader.read_next_batch()
+    assert list(view) == [(1,)]
+
+
 def test_one_column_may_be_named_alone() -> None:
     described = {"columns": COLUMNS, "primary_key": "ID", "not_null": "A"}
     view = crown.View("SELECT a FROM r", {"r": described})

@@ -14,6 +14,7 @@ from crown.sql.clauses.table_options import attach_options
 from crown.sql.context import Context
 from crown.sql.diagnose import fail, parse_statements, refuse_depth
 from crown.sql.refuse import check_parts
+from crown.sql.reserved import check_names
 from crown.sql.schema.options import take_options
 from crown.sql.schema.schema import SchemaLike, load_schema
 
@@ -50,6 +51,8 @@ def parse(
     context.count_uses(statements[0])
     try:
         check_parts(context, statements[0])
-        return bind(context, statements[0])
+        query = bind(context, statements[0])
     except RecursionError:
         refuse_depth(sql)
+    check_names(query)
+    return query

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from crown import _kernel
+from crown.errors import CrownError
 
 if TYPE_CHECKING:
     import pandas
@@ -38,9 +39,9 @@ class DeltaReader:
     def _read(self, read: Callable[[], _T]) -> _T:
         try:
             return read()
-        except pa.ArrowException:
+        except pa.ArrowException as error:
             self._stream.check()
-            raise
+            raise CrownError(f"the delta can't be read: {error}", code="CROWN-STREAM") from error
 
     def read_next_batch(self) -> pa.RecordBatch:
         """The next rows; StopIteration at the end."""
