@@ -369,6 +369,7 @@ CODES: Mapping[str, Code] = {
     "CROWN-ITERATION": Code(
         "The view changed during an iteration over too many rows to keep a copy.", "Use to_arrow() instead."
     ),
+    "CROWN-STREAM": Code("A stream of deltas is closed, or can't be read.", "Read it once, before it is closed."),
     "CROWN-LOG": Code("A log of updates can't be read, or does not fit the query.", "See docs/workload.md."),
     "CROWN-NOT-INSTALLED": Code("An optional package is not installed.", "Install it as the message says."),
     "CROWN-OVERFLOW": Code(

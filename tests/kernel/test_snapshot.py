@@ -103,7 +103,7 @@ def test_rows_with_another_meaning_are_foreign() -> None:
         ("SELECT r.a, s.c FROM r JOIN s ON r.b = s.b", SCHEMA.replace("r (a BIGINT", "r (a INT")),
         ("SELECT r.a, s.c FROM r JOIN s ON r.b = s.b", SCHEMA.replace("s (b STRING", "s (b STRING PRIMARY KEY")),
     ):
-        with pytest.raises(StateError, match="CROWN-STATE-FOREIGN"):
+        with pytest.raises(StateError, match="CROWN-STATE-OTHER-PLAN"):
             _kernel.Engine.load(to_json(plan(parse(sql, schema))), saved)
 
 
