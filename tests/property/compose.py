@@ -5,9 +5,10 @@ while the depth lasts, queries drawn from the same list. A new construct is one 
 all others, and they in it.
 
 >>> sorted(CONSTRUCTS)  # doctest: +NORMALIZE_WHITESPACE
-['common table', 'computed', 'condition', 'distinct', 'except', 'except all', 'filter', 'global aggregate', 'group',
- 'having', 'inequality join', 'inner join', 'intersect', 'intersect all', 'join of three', 'outer join',
- 'scalar subquery', 'top', 'union', 'union all']
+['common table', 'computed', 'condition', 'correlated scalar', 'distinct', 'except', 'except all', 'filter',
+ 'filtered aggregate', 'global aggregate', 'group', 'grouped condition', 'having', 'inequality join', 'inner join',
+ 'intersect', 'intersect all', 'join of three', 'outer join', 'scalar subquery', 'semi-join', 'shared set', 'top',
+ 'union', 'union all']
 """
 
 from __future__ import annotations
@@ -168,8 +169,12 @@ class Composer:
                 forms += [f"{text} < {self.pick(others)}"]
         return self.pick(forms)
 
+    def pairs(self, left: Sequence[Term], right: Sequence[Term]) -> list[tuple[str, str]]:
+        """Columns that can be a key of a join."""
+        return [(a, b) for a, one in left for b, two in right if one == two and one != "double"]
+
     def equality(self, left: Sequence[Term], right: Sequence[Term]) -> str:
-        pairs = [(a, b) for a, one in left for b, two in right if one == two and one != "double"]
+        pairs = self.pairs(left, right)
         if not pairs:
             return f"{self.predicate(left)} AND {self.predicate(right)}"
         one, other = self.pick(pairs)
@@ -229,7 +234,7 @@ def _condition(composer: Composer, depth: int) -> Query:
     """[NOT] EXISTS and [NOT] IN."""
     source, inner = composer.source(depth), composer.source(depth)
     word = composer.pick(["", "NOT "])
-    pairs = [(a, b) for a, one in source.columns for b, two in inner.columns if one == two and one != "double"]
+    pairs = composer.pairs(source.columns, inner.columns)
     if pairs and composer.chance(50):
         outside, inside = composer.pick(pairs)
         where = f"{outside} {word}IN (SELECT {inside} FROM {inner.text})"
@@ -277,6 +282,80 @@ def _scalar(composer: Composer, depth: int) -> Query:
     scalar = f"(SELECT {function}({composer.pick(inside)}) FROM {inner.text})"
     where = f"{composer.pick(integers)} {composer.pick(['=', '<', '>='])} {scalar}"
     return composer.select(composer.terms(source.columns), source.text, where=[where])
+
+
+def _correlated(composer: Composer, depth: int) -> Query:
+    """A comparison with an aggregate of the rows that share a key with the outer row."""
+    source, inner = composer.source(depth), composer.source(0)
+    keys = composer.pairs(source.columns, inner.columns)
+    values = [text for text, domain in inner.columns if domain == "int"]
+    integers = [text for text, domain in source.columns if domain == "int"]
+    if not keys or not values or not integers:
+        return composer.select(composer.terms(source.columns), source.text)
+    outside, inside = composer.pick(keys)
+    form = composer.pick(["MAX({0})", "MIN({0})", "SUM({0})", "SUM(DISTINCT {0})"])
+    scalar = f"(SELECT {form.format(composer.pick(values))} FROM {inner.text} WHERE {outside} = {inside})"
+    where = f"{composer.pick(integers)} {composer.pick(['=', '<>', '<', '>='])} {scalar}"
+    return composer.select(composer.terms(source.columns), source.text, where=[where])
+
+
+def _grouped_condition(composer: Composer, depth: int) -> Query:
+    """[NOT] EXISTS and [NOT] IN of groups, of distinct rows and of set operations."""
+    source = composer.source(depth)
+    inner = composer.joined(depth - 1, ["JOIN", "LEFT JOIN"], composer.draw(st.integers(1, 2)))
+    keys = composer.pairs(source.columns, inner.columns)
+    if not keys:
+        return composer.select(composer.terms(source.columns), source.text)
+    outside, inside = composer.pick(keys)
+    rows = f"SELECT {inside} FROM {inner.text}"
+    forms = [
+        f"{outside} {{no}}IN ({rows} GROUP BY {inside} HAVING COUNT(*) > 1)",
+        f"{outside} {{no}}IN (SELECT DISTINCT {inside} FROM {inner.text})",
+        f"{outside} {{no}}IN (({rows}) {composer.pick(OPERATORS).upper()} ({rows}))",
+        f"{{no}}EXISTS (SELECT DISTINCT {inside} FROM {inner.text} WHERE {outside} = {inside})",
+    ]
+    where = composer.pick(forms).format(no=composer.pick(["", "NOT "]))
+    return composer.select(composer.terms(source.columns), source.text, where=[where])
+
+
+def _semi_join(composer: Composer, depth: int) -> Query:
+    source, inner = composer.source(depth), composer.source(depth)
+    kind = composer.pick(["LEFT SEMI JOIN", "LEFT ANTI JOIN"])
+    text = f"{source.text} {kind} {inner.text} ON {composer.equality(source.columns, inner.columns)}"
+    return composer.select(composer.terms(source.columns), text)
+
+
+def _filtered_aggregate(composer: Composer, depth: int) -> Query:
+    source = composer.joined(depth, ["JOIN", "LEFT JOIN"], composer.draw(st.integers(1, 2)))
+    by, condition = composer.pick(source.columns), composer.predicate(source.columns)
+    forms = [
+        (f"COUNT(*) FILTER (WHERE {condition})", "int"),
+        (f"COUNT_IF({condition})", "int"),
+        (f"BOOL_OR({condition})", "boolean"),
+        (f"BOOL_AND({condition})", "boolean"),
+        (f"CASE WHEN COUNT({by[0]}) > 1 THEN 'many' ELSE 'few' END", "string"),
+    ]
+    terms = [by, *(composer.pick(forms) for _ in range(composer.draw(st.integers(1, 3))))]
+    query = composer.select(terms, source.text)
+    return replace(query, text=f"{query.text} GROUP BY {by[0]}")
+
+
+def _shared_set(composer: Composer, depth: int) -> Query:
+    """Set operations between rows of one common table."""
+    inner = composer.query(depth - 1) if depth > 0 or composer.path else _filter(composer, 0)
+    composer.aliases += 1
+    name = f"c{composer.aliases}"
+    columns = tuple((f"o{i}", domain) for i, domain in enumerate(inner.columns))
+    column, domain = composer.pick(columns)
+
+    def side() -> str:
+        tails = ["", f" WHERE {composer.predicate(columns)}", f" GROUP BY {column} HAVING COUNT(*) > 1"]
+        return f"(SELECT {column} AS z FROM {name}{composer.pick(tails)})"
+
+    text = f"{side()} {composer.pick(OPERATORS).upper()} {side()}"
+    if composer.chance(40):
+        text = f"({text}) {composer.pick(OPERATORS).upper()} {side()}"
+    return Query(f"WITH {name} AS ({inner.text}) SELECT w.z AS o0 FROM ({text}) AS w", (domain,))
 
 
 def _set_operation(operator: str) -> Callable[[Composer, int], Query]:
@@ -346,6 +425,11 @@ CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
     "inequality join": _join(["<"]),
     "condition": _condition,
     "scalar subquery": _scalar,
+    "correlated scalar": _correlated,
+    "grouped condition": _grouped_condition,
+    "semi-join": _semi_join,
+    "filtered aggregate": _filtered_aggregate,
+    "shared set": _shared_set,
     "group": _group,
     "having": _having,
     "global aggregate": _global,
