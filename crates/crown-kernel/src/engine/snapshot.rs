@@ -81,7 +81,7 @@ fn corrupt(why: impl std::fmt::Display) -> KernelError {
 fn fingerprint(plan: &Plan) -> u64 {
     let tables = plan.tables.iter().map(|t| (&t.name, &t.columns, &t.primary_key, &t.window));
     let uses = plan.tables.iter().flat_map(|table| {
-        let all = plan.stages.iter().flat_map(|stage| atoms(stage));
+        let all = plan.stages.iter().flat_map(atoms);
         all.filter(|atom| atom.source == table.name).map(|atom| {
             let names = variables(atom);
             let place = |name: &str| names.iter().position(|known| *known == name);
@@ -434,4 +434,25 @@ fn read_header(chunk: &[u8]) -> Result<Header> {
         return Err(KernelError::state("CROWN-STATE-FORMAT", message));
     }
     serde_json::from_str(text).map_err(corrupt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_of_another_format_is_refused_by_its_number() {
+        for format in [0, OLDEST, FORMAT, FORMAT + 1] {
+            let header =
+                Header { format, fingerprint: 0, started: true, atoms: vec![], tables: vec![], chunks: vec![] };
+            match read_header(&write_header(&header).unwrap()) {
+                Ok(_) => assert!((OLDEST..=FORMAT).contains(&format)),
+                Err(error) => {
+                    assert!(!(OLDEST..=FORMAT).contains(&format));
+                    assert_eq!(error.code, "CROWN-STATE-FORMAT");
+                    assert!(error.message.contains(&format!("format {format}; this version reads 1 to 2")));
+                }
+            }
+        }
+    }
 }
