@@ -1,7 +1,7 @@
-# Every target sets up what it needs by itself and does nothing when nothing changed. `make help` lists them.
+# Every target sets up what it needs, and does nothing if nothing has changed. `make help` lists the targets.
 #
-# The set-up has two steps, each with a stamp file in .venv: the virtual environment, then packages and kernel by one
-# editable install. Python sources are used in place, so editing one needs no step at all.
+# The set-up has two steps, each with a stamp file in .venv: the virtual environment, then packages and kernel in one
+# editable install. Python sources are used in place, so editing them needs no step.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -19,19 +19,19 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 ##@ The two commands
 
 .PHONY: demo
-demo: java setup ## A social network streams through Spark, a view is kept up to date, Spark itself checks it
+demo: java setup ## Stream a social network through Spark, keep a view up to date, check it with Spark itself
 	@$(BIN)/crown demo
 
 .PHONY: test
-test: java setup test-kernel test-python ## The default test suite: the kernel's, then Python's
+test: java setup test-kernel test-python ## Run the default test suite: kernel, then Python
 
 ##@ While you work
 
 .PHONY: setup
-setup: $(VENV)/.installed ## Virtual environment, packages and kernel (every target does this by itself)
+setup: $(VENV)/.installed ## Create the virtual environment, install packages, build the kernel (every target does this)
 
 .PHONY: check
-check: setup ## Lint, format and types: ruff, mypy --strict, clippy, rustfmt
+check: setup ## Check lint, format and types: ruff, mypy --strict, clippy, rustfmt
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -39,39 +39,44 @@ check: setup ## Lint, format and types: ruff, mypy --strict, clippy, rustfmt
 	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 
 .PHONY: format
-format: setup ## Rewrite the sources as ruff and rustfmt want them
+format: setup ## Format the sources with ruff and rustfmt
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	cargo fmt --all
 
 .PHONY: test-kernel
-test-kernel: setup ## The kernel's tests alone (cargo)
+test-kernel: setup ## Run only the kernel tests (cargo)
 	cargo test --locked --quiet -p crown-kernel
 
 .PHONY: test-python
-test-python: java setup ## The Python tests alone (pytest, two processes); ARGS="-k name" to choose
+test-python: java setup ## Run only the Python tests (pytest, two processes); select with ARGS="-k name"
 	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
+.PHONY: coverage
+coverage: setup ## Run the Python tests without Spark and report line coverage (HTML in artifacts/coverage)
+	$(BIN)/pytest -n 2 --dist loadfile -m "not spark and not slow and not peer" --ignore tests/benchmarks \
+		--cov crown --cov-report term --cov-report html:artifacts/coverage $(ARGS)
+
 .PHONY: test-slow
-test-slow: java setup ## The long tests: more examples, more seeds, more faults
+test-slow: java setup ## Run the long tests: more examples, more seeds, more faults
 	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -m slow $(ARGS)
 
-# Real data instead of generated: GRAPH= an edge list, SOCIAL= a folder of SNB files.
+# Real data instead of generated data: GRAPH= an edge list, SOCIAL= a directory of SNB files.
 BENCH_DATA := $(if $(GRAPH),--graph $(GRAPH)) $(if $(SOCIAL),--social $(SOCIAL))
 
 .PHONY: bench
-bench: java setup ## Ten minutes of benchmarks, then docs/benchmarks.md from that very run (GRAPH=, SOCIAL= for real data)
+bench: java setup ## Run ten minutes of benchmarks and write docs/benchmarks.md from them (GRAPH=, SOCIAL= for real data)
 	$(BIN)/crown bench run selection --seconds 5 $(BENCH_DATA) $(BENCH)
 	$(BIN)/crown bench report
 
 .PHONY: bench-all
-bench-all: java setup ## Hours: every experiment (PEERS=differential,dbsp,...), Dumbbell on DUMBBELL_GRAPH=, then the page
+bench-all: java setup ## Run every experiment, for hours (PEERS=differential,dbsp,...), Dumbbell on DUMBBELL_GRAPH=, and write the page
 	$(BIN)/crown bench run all --seconds 200 $(BENCH_DATA) $(if $(PEERS),--peers $(PEERS)) $(BENCH)
 	$(if $(DUMBBELL_GRAPH),$(BIN)/crown bench run dumbbell --seconds 120 --graph $(DUMBBELL_GRAPH) $(if $(PEERS),--peers $(PEERS)))
 	$(BIN)/crown bench report
 
 .PHONY: bench-check
-bench-check: java setup ## Repeat the stored run times, compare ratios; more than 20% worse fails (data as they were stored)
+bench-check: java setup ## Repeat the stored run times on the same data; fail if a ratio is more than 20% worse
 	$(BIN)/crown bench check $(BENCH_DATA) $(BENCH)
 
 .PHONY: wheel
@@ -79,12 +84,12 @@ wheel: setup ## Build the wheel (one for all Pythons from 3.11) into dist/
 	$(BIN)/maturin build --release --locked --out dist
 
 .PHONY: clean
-clean: ## Remove the virtual environment and all build products
+clean: ## Remove the virtual environment and all build artifacts
 	rm -rf $(VENV) target build dist artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis src/crown/_kernel*.so
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help
-help: ## This list
+help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: java
@@ -100,7 +105,7 @@ $(VENV)/.created:
 $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt $(RUST_SOURCES)
 	@tools/prerequisites rust
 	@echo "set-up: Python packages and kernel (some minutes the first time)"
-	@# PySpark comes as sources, which setuptools builds; without build isolation it has to be here first.
+	@# PySpark is a source package that setuptools builds; without build isolation setuptools must be installed first.
 	@$(PIP) install --constraint constraints.txt --no-compile --upgrade pip maturin setuptools
 	@$(PIP) install --constraint constraints.txt --no-compile --no-build-isolation --editable '.[dev]'
 	@touch $@

@@ -32,7 +32,7 @@ _CROWN_TYPES = {arrow: own for own, arrow in _TYPES.items()} | {
 
 
 def arrow_type(type_: DataType) -> pa.DataType:
-    """The Arrow type in which the kernel gives a column of this type.
+    """Return the Arrow type that the kernel uses for a column of this type.
 
     >>> arrow_type(DataType("decimal(12,2)"))
     Decimal128Type(decimal128(12, 2))
@@ -41,7 +41,7 @@ def arrow_type(type_: DataType) -> pa.DataType:
 
 
 def crown_type(arrow: pa.DataType) -> DataType | None:
-    """The type of a column of Arrow data; None where Crown has no such type.
+    """Return the type of a column of Arrow data; None where Crown has no such type.
 
     >>> crown_type(pa.large_string()), crown_type(pa.list_(pa.int64()))
     ('string', None)
@@ -98,7 +98,7 @@ def check_table(table: pa.Table, name: str, *, full: bool = False) -> None:
         raise _broken(error, name, _broken_column(table, full=full)) from error
     for column, values in zip(table.column_names, table.columns, strict=True):
         if any(_miscounts_nulls(chunk) for chunk in values.iterchunks()):
-            raise _broken(ValueError("the count of NULLs is not that of the validity bitmap"), name, column)
+            raise _broken(ValueError("the NULL count does not match the validity bitmap"), name, column)
 
 
 def _broken_column(table: pa.Table, *, full: bool) -> str | None:
@@ -126,5 +126,5 @@ def _broken(error: Exception, name: str, column: str | None = None) -> InvalidCh
         f"{place}: the changes can't be read",
         code="CROWN-CHANGE-ARROW",
         reason=str(error) or type(error).__name__,
-        hint="the data breaks the Arrow format: write it with another library or version, or give plain rows",
+        hint="the data is not valid Arrow: write it with another library or version, or give plain rows",
     )

@@ -115,7 +115,7 @@ CODES: Mapping[str, Code] = {
     "CROWN-SQL-TABLE-FUNCTION": Code(
         "VALUES and table functions in FROM are not supported.", "Put the rows into a table."
     ),
-    "CROWN-SQL-TIME-TRAVEL": Code("AS OF is not supported.", "Remove it: a view follows the present tables."),
+    "CROWN-SQL-TIME-TRAVEL": Code("AS OF is not supported.", "Remove it: a view follows the current tables."),
     "CROWN-SQL-TOO-DEEP": Code("The query is nested too deeply.", "Split it with WITH or views."),
     "CROWN-SQL-TOO-MANY-BRANCHES": Code(
         "Outer joins, unions and ORs in FROM multiply to too many cases.", "Split the query into several views."
@@ -252,7 +252,7 @@ CODES: Mapping[str, Code] = {
     "CROWN-SPARK-COLUMN": Code(
         "An output column has a name that deltas use, such as _change_type.", "Rename it with AS."
     ),
-    "CROWN-SPARK-QUERY": Code("Spark ended the stream with an error of its own.", "Read the message and Spark's log."),
+    "CROWN-SPARK-QUERY": Code("Spark stopped the stream with an error.", "Read the message and Spark's log."),
     "CROWN-SPARK-REJECTS": Code("on_invalid='quarantine' has no place to write to.", "Give rejects='path'."),
     "CROWN-SPARK-SETTING": Code(
         "A setting of the Spark session is not supported, or would change results.",

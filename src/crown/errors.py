@@ -7,7 +7,7 @@ class CrownError(Exception):
     """Root of all errors raised by Crown.
 
     `code` is stable across versions (``CROWN-...``). `position` is a half-open character range in `sql`;
-    where both are known the message shows the line with a caret under the very place.
+    if both are known, the message shows the line with a caret under the place.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class StateError(CrownError):
 
 
 def _caret(sql: str, start: int, end: int) -> str:
-    """The line of `sql` that holds `start`, with carets under the range."""
+    """Return the line of `sql` that holds `start`, with carets under the range."""
     line_start = sql.rfind("\n", 0, start) + 1
     line_end = sql.find("\n", start)
     line_end = len(sql) if line_end < 0 else line_end

@@ -48,7 +48,7 @@ class DataType(str):
 
     @classmethod
     def parse(cls, text: Any) -> DataType:
-        """The type of a stored column: like the constructor, but ``null`` is none."""
+        """Return the type of a stored column: like the constructor, but ``null`` is none."""
         if not isinstance(text, str) or text == "null":
             raise ValueError(f"{text!r} is not a type")
         return cls(text)
@@ -130,12 +130,12 @@ def _is_decimal(precision: int, scale: int) -> bool:
 
 
 def exact_decimal(precision: int, scale: int) -> DataType | None:
-    """The decimal type of just these digits; None where there is none."""
+    """Return the decimal type of just these digits; None where there is none."""
     return DataType(f"decimal({precision},{scale})") if _is_decimal(precision, scale) else None
 
 
 def decimal(precision: int, scale: int) -> DataType:
-    """A decimal type, adjusted to 38 digits as Spark does: the scale gives way, but not below 6.
+    """Return a decimal type, adjusted to 38 digits as Spark does: the scale gives way, but not below 6.
 
     >>> decimal(41, 20)
     'decimal(38,17)'
@@ -148,12 +148,12 @@ def decimal(precision: int, scale: int) -> DataType:
 
 
 def longest_decimal(scale: int) -> DataType:
-    """The decimal type with all the digits that a decimal can have."""
+    """Return the decimal type with all the digits that a decimal can have."""
     return DataType(f"decimal({MAX_PRECISION},{scale})")
 
 
 def common_type(left: DataType, right: DataType) -> DataType | None:
-    """The type in which two values are compared or shown in one column; None where Spark finds none.
+    """Return the type in which two values are compared or shown in one column; None where Spark finds none.
 
     >>> common_type(INT32, decimal(5, 2)), common_type(DATE, BOOLEAN)
     ('decimal(12,2)', None)

@@ -80,7 +80,7 @@ MISTAKES = {
     "a misspelt trigger": ('"1 second"', '"1 secnd"', ["trigger is '1 secnd'", "10 seconds"]),
     "a number for a trigger": ('"1 second"', "5", ["trigger is 5", "10 seconds"]),
     "a master that is none": ('"local[2]"', '"locl"', ["master is 'locl'", "local[2]"]),
-    "a missing path": ('path = "in"', 'path = "inn"', ["tables.g.path", "inn", "not there"]),
+    "a missing path": ('path = "in"', 'path = "inn"', ["tables.g.path", "inn", "does not exist"]),
     "no path": ('path = "in"\n', "", ["tables.g has no path"]),
     "no schema": ('schema = "src BIGINT, dst BIGINT"', "", ["tables.g has no schema"]),
     "a misspelt type": ("dst BIGINT", "dst BIGNT", ["tables.g.schema", "BIGNT"]),

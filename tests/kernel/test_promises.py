@@ -43,6 +43,6 @@ def without_kept_rows(whole: Plan) -> Plan:
 def test_refused_when_loaded(case: str) -> None:
     whole = plan(parse(UNSERVED[case], SCHEMA))
     _kernel.Engine(to_json(whole))
-    with pytest.raises(PlanError, match="looks rows up and lists each once") as raised:
+    with pytest.raises(PlanError, match="look rows up and list each once") as raised:
         _kernel.Engine(to_json(without_kept_rows(whole)))
     assert raised.value.code == "CROWN-PLAN-MALFORMED"

@@ -31,8 +31,8 @@ ORDERED = {
     "r.e < s.e": ["r_e + 0 < s_e"],
 }
 FILTERED = {
-    "r.a <> s.a": "it is no single <, <=, > or >=",
-    "(r.a < s.a OR r.n < s.n)": "it is no single <, <=, > or >=",
+    "r.a <> s.a": "it is not a single <, <=, > or >=",
+    "(r.a < s.a OR r.n < s.n)": "it is not a single <, <=, > or >=",
     "r.w < s.w": "its sides are not numbers or times plus a constant",
     "r.q < s.q": "its sides are not numbers or times plus a constant",
     "r.a * s.a < 3": "its sides are not numbers or times plus a constant",
@@ -58,13 +58,13 @@ def test_filtered(condition: str) -> None:
     ordered, filters = comparisons(JOINED + condition)
     assert ordered == []
     assert len(filters) == 1
-    assert filters[0].endswith(f"has no ordered index, for {FILTERED[condition]}")
+    assert filters[0].endswith(f"has no ordered index, because {FILTERED[condition]}")
 
 
 def test_a_list_has_one_order() -> None:
     ordered, filters = comparisons(JOINED + "r.a < s.a AND r.n < s.n")
     assert ordered == ["r_a + 0 < s_a"]
-    assert filters[0].endswith("for r is in the order of r_a already")
+    assert filters[0].endswith("because r is already ordered by r_a")
 
 
 @pytest.mark.parametrize("name", ["t", "T", "zz", "value", "k_value", "`a b`", "`a + 5`", "`s.t`", "`- 5`", "été"])
@@ -86,7 +86,7 @@ def test_no_relation_may_be_between() -> None:
     sql = "SELECT r.a x, s.a y, u.a z FROM r JOIN s ON r.k = s.k JOIN u ON s.l = u.l WHERE "
     ordered, filters = comparisons(sql + "r.a < s.a AND s.a < u.a AND r.a < u.a")
     assert ordered == ["r_a + 0 < s_a", "s_a + 0 < u_a"]
-    assert filters[0].endswith("for s is between r and u in the tree")
+    assert filters[0].endswith("because s is between r and u in the tree")
 
 
 def test_aggregates_and_joins_without_a_key() -> None:

@@ -22,23 +22,23 @@ CREATE TABLE counted (a INT, ts BIGINT NOT NULL) WINDOW (ROWS 100);
 CREATE TABLE timed (a INT, ts BIGINT NOT NULL) WINDOW (RANGE 5 ON ts);
 """
 FOLDED = "updates in O(λ): the changed rows of the tree are enumerated"
-KEPT = "linear space: the values of each group are kept"
-RING = "annotations in the tree: O(1) at each node that a change reaches, and no values are kept"
-RESIDUAL = ("residual predicate", "checked for each row while it is enumerated", "constant delay: rows may be skipped")
+KEPT = "linear space: the values of each group are stored"
+RING = "annotations in the tree: O(1) at each node that a change reaches; no values are stored"
+RESIDUAL = ("residual predicate", "checked for each enumerated row", "constant delay: rows may be skipped")
 ORDERED = (
     "ordered comparison",
-    "an ordered index on either side, O(log N) for each row that enters or leaves it; only matching rows are visited",
-    "constant delay: a row may find no match",
+    "an ordered index on each side, O(log N) for each row that enters or leaves it; only matching rows are visited",
+    "constant delay: a row may have no match",
 )
 LOOK_UP = (
     "one look-up in the other branch for each changed row",
-    "constant delay: rows that the other branch has are skipped",
+    "constant delay: rows of the other branch are skipped",
 )
-UNITED = "whose rows are united: rows with a match, and by anti-join those without"
+UNITED = "whose rows are combined: rows with a match, and (by anti-join) rows without one"
 PROJECTED = (
     "projection after enumeration",
-    "x_dst: enumerated too, then left out",
-    "constant delay for each different row: one comes for each value of x_dst",
+    "x_dst: enumerated too, then dropped",
+    "constant delay per distinct row: a row appears for each value of x_dst",
 )
 QUERIES = Path(__file__).parent.parent / "queries"
 # query: name, what it costs, what it loses ("" for nothing)
@@ -46,24 +46,24 @@ CONSTRUCTS = {
     "SELECT x.src, y.dst FROM g x JOIN g y ON x.dst = y.src": PROJECTED,
     "SELECT DISTINCT x.src, y.dst FROM g x JOIN g y ON x.dst = y.src": (
         "DISTINCT after projection",
-        "the result's rows are kept with counts",
+        "the rows of the result are stored with counts",
         "constant delay and linear space",
     ),
     "SELECT x.src, y.dst, COUNT(*) FROM g x JOIN g y ON x.dst = y.src GROUP BY x.src, y.dst": (
         "partial sums",
-        "one addition for each changed row of the tree; one number is kept for each group and aggregate",
+        "one addition for each changed row of the tree; one number is stored per group and aggregate",
         FOLDED,
     ),
     "SELECT x.src FROM g x, g y, g z WHERE x.dst = y.src AND y.dst = z.src AND z.dst = x.src": (
         "cycle",
-        "delta joins of x, y, z that intersect the smallest list first; the bag's rows are kept and freed as they go",
+        "delta joins of x, y, z that intersect the smallest list first; its rows are stored and freed",
         "linear space and updates in O(λ): the bag has width 2",
     ),
     "SELECT a FROM r WHERE b > 3 OR c LIKE 'x%'": ("selection", "checked once for each change of r", ""),
     "SELECT a FROM r WHERE soundex(c) = 'X'": ("selection", "checked once for each change of r", ""),
-    "SELECT DISTINCT a FROM r": ("DISTINCT", "the tree shows each row once; nothing more is kept", ""),
+    "SELECT DISTINCT a FROM r": ("DISTINCT", "the tree has each row once; nothing else is stored", ""),
     "SELECT a FROM r UNION SELECT a FROM s": ("UNION", *LOOK_UP),
-    "SELECT a FROM r UNION ALL SELECT a FROM s": ("UNION ALL", "2 trees, whose rows are united as they come", ""),
+    "SELECT a FROM r UNION ALL SELECT a FROM s": ("UNION ALL", "2 trees, whose rows are combined", ""),
     "SELECT a FROM r EXCEPT SELECT a FROM s": ("EXCEPT", *LOOK_UP),
     "SELECT a FROM r INTERSECT SELECT a FROM s": ("INTERSECT", *LOOK_UP),
     "SELECT a FROM r EXCEPT SELECT MAX(b) FROM s GROUP BY a": (
@@ -76,26 +76,26 @@ CONSTRUCTS = {
         RING,
         "",
     ),
-    "SELECT COUNT(*) FROM r JOIN s ON r.a = s.a": ("COUNT", f"{RING}; the one row is there from the start", ""),
+    "SELECT COUNT(*) FROM r JOIN s ON r.a = s.a": ("COUNT", f"{RING}; its one row exists from the start", ""),
     "SELECT r.a, MIN(r.b), MAX(s.b) FROM r JOIN s ON r.a = s.a GROUP BY r.a": (
         "MAX, MIN",
-        "O(log N) for each changed row of the tree, in an ordered multiset for each group",
+        "O(log N) for each changed row of the tree, in an ordered multiset per group",
         f"{FOLDED}; {KEPT}",
     ),
     "SELECT r.a, COUNT(DISTINCT s.b) FROM r JOIN s ON r.a = s.a GROUP BY r.a": (
         "COUNT(DISTINCT)",
-        "O(1) for each changed row of the tree, in which each value of a group is there once; "
-        "one number is kept for each group and aggregate",
+        "O(1) for each changed row of the tree, which has each value of a group once; "
+        "one number is stored per group and aggregate",
         FOLDED,
     ),
     "SELECT r.a, COUNT(DISTINCT s.b), COUNT(*) FROM r JOIN s ON r.a = s.a GROUP BY r.a": (
         "COUNT, COUNT(DISTINCT)",
-        "O(1) for each changed row of the tree, in a counted set for each group",
+        "O(1) for each changed row of the tree, in a counted set per group",
         f"{FOLDED}; {KEPT}",
     ),
     "SELECT r.a, SUM(DISTINCT r.b), COUNT(*) FROM r GROUP BY r.a": (
         "SUM(DISTINCT) with others",
-        "a fold of its own, joined by group",
+        "computed separately and joined by group",
         "groups are kept twice",
     ),
     "SELECT a, COUNT(*) n FROM r GROUP BY a HAVING n > 1": (
@@ -110,7 +110,7 @@ CONSTRUCTS = {
     "SELECT r.t, s.t x FROM r JOIN s ON r.t BETWEEN s.t - 5 AND s.t + 5": ORDERED,
     "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a = r.a)": (
         "EXISTS",
-        "semi-join: s is a subtree below r, as any other atom",
+        "semi-join: s is a subtree below r, like any other table",
         "",
     ),
     "SELECT a FROM r WHERE a IN (SELECT a FROM s)": ("EXISTS", "semi-join: s is a subtree below r", ""),
@@ -124,7 +124,7 @@ CONSTRUCTS = {
     "AND y.dst = z.src AND z.dst = x.src)": (
         "EXISTS as a view",
         "its correlation values are kept",
-        "linear space: the condition is no tree",
+        "linear space: the condition has no join tree",
     ),
     "SELECT r.a, s.b FROM r LEFT JOIN s ON r.a = s.a": ("OUTER JOIN", f"2 trees, {UNITED}", ""),
     "SELECT r.a, s.b FROM r FULL JOIN s ON r.a = s.a": ("OUTER JOIN", f"3 trees, {UNITED}", ""),
@@ -137,15 +137,15 @@ CONSTRUCTS = {
     "SELECT a, b FROM r ORDER BY b DESC LIMIT 3": (
         "ORDER BY ... LIMIT",
         "O(log N) for each changed row",
-        "linear space: the input's rows are kept in order",
+        "linear space: the rows of the input are stored in order",
     ),
-    "SELECT a, b FROM r ORDER BY b": ("ORDER BY", "sorted when the result is pulled", "constant delay"),
-    "SELECT a FROM counted": ("window", "counted keeps the last 100 rows; its rows are kept in order of arrival", ""),
-    "SELECT a FROM timed": ("window", "timed keeps 5 behind the newest ts", ""),
+    "SELECT a, b FROM r ORDER BY b": ("ORDER BY", "sorted when the result is read", "constant delay"),
+    "SELECT a FROM counted": ("window", "counted has the last 100 rows; its rows are stored in order of arrival", ""),
+    "SELECT a FROM timed": ("window", "timed has rows within 5 of the newest ts", ""),
     "SELECT a FROM r WHERE b > (SELECT AVG(b) FROM s)": (
         "subquery",
-        "a view of its own, whose changes are changes of a table to the query around it",
-        "a table's guarantee: one change below may be many here",
+        "a separate view, which the outer query reads like a table",
+        "the guarantee of a table: one change inside may be many here",
     ),
 }
 

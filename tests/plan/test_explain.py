@@ -69,7 +69,7 @@ def test_existence_edges_and_filters_in_the_drawn_tree() -> None:
 
 def test_alternatives_and_stages() -> None:
     text = str(explain(*plans.dumbbell()))
-    assert "17 trees compared, all there are" in text
+    assert "17 trees compared, all of them" in text
     assert "→      2        7  g7(left, right)" in text
     assert "$left    bag: delta joins of g1, g2, g3" in text
     assert "COUNT(DISTINCT)    O(1) per changed row; loses sampling without enumeration" in text

@@ -68,7 +68,7 @@ def test_large_joins_have_a_plan(shape: str, outputs: str) -> None:
 def test_a_cut_search_for_bags_makes_one_bag_and_says_so() -> None:
     plan, report = plan_with_report(parse(_self_joins(_cycle(20)), SCHEMA))
     assert [len(stage.atoms) for stage in plan.stages if isinstance(stage, BagStage)] == [20]
-    assert f"the search was cut after {bags.STEPS} steps; a cheaper tree may exist" in str(explain(plan, report))
+    assert f"the search stopped after {bags.STEPS} steps; a cheaper tree may exist" in str(explain(plan, report))
 
 
 def test_small_cycles_are_searched_to_the_end() -> None:

@@ -79,7 +79,7 @@ def test_stop_go_on_and_refuse(spark: SparkSession, tmp_path: Path) -> None:
     finally:
         running.kill()
     assert running.returncode == 130, errors[-2000:]
-    assert errors == "stopped; the next run goes on from here\n"
+    assert errors == "stopped; the next run continues from here\n"
     assert f"Spark's log: {tmp_path / 'checkpoint.log'}" in output
     assert "a change goes to: g: 1.5 of 2 cells on average" in output
     feed.write(history[1])

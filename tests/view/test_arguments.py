@@ -131,7 +131,7 @@ def test_a_closed_stream_says_so() -> None:
     view = crown.View("SELECT a FROM r", SCHEMA)
     reader = view.apply({"r": [(1, 1)]}, stream=True)
     reader.close()
-    with pytest.raises(crown.CrownError, match="CROWN-STREAM.*closed"):
+    with pytest.raises(crown.CrownError, match=r"CROWN-STREAM.*closed"):
         reader.read_next_batch()
     assert list(view) == [(1,)]
 

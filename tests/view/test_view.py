@@ -326,10 +326,10 @@ def test_a_loaded_view_explains_itself_as_before(sql: str, threads: int, tmp_pat
 
 def test_a_view_of_a_bare_plan_can_not_explain_itself(tmp_path: Path) -> None:
     view = crown.View.from_plan(joined().plan)
-    with pytest.raises(crown.PlanError, match="not made from SQL"):
+    with pytest.raises(crown.PlanError, match="created from a plan"):
         view.explain()
     view.save(tmp_path / "view")
-    with pytest.raises(crown.PlanError, match="not made from SQL"):
+    with pytest.raises(crown.PlanError, match="created from a plan"):
         crown.View.load(tmp_path / "view").explain()
 
 

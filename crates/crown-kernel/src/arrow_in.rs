@@ -118,7 +118,7 @@ pub fn read_batch(
                 continue;
             }
             let known: Vec<&str> = batch.schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
-            let why = format!("the changes lack it; they have [{}]", known.join(", "));
+            let why = format!("the changes do not have it; they have [{}]", known.join(", "));
             return Err(wrong("CROWN-CHANGE-COLUMN", table, &column.name, &why));
         };
         let mut sink = Sink { words: std::mem::take(&mut changes.rows.columns[position]), ..Sink::default() };

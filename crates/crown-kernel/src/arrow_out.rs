@@ -198,7 +198,7 @@ impl Output {
         }
         let options = RecordBatchOptions::new().with_row_count(Some(length));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(|error| {
-            KernelError::plan("CROWN-PLAN-MALFORMED", format!("the result does not fit its schema: {error}"))
+            KernelError::plan("CROWN-PLAN-MALFORMED", format!("the result does not match its schema: {error}"))
         })
     }
 }

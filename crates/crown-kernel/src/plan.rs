@@ -15,7 +15,7 @@ const MOST_LEVELS: usize = 1000;
 /// Reads a plan's JSON form.
 pub fn parse(json: &str) -> Result<Plan> {
     if levels(json) > MOST_LEVELS {
-        let message = format!("an expression of the query nests more than {} calls", MOST_LEVELS / 2);
+        let message = format!("an expression of the query is nested more than {} calls deep", MOST_LEVELS / 2);
         return Err(KernelError::plan("CROWN-PLAN-DEPTH", message));
     }
     let mut reader = serde_json::Deserializer::from_str(json);

@@ -58,10 +58,10 @@ impl Router {
         let routing = plan.routing.as_ref().ok_or_else(|| fail("the plan has no routing"))?;
         let product = routing.shares.iter().try_fold(1u64, |product, share| product.checked_mul(*share));
         if routing.cells == 0 || routing.cells > 1 << 20 || product != Some(routing.cells) {
-            return Err(fail("the shares do not multiply to the number of cells"));
+            return Err(fail("the product of the shares is not the number of cells"));
         }
         if routing.routes.len() > 64 {
-            return Err(fail("more than 64 atoms read tables directly"));
+            return Err(fail("the query reads its tables more than 64 times"));
         }
         let mut tables = Vec::new();
         for table in &plan.tables {

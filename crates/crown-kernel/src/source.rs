@@ -102,14 +102,14 @@ impl Source {
             (Some(plan::Window { interval: Some(interval), .. }), Some(column)) if *interval >= 0 => {
                 Some(Extent::Interval { column, interval: *interval })
             }
-            _ => return Err(fail("a window needs rows, or an interval of 0 or more and a column".into())),
+            _ => return Err(fail("a window needs a number of rows, or a column and an interval of at least 0".into())),
         };
         let ordered = |column: usize| {
             use DataType::{Date, Int16, Int32, Int64, Int8, Timestamp, TimestampNtz};
             matches!(columns[column].data_type, Int8 | Int16 | Int32 | Int64 | Date | Timestamp | TimestampNtz)
         };
         if window_column.is_some_and(|column| !ordered(column)) {
-            return Err(fail("a window's column must be an integer, a date or a timestamp".into()));
+            return Err(fail("the column of a window must be an integer, a date or a timestamp".into()));
         }
         Ok(Source {
             name: table.name.clone(),
@@ -194,7 +194,7 @@ impl Source {
         check(&row[..columns], nulls, mask, interner).map_err(|error| (error.code, error.message))?;
         if let Some(window) = &self.window {
             if self.window_column.is_some_and(|column| nulls >> column & 1 != 0) {
-                return Err(("CROWN-CHANGE-NULL", "NULL in the column of the table's window".into()));
+                return Err(("CROWN-CHANGE-NULL", "NULL in the column of the window".into()));
             }
             if window.is_late(row) {
                 self.late_now += u64::from(count);
@@ -252,7 +252,8 @@ impl Source {
             for (position, column) in self.columns.iter().enumerate() {
                 let bit = 1 << position;
                 if given & bit != 0 && nulls & bit == 0 && (old_nulls & bit != 0 || old[position] != row[position]) {
-                    let reason = format!("the row with this primary key has another value in column '{}'", column.name);
+                    let reason =
+                        format!("the row with this primary key has a different value in column '{}'", column.name);
                     return Err(("CROWN-CHANGE-DIFFERS", reason));
                 }
             }
@@ -306,7 +307,7 @@ impl Source {
     fn count(&self, count: i64) -> std::result::Result<u32, (&'static str, String)> {
         match u32::try_from(count) {
             Ok(count) if self.keyed.is_none() || count == 1 => Ok(count),
-            _ => Err(("CROWN-CHANGE-VALUE", format!("{count} copies of a row at once are not possible here"))),
+            _ => Err(("CROWN-CHANGE-VALUE", format!("a change of {count} copies of a row is not allowed here"))),
         }
     }
 
@@ -400,7 +401,7 @@ impl Source {
 const PROFILE: &str = "CROWN-CHANGE-PROFILE";
 
 fn insert_only(changes: &str) -> String {
-    format!("the table is declared insert_only, so it takes no {changes}")
+    format!("the table is declared insert_only, so {changes} are not allowed")
 }
 
 fn absent() -> (&'static str, String) {

@@ -54,7 +54,7 @@ impl ArrowStream {
         // The protocol lets a producer ignore the requested schema.
         drop(requested_schema);
         let taken = self.reader.lock().ok().and_then(|mut reader| reader.take());
-        let reader = taken.ok_or_else(|| PyValueError::new_err("this stream was read already"))?;
+        let reader = taken.ok_or_else(|| PyValueError::new_err("this stream has already been read"))?;
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
     }
 }
@@ -64,7 +64,7 @@ pub fn import_stream(data: &Bound<'_, PyAny>) -> PyResult<StreamReader> {
     let py = data.py();
     let method = data.getattr("__arrow_c_stream__").map_err(|_| {
         let name = data.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
-        PyTypeError::new_err(format!("changes must have __arrow_c_stream__; {name} has not"))
+        PyTypeError::new_err(format!("changes must have __arrow_c_stream__, which {name} does not"))
     })?;
     let capsule = method.call0().map_err(|error| producer_failed(py, error))?;
     let malformed = |why: &str| raise(py, &unreadable(why));

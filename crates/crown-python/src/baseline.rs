@@ -74,5 +74,5 @@ fn integer_columns(batch: &RecordBatch) -> Result<Vec<&Int64Array>> {
         .iter()
         .map(|column| column.as_any().downcast_ref::<arrow::array::PrimitiveArray<Int64Type>>())
         .collect::<Option<Vec<_>>>()
-        .ok_or_else(|| KernelError::invalid("CROWN-CHANGE-TYPE", "the baseline takes int64 columns only"))
+        .ok_or_else(|| KernelError::invalid("CROWN-CHANGE-TYPE", "the baseline only supports int64 columns"))
 }

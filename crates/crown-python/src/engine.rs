@@ -76,7 +76,7 @@ impl Engine {
             let part = |name: &str| {
                 let chunks = parts.get(name).map(|chunks| chunks.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>());
                 chunks.ok_or_else(|| {
-                    KernelError::state("CROWN-STATE-CORRUPT", format!("the saved view lacks its part '{name}'"))
+                    KernelError::state("CROWN-STATE-CORRUPT", format!("the saved view has no part '{name}'"))
                 })
             };
             Cells::many(plans, Some(&part))

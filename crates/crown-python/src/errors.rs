@@ -9,28 +9,28 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 fn advice(code: &str) -> (Option<&'static str>, Option<&'static str>) {
     match code {
         "CROWN-CHANGE-ABSENT" => (
-            Some("a deletion must match a row that is there at that point of the batch"),
-            Some("check the row, or set on_invalid='quarantine' to set such changes aside"),
+            Some("a deletion must match a row that exists at that point of the batch"),
+            Some("check the row, or set on_invalid='quarantine' to skip such changes"),
         ),
         "CROWN-CHANGE-DIFFERS" => (
-            Some("a deletion on a table with a PRIMARY KEY must not contradict the row of that key"),
-            Some("give the key alone (NULL elsewhere), or the row as it is"),
+            Some("a deletion from a table with a PRIMARY KEY must match the row with that key"),
+            Some("give only the key (NULL elsewhere), or the stored row"),
         ),
         "CROWN-CHANGE-NULL" => {
-            (Some("the schema says NOT NULL or PRIMARY KEY"), Some("give a value, or relax the schema"))
+            (Some("the column is declared NOT NULL or PRIMARY KEY"), Some("give a value, or relax the schema"))
         }
         "CROWN-CHANGE-TYPE" | "CROWN-CHANGE-VALUE" => {
-            (Some("values must fit the type that the schema gives the column"), Some("convert the column first"))
+            (Some("values must fit the type of the column in the schema"), Some("convert the column first"))
         }
         "CROWN-CHANGE-PROFILE" => (
             Some("the planner relies on the declared profile"),
-            Some("declare the table arbitrary (or fifo) if rows do leave it"),
+            Some("declare the table arbitrary (or fifo) if its rows are deleted"),
         ),
         "CROWN-CHANGE-ARROW" => {
-            (Some("the data breaks the Arrow format"), Some("write it with another library or version, or as rows"))
+            (Some("the data is not valid Arrow"), Some("write it with another library or version, or give rows"))
         }
         "CROWN-CHANGE-COLUMN" => (
-            Some("a change carries every column that the view reads (a deletion by PRIMARY KEY only the key)"),
+            Some("a change must have every column that the view reads (a deletion by PRIMARY KEY only the key)"),
             Some("add the column, or name the columns as the schema does"),
         ),
         "CROWN-PLAN-COLUMNS" => (
@@ -38,12 +38,12 @@ fn advice(code: &str) -> (Option<&'static str>, Option<&'static str>) {
             Some("read fewer columns, or split the query into several views"),
         ),
         "CROWN-ITERATION" => (
-            Some("too many rows were left to keep a copy of them"),
+            Some("there were too many remaining rows to copy them"),
             Some("use to_arrow(), which reads the whole result at one point in time"),
         ),
         "CROWN-FORKED" => (
             Some("the thread that used it does not exist in this process"),
-            Some("fork while nobody uses the view, start processes with 'spawn', or load the view in the child"),
+            Some("fork while the view is idle, start processes with 'spawn', or load the view in the child"),
         ),
         _ => (None, None),
     }
@@ -82,7 +82,7 @@ where
                 .map(String::as_str)
                 .or_else(|| panic.downcast_ref::<&str>().copied())
                 .unwrap_or("unknown");
-            let message = format!("the kernel failed: {text}; this view can't be used any more");
+            let message = format!("the kernel failed: {text}; this view can no longer be used");
             Err(build(py, "CrownError", "CROWN-INTERNAL", &message).unwrap_or_else(|failure| failure))
         }
     }

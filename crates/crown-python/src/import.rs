@@ -69,7 +69,7 @@ pub struct StreamReader {
 impl StreamReader {
     pub fn new(mut stream: FFI_ArrowArrayStream) -> Result<StreamReader> {
         if stream.release().is_none() {
-            return Err("the stream was read or released already".into());
+            return Err("the stream has already been read or released".into());
         }
         let get_schema = stream.get_schema().ok_or("the stream has no schema")?;
         let mut schema = FFI_ArrowSchema::empty();
@@ -160,10 +160,10 @@ fn read_schema(schema: &FFI_ArrowSchema) -> Result<Vec<Column>> {
     // SAFETY: both are `struct ArrowSchema`.
     let raw = unsafe { &*std::ptr::from_ref(schema).cast::<RawSchema>() };
     if raw.release.is_null() || raw.format()? != "+s" {
-        return Err("the stream holds no table of columns".into());
+        return Err("the stream does not contain a table".into());
     }
     if !(0..=MOST_COLUMNS).contains(&raw.n_children) || (raw.n_children > 0 && raw.children.is_null()) {
-        return Err(format!("the schema claims {} columns", raw.n_children));
+        return Err(format!("the schema has {} columns", raw.n_children));
     }
     let column = |position: i64| {
         // SAFETY: there are `n_children` pointers, each to a schema or null.
@@ -200,12 +200,12 @@ impl RawSchema {
         let values = unsafe { self.dictionary.as_ref() };
         let nested = |format: &str| format.starts_with('+');
         if nested(&format) || self.n_children != 0 {
-            return Err(format!("nested Arrow types can't be read, and this is {}", nested_name(&format)));
+            return Err(format!("nested Arrow types such as {} are not supported", nested_name(&format)));
         }
         if let Some(values) = values {
             let format = values.format()?;
             if nested(&format) || values.n_children != 0 || !values.dictionary.is_null() {
-                return Err("a dictionary of nested values can't be read".into());
+                return Err("a dictionary of nested values is not supported".into());
             }
         }
         // SAFETY: both are `struct ArrowSchema`.
@@ -277,14 +277,14 @@ impl RawArray {
             return Ok(());
         }
         let Some(bitmap) = self.buffer(0)? else {
-            return if self.null_count > 0 { Err("rows are NULL as a whole".into()) } else { Ok(()) };
+            return if self.null_count > 0 { Err("whole rows are NULL".into()) } else { Ok(()) };
         };
         // SAFETY: the bitmap has a bit for each row.
         let present = |row: usize| unsafe { bitmap.add(row / 8).read() } >> (row % 8) & 1 != 0;
         if (skip..skip + rows).all(present) {
             Ok(())
         } else {
-            Err("rows are NULL as a whole".into())
+            Err("whole rows are NULL".into())
         }
     }
 
@@ -337,7 +337,7 @@ impl RawArray {
             }
             _ => {
                 let width = data_type.primitive_width();
-                fixed(width.ok_or_else(|| format!("Arrow type {data_type} can't be read"))?)?
+                fixed(width.ok_or_else(|| format!("Arrow type {data_type} is not supported"))?)?
             }
         };
         let builder = ArrayData::builder(data_type.clone()).len(length).offset(offset).null_bit_buffer(validity);
@@ -346,7 +346,7 @@ impl RawArray {
         // any value is read.
         let data = unsafe { builder.skip_validation(true) }.build().map_err(|error| error.to_string())?;
         if self.null_count >= 0 && data.null_count() as i64 != self.null_count {
-            return Err(format!("{} NULLs instead of the {} announced", data.null_count(), self.null_count));
+            return Err(format!("{} NULLs, but its NULL count is {}", data.null_count(), self.null_count));
         }
         Ok(data)
     }

@@ -100,7 +100,7 @@ fn copy_rest(cells: &mut Cells, cursor: &mut CellsCursor, shown: &Block, rest: &
     }
     while cells.fill(cursor, &mut rest.rows, &mut rest.values, 65536)? {
         if rest.rows.len() > MOST_KEPT {
-            return Err(KernelError::invalid("CROWN-ITERATION", "the view changed while it was iterated"));
+            return Err(KernelError::invalid("CROWN-ITERATION", "the view changed during the iteration"));
         }
     }
     Ok(())

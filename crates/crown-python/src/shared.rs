@@ -142,9 +142,9 @@ impl Shared {
 const FORK_TRIES: usize = 100;
 
 fn failed() -> KernelError {
-    KernelError::state("CROWN-INTERNAL", "this view failed before and can't be used any more")
+    KernelError::state("CROWN-INTERNAL", "this view has failed and can no longer be used")
 }
 
 pub fn forked() -> KernelError {
-    KernelError::state("CROWN-FORKED", "the view was in use when this process was forked from its parent")
+    KernelError::state("CROWN-FORKED", "the view was in use when this process was forked")
 }

@@ -103,7 +103,7 @@ pub fn stream_batch(shared: Shared, inputs: Vec<Input>, per_update: bool, policy
         }
     };
     std::thread::Builder::new().name("crown-stream".into()).spawn(run).map_err(|error| {
-        KernelError::state("CROWN-INTERNAL", format!("the system gives no thread for the stream: {error}"))
+        KernelError::state("CROWN-INTERNAL", format!("the system can't start a thread for the stream: {error}"))
     })?;
     let mut reader = DeltaStream { schema, queue, process: std::process::id(), failure: Arc::default() };
     match reader.receive() {
@@ -114,7 +114,7 @@ pub fn stream_batch(shared: Shared, inputs: Vec<Input>, per_update: bool, policy
 }
 
 fn kernel_failed() -> KernelError {
-    KernelError::state("CROWN-INTERNAL", "the kernel failed; this view can't be used any more")
+    KernelError::state("CROWN-INTERNAL", "the kernel failed; this view can no longer be used")
 }
 
 /// What a stream failed with: Arrow's own errors carry only text.

@@ -128,8 +128,9 @@ pub fn to_word(value: &Bound<'_, PyAny>, data_type: DataType, interner: &mut Int
         }
         DataType::String => {
             let text = value.cast::<PyString>().map_err(|_| refuse())?.to_cow();
-            let text =
-                text.map_err(|_| PyTypeError::new_err(format!("{} is no Unicode text, as STRING is", shown(value))));
+            let text = text.map_err(|_| {
+                PyTypeError::new_err(format!("{} is not valid Unicode text, which STRING requires", shown(value)))
+            });
             interner.intern(text?.as_bytes())
         }
         DataType::Binary => {
@@ -152,7 +153,7 @@ pub fn to_word(value: &Bound<'_, PyAny>, data_type: DataType, interner: &mut Int
                 value.call_method1("__format__", (if value.is_instance(decimals)? { "f" } else { "d" },))?.extract()?;
             let number = parse_decimal(&text, scale).and_then(|number| decimal_word(number, precision, interner));
             number.ok_or_else(|| {
-                PyTypeError::new_err(format!("{} does not fit {}", clipped(&text), sql_name(data_type)))
+                PyTypeError::new_err(format!("{} does not fit into {}", clipped(&text), sql_name(data_type)))
             })?
         }
         DataType::Date => {

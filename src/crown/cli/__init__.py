@@ -1,4 +1,4 @@
-"""The `crown` command. Each subcommand is a module of its own here with one function named like the command.
+"""The `crown` command. Each subcommand is a module here, with one function named like the command.
 
 A subcommand imports what it needs inside its function, so that `crown --help` stays quick and the commands that
 need no Spark run without it.

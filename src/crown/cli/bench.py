@@ -14,29 +14,32 @@ import typer
 from crown.errors import CrownError
 
 bench = typer.Typer(
-    help="Crown and its rivals on the paper's experiments. Run it in the top folder of a checkout of Crown.",
+    help="Run the paper's experiments on Crown and other engines, in the top directory of a checkout of Crown.",
     no_args_is_help=True,
 )
 
 # About ten minutes on two cores with the built-in engines alone.
 SELECTION = ("runtime", "full", "selectivity", "latency", "memory", "recovery", "crossing", "dumbbell")
 
-Peers = Annotated[str, typer.Option(help="Peers to compare with, by commas (see `crown bench list`); default none.")]
+Peers = Annotated[
+    str, typer.Option(help="Comma-separated peers to compare with (see `crown bench list`); default none.")
+]
 Graph = Annotated[
     Path | None, typer.Option(help="A SNAP edge list (plain, .gz or .zst) as the graph, instead of a generated one.")
 ]
 Social = Annotated[
-    Path | None, typer.Option(help="A folder of LDBC SNB CSV files as the social network, instead of a generated one.")
+    Path | None,
+    typer.Option(help="A directory of LDBC SNB CSV files as the social network, instead of a generated one."),
 ]
 Scale = Annotated[float, typer.Option(help="Size of generated data; 1 is 500 thousand edges.")]
-Workloads = Annotated[str, typer.Option(help="Only these queries, by commas, where the experiment has several.")]
+Workloads = Annotated[str, typer.Option(help="Comma-separated queries to run, if the experiment has several.")]
 Seconds = Annotated[float, typer.Option(help="Time limit of one engine on one stream.")]
-Memory = Annotated[int, typer.Option(help="Memory limit of one engine with all its processes, in GiB.")]
+Memory = Annotated[int, typer.Option(help="Memory limit of one engine and its processes, in GiB.")]
 
 
 @bench.command("list")
 def list_experiments() -> None:
-    """The experiments, the queries, and the engines that can be asked for."""
+    """List the experiments, the queries and the engines."""
     from rich.console import Console
     from rich.table import Table
 
@@ -67,15 +70,15 @@ def run(
     seconds: Seconds = 30.0,
     memory: Memory = 8,
     output: Annotated[
-        Path | None, typer.Option(help="Folder for result and picture; default benchmarks/results and docs/images.")
+        Path | None, typer.Option(help="Directory for result and picture; default benchmarks/results and docs/images.")
     ] = None,
     add: Annotated[
-        bool, typer.Option("--add", help="Keep what is stored for other queries: a long experiment in parts.")
+        bool, typer.Option("--add", help="Keep the stored results of other queries, to run a long experiment in parts.")
     ] = False,
 ) -> None:
     """Run one experiment (or several), print a table, store what was measured and draw its picture.
 
-    Every engine sees the same stream, in a process of its own, under the same limits. Answers are compared: when two
+    Every engine reads the same stream, in a separate process, under the same limits. Results are compared: if two
     engines differ the run fails.
     """
     for result in measure(name, _names(peers), graph, social, scale, _names(workloads), seconds, memory):
@@ -86,7 +89,9 @@ def run(
             try:
                 result = store.joined(stored, result)
             except ValueError as error:
-                raise CrownError(str(error), code="CROWN-BENCH", hint="run it whole, without --add") from error
+                raise CrownError(
+                    str(error), code="CROWN-BENCH", hint="run the whole experiment, without --add"
+                ) from error
         path = result.save(folder)
         picture = _suite("report").draw(result, *([output] if output else []))
         typer.echo(f"stored in {path}, drawn in {picture}")
@@ -101,11 +106,11 @@ def report() -> None:
 @bench.command()
 def check(
     tolerance: Annotated[float, typer.Option(help="How much worse a ratio may be.")] = 0.2,
-    names: Annotated[str, typer.Option(help="Experiments to repeat, by commas.")] = "runtime",
+    names: Annotated[str, typer.Option(help="Comma-separated experiments to repeat.")] = "runtime",
     graph: Graph = None,
     social: Social = None,
 ) -> None:
-    """Repeat experiments as they were stored and compare the ratios to rivals; worse than the tolerance fails.
+    """Repeat stored experiments and compare the ratios to the other engines; fail if one is worse than the tolerance.
 
     Scale, queries and limits are those of the stored result. When it was taken on a graph of yours, name that again.
     Peers other than the built-in engines are not repeated. A query whose ratio seems worse is measured a second time,
@@ -134,7 +139,7 @@ def check(
 def _repeat(
     name: str, stored: Any, graph: Path | None, social: Path | None, workloads: Sequence[str]
 ) -> dict[str, float]:
-    """The ratios that the stored experiment has now."""
+    """Return the ratios that the stored experiment has now."""
     source = _suite("data").Data(
         graph=str(graph) if graph else None, social=str(social) if social else None, scale=stored.settings["scale"]
     )
@@ -142,7 +147,7 @@ def _repeat(
         raise CrownError(
             f"the stored result of {name} was taken on other data: {stored.data}",
             code="CROWN-BENCH",
-            hint="name the same with --graph and --social",
+            hint="give the same data with --graph and --social",
         )
     results = measure(
         name,
@@ -167,7 +172,7 @@ def measure(
     seconds: float,
     memory: int,
 ) -> Any:
-    """Runs the experiments that `name` stands for, one result after the other."""
+    """Run the experiments that `name` selects, and yield their results."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -203,7 +208,7 @@ def measure(
 
 
 def _command(name: str) -> str:
-    """The command line that was given, with the experiment's own name and without folders of this machine."""
+    """Return the command line that was given, with the experiment's own name and without folders of this machine."""
     words = [Path(word).name if "/" in word else word for word in sys.argv[1:]]
     words = [name if word in ("selection", "all") else word for word in words]
     return " ".join(["crown", *words])
@@ -243,7 +248,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _suite(module: str) -> Any:
-    """A module of `benchmarks/`, which is part of a checkout and not of the installed package."""
+    """Return a module of `benchmarks/`, which is part of a checkout and not of the installed package."""
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -256,5 +261,7 @@ def _suite(module: str) -> Any:
                 hint="pip install 'crown-ivm[bench]'",
             ) from error
         raise CrownError(
-            "no benchmarks here", code="CROWN-BENCH", hint="run `crown bench` in the top folder of a checkout of Crown"
+            "there are no benchmarks in this directory",
+            code="CROWN-BENCH",
+            hint="run `crown bench` in the top directory of a checkout of Crown",
         ) from error

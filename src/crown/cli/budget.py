@@ -1,4 +1,4 @@
-"""How much memory a pipeline's state will take, as far as it can be told in advance.
+"""Estimate how much memory the state of a pipeline will take.
 
 The bytes of a row are measured (`crown.workload.footprint`). How many rows a table will have is not for Crown to guess:
 it is declared (`rows`), or its window's, or counted in the footers of a static table's Parquet files, or not known.
@@ -46,17 +46,19 @@ class Budget:
         lines = ["STATE"]
         for table in self.tables:
             copies = f" x {table.copies:.3g} cells" if table.copies > 1 else ""
-            rows = "rows not known (say rows = ...)" if table.rows is None else f"{table.rows:,} rows ({table.told_by})"
+            rows = (
+                "number of rows unknown (set rows = ...)"
+                if table.rows is None
+                else f"{table.rows:,} rows ({table.told_by})"
+            )
             size = "" if table.bytes is None else f" = {_size(table.bytes)}"
-            lines.append(f"  {table.name:<17}  {table.bytes_per_row:,.0f} bytes a row{copies}, {rows}{size}")
+            lines.append(f"  {table.name:<17}  {table.bytes_per_row:,.0f} bytes per row{copies}, {rows}{size}")
         total = self.bytes
         if total is not None:
-            lines.append(
-                f"  {'in memory':<17}  about {_size(total)} in all engines, and as much again in the checkpoint"
-            )
+            lines.append(f"  {'in memory':<17}  about {_size(total)} in all engines, and the same in the checkpoint")
         if not self.linear:
             lines.append(
-                f"  {'beware':<17}  this query's state also grows with its result or its cycles, not counted here"
+                f"  {'note':<17}  the state also grows with the result or the cycles of the query, not counted here"
             )
         return "\n".join(lines)
 

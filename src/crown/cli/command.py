@@ -16,7 +16,7 @@ from crown.errors import CrownError
 
 app = typer.Typer(
     name="crown",
-    help="Keep the answer of a SQL join query up to date while its tables change.",
+    help="Keep the result of a SQL join query up to date while its tables change.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -37,7 +37,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass

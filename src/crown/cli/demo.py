@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 
 def demo(
     scale: Annotated[float, typer.Option(help="Size of the network; 0.1 has about 300 thousand messages.")] = 0.03,
-    batches: Annotated[int, typer.Option(help="Into how many batches the stream is cut.")] = 20,
-    cells: Annotated[int, typer.Option(help="Engines that share the work, and cores that Spark uses.")] = 2,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same network.")] = 2023,
-    output: Annotated[Path, typer.Option(help="Folder for the page that shows plan and result.")] = Path(
-        "artifacts/demo"
-    ),
+    batches: Annotated[int, typer.Option(help="Number of batches in the stream.")] = 20,
+    cells: Annotated[int, typer.Option(help="Number of engines, and of cores for Spark.")] = 2,
+    seed: Annotated[int, typer.Option(help="The same seed generates the same network.")] = 2023,
+    output: Annotated[Path, typer.Option(help="Directory for the page with plan and result.")] = Path("artifacts/demo"),
 ) -> None:
     """Crown's main job: a social network streams through Spark, a view is kept up to date, Spark itself checks it."""
     from rich.console import Console
@@ -35,9 +33,7 @@ def demo(
     from crown.errors import CrownError
 
     if importlib.util.find_spec("pyspark") is None:
-        raise CrownError(
-            "the demonstration needs PySpark", code="CROWN-NOT-INSTALLED", hint="pip install 'crown-ivm[spark]'"
-        )
+        raise CrownError("the demo needs PySpark", code="CROWN-NOT-INSTALLED", hint="pip install 'crown-ivm[spark]'")
     from crown.cli.interrupt import supervise
     from crown.cli.quiet import errors_to, kill_java
 
@@ -66,7 +62,7 @@ def _show(console: Console, scale: float, batches: int, cells: int, seed: int, o
     from crown.demo.network import MEANING, SQL, network
     from crown.demo.report import compare, show_page, summary
 
-    console.print("[bold]Crown[/bold] keeps the answer of this query up to date while its tables change:\n")
+    console.print("[bold]Crown[/bold] keeps the result of this query up to date while its tables change:\n")
     console.print(SQL, style="cyan", markup=False)
     console.print(f"({MEANING})\n")
     with console.status("generating a social network"):
@@ -117,7 +113,7 @@ def _run(
                     bars.update(task, completed=progress.updates, deltas=progress.deltas)
             with console.status("reading the result from the checkpoint"):
                 snapshot = pipeline.rows_of(crown.spark.snapshot(spark, str(folder / "checkpoint")))
-            with console.status("asking Spark's batch SQL"):
+            with console.status("running the query with Spark's batch SQL"):
                 expected = pipeline.batch_answer(spark, social)
         finally:
             spark.stop()

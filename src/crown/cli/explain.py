@@ -14,10 +14,10 @@ from crown.cli.output import show
 def explain(
     query: Annotated[Path, typer.Argument(help="SQL file with the query; - reads standard input.")],
     schema: Annotated[Path | None, typer.Option(help="SQL file with the CREATE TABLE statements.")] = None,
-    cells: Annotated[int, typer.Option(min=1, help="Show how the data spreads over so many cells.")] = 1,
-    svg: Annotated[Path | None, typer.Option(help="Write the picture of the tree to this file.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write everything as one page to this file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print report and plan as JSON.")] = False,
+    cells: Annotated[int, typer.Option(min=1, help="Show how the data is spread over this many cells.")] = 1,
+    svg: Annotated[Path | None, typer.Option(help="Write an SVG picture of the tree to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write everything to this file as one HTML page.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the report and the plan as JSON.")] = False,
 ) -> None:
     """What Crown guarantees for a query and why: class, costs, the tree, and what else was considered."""
     from crown.plan import explain as explained

@@ -9,7 +9,7 @@ from crown.errors import CrownError, SchemaError, SqlError
 
 
 def read_text(path: Path) -> str:
-    """A text file, or standard input for `-`."""
+    """Return a text file, or standard input for `-`."""
     if str(path) == "-":
         return sys.stdin.read()
     try:
@@ -19,7 +19,7 @@ def read_text(path: Path) -> str:
 
 
 def read_query(query: Path, schema: Path | None) -> tuple[str, str]:
-    """The SQL text of the query, and the CREATE statements that describe its tables.
+    """Return the SQL text of the query, and the CREATE statements that describe its tables.
 
     Without a schema file these come first in the query's own file; the query is its last statement.
     """
@@ -29,7 +29,7 @@ def read_query(query: Path, schema: Path | None) -> tuple[str, str]:
     created, rest = split_schema(text)
     if not created.strip():
         raise SchemaError(
-            f"the tables of {query} are not described",
+            f"there is no schema for {query}",
             code="CROWN-SCHEMA-MISSING",
             hint="give --schema FILE with CREATE TABLE statements, or write them before the query",
         )

@@ -13,8 +13,10 @@ from crown.cli.output import show
 
 
 def profile(
-    log: Annotated[Path, typer.Argument(help="Log of updates: a Parquet, Arrow or CSV file, or a folder of them.")],
-    query: Annotated[Path | None, typer.Option(help="SQL file: also measure the log under each of its trees.")] = None,
+    log: Annotated[Path, typer.Argument(help="Update log: a Parquet, Arrow or CSV file, or a directory of them.")],
+    query: Annotated[
+        Path | None, typer.Option(help="SQL file with a query: also measure the log for each of its trees.")
+    ] = None,
     schema: Annotated[Path | None, typer.Option(help="SQL file with the CREATE TABLE statements.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:

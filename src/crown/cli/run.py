@@ -21,13 +21,13 @@ _SHOWN = 8
 
 
 def run(
-    pipeline: Annotated[Path, typer.Argument(help="The pipeline's TOML file: tables, query, sink, checkpoint.")],
+    pipeline: Annotated[Path, typer.Argument(help="TOML file with tables, query, sink and checkpoint.")],
     plain: Annotated[bool, typer.Option("--plain", help="One line per batch instead of a live table.")] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only check the file; print the plan, the guarantees and the state.")
     ] = False,
 ) -> None:
-    """Run a pipeline on Spark: Ctrl-C stops it cleanly, the next run goes on where it was."""
+    """Run a pipeline on Spark. Ctrl-C stops it cleanly, and the next run continues where it stopped."""
     from rich.console import Console
 
     from crown.cli.interrupt import supervise
@@ -51,7 +51,7 @@ def run(
         supervise(
             # What Spark prints itself would go through a live table.
             lambda stop: _run(console, described, stop, log, plain=plain or described.sink.format == "console"),
-            last_line="stopped; the next run goes on from here",
+            last_line="stopped; the next run continues from here",
             give_up=kill_java,
         )
 
@@ -66,13 +66,13 @@ def _need_pyspark() -> None:
 
 
 def report(described: Pipeline, checked: Check) -> str:
-    """What `--check` prints."""
+    """Return what `--check` prints."""
     from crown.cli.budget import measure
 
     blocks = []
     if checked.explanation is not None:
         budget = measure(checked.explanation, described)
-        none = "STATE\n  not measured: made-up rows do not fit this query"
+        none = "STATE\n  not measured: synthetic rows do not fit this query"
         blocks += [str(checked.explanation), str(budget) if budget is not None else none]
     else:
         blocks.append(
@@ -113,7 +113,7 @@ def _run(console: Console, described: Pipeline, stop: threading.Event, log: Path
     except StateError as error:
         if error.code != "CROWN-SPARK-QUERY":
             raise
-        raise StateError(error.message, code=error.code, reason=error.reason, hint=f"more is in {log}") from error
+        raise StateError(error.message, code=error.code, reason=error.reason, hint=f"see {log} for details") from error
 
 
 class Watch:
@@ -125,7 +125,7 @@ class Watch:
         self._rows: dict[int, dict[str, str]] = {}
 
     def rows(self) -> list[dict[str, str]]:
-        """The last batches with changes, oldest first."""
+        """Return the last batches with changes, oldest first."""
         recent = {progress.batchId: progress for progress in self.query.recentProgress if progress.numInputRows}
         self._rows = {
             batch: self._rows.get(batch) or measures(progress, self._set_aside(batch))
@@ -140,7 +140,7 @@ class Watch:
 
 
 def measures(progress: Any, rejected: int) -> dict[str, str]:
-    """What a batch's progress says, in words."""
+    """Return what a batch's progress says, in words."""
     observed = next((m for name, m in progress.observedMetrics.items() if name.split("-")[0] == "crown"), None)
     seconds = max(progress.durationMs.get("triggerExecution", 0) / 1000, 1e-3)
     values = observed.asDict() if observed is not None else {}
@@ -156,7 +156,7 @@ def measures(progress: Any, rejected: int) -> dict[str, str]:
 
 
 def _lag(progress: Any, seconds: float) -> str:
-    """The age of the newest deltas when they came out, and what the sources know to be waiting."""
+    """Return the age of the newest deltas when they came out, and what the sources know to be waiting."""
     waiting = [
         f"{metrics[name]} {unit}"
         for source in progress.sources

@@ -42,16 +42,16 @@ class Network:
         return sum(changes.num_rows for changes in self.stream.values())
 
     def batches(self, count: int) -> Iterator[Batch]:
-        """The stream in `count` batches of equal size."""
+        """Return the stream in `count` batches of equal size."""
         return batches(self.stream, -(-self.updates // count))
 
     def final_tables(self) -> dict[str, pa.Table]:
-        """All tables as they are after the last change, computed from the stream alone."""
+        """Return all tables as they are after the last change, computed from the stream alone."""
         return {**self.static, **{name: _survivors(changes) for name, changes in self.stream.items()}}
 
 
 def network(scale: float, *, seed: int, days: int = 300) -> Network:
-    """A generated network of about LDBC SNB's `scale`, in which what is older than `days` is forgotten."""
+    """Return a generated network of about LDBC SNB's `scale`, in which what is older than `days` is forgotten."""
     tables = social_network(scale, seed=seed)
     changing = {name: rows for name, rows in tables.items() if name not in STATIC}
     return Network(
@@ -61,7 +61,7 @@ def network(scale: float, *, seed: int, days: int = 300) -> Network:
 
 
 def _survivors(changes: pa.Table) -> pa.Table:
-    """The rows that came more often than they went."""
+    """Return the rows that came more often than they went."""
     columns = [name for name in changes.column_names if not name.startswith("_")]
     came = pc.equal(changes[CHANGE_TYPE].cast(pa.string()), INSERT)
     weights = pc.if_else(came, pa.scalar(1), pa.scalar(-1))

@@ -106,7 +106,7 @@ def _read(query: StreamingQuery, progress: Progress, started: float) -> None:
 
 
 def batch_answer(spark: SparkSession, network: Network) -> Answer:
-    """What Spark's batch SQL says of the final tables; it never saw the view nor the engine."""
+    """Return what Spark's batch SQL says of the final tables; it never saw the view nor the engine."""
     for name, rows in network.final_tables().items():
         spark.createDataFrame(rows).createOrReplaceTempView(name)
     return rows_of(spark.sql(SQL))

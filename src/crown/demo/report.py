@@ -24,19 +24,21 @@ def compare(console: Console, deltas: Answer, expected: Answer, snapshot: Answer
         if missing or extra:
             agree = False
             console.print(
-                f"[red bold]DIFFERENT[/red bold]: {name} lacks {missing.total():,} rows of Spark's batch answer"
+                f"[red bold]DIFFERENT[/red bold]: {name} lacks {missing.total():,} rows of Spark's batch result"
                 f" and has {extra.total():,} that are not in it"
             )
         else:
-            console.print(f"[green bold]EQUAL[/green bold]: {name} is Spark's batch answer, {expected.total():,} rows")
+            console.print(
+                f"[green bold]EQUAL[/green bold]: {name} equals Spark's batch result, {expected.total():,} rows"
+            )
     return agree
 
 
 def summary(console: Console, progress: Progress) -> None:
     rate = progress.updates / progress.seconds
     console.print(
-        f"throughput: {progress.updates:,} updates in {progress.seconds:.1f} s, {rate:,.0f} a second"
-        f" (with the start of the stream and the fixed cost of {progress.batches} micro-batches)"
+        f"throughput: {progress.updates:,} updates in {progress.seconds:.1f} s, {rate:,.0f} per second"
+        f" (including the start of the stream and the fixed cost of {progress.batches} micro-batches)"
     )
     console.print(f"state: {progress.state_bytes / 1e6:.1f} MB in the engines after the last batch")
 

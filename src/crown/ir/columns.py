@@ -29,7 +29,7 @@ def stage_columns(plan: Plan) -> dict[str, tuple[Variable, ...]]:
 
 
 def columns_of(stage: Stage, known: Mapping[str, tuple[Variable, ...]]) -> tuple[Variable, ...]:
-    """The columns of one stage over those of the stages below it."""
+    """Return the columns of one stage over those of the stages below it."""
     match stage:
         case TreeStage() | BagStage():
             of_name = {variable.name: variable for variable in stage.variables}

@@ -89,7 +89,7 @@ def to_json(expression: Expression) -> dict[str, Any]:
 
 
 def from_json(data: Any) -> Expression:
-    """The expression that `to_json` wrote. Raises ValueError for anything else.
+    """Return the expression that `to_json` wrote. Raises ValueError for anything else.
 
     What is read may come from anyone: only known functions, types and values of these types get through.
     """

@@ -1,4 +1,4 @@
-"""The normalised query: what the SQL layer hands to the planner.
+"""The normalised query: the output of the SQL layer and the input of the planner.
 
 A `Query` is SQL taken apart: equalities have become variables, predicates on one table sit on its atom,
 semi-joins are conditions, outer joins are branches, and no name needs resolving any more.
@@ -105,7 +105,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Top:
-    """ORDER BY ... LIMIT [OFFSET]: a view of its own. Columns after the first `shown` only order the rows."""
+    """ORDER BY ... LIMIT [OFFSET]. Columns after the first `shown` only order the rows."""
 
     input: Body
     order: tuple[Order, ...]

@@ -40,7 +40,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def to_spark_sql(expression: Expression) -> str:
-    """The expression over its columns, for Spark to evaluate.
+    """Return the expression over its columns, for Spark to evaluate.
 
     >>> from crown.types import INT64
     >>> to_spark_sql(Call("add", (Column("a", INT64), Literal(1, INT64)), INT64))
@@ -50,7 +50,7 @@ def to_spark_sql(expression: Expression) -> str:
 
 
 def to_text(expression: Expression) -> str:
-    """The expression as a person writes it.
+    """Return the expression as a person writes it.
 
     >>> from crown.types import INT32, INT64
     >>> to_text(Call("lt", (Call("cast", (Column("p1", INT32),), INT64), Literal(100, INT64)), BOOLEAN))
@@ -60,7 +60,7 @@ def to_text(expression: Expression) -> str:
 
 
 def quoted(name: str) -> str:
-    """A column name that Spark takes as it is.
+    """Return a column name that Spark takes as it is.
 
     >>> quoted("a`b")
     '`a``b`'
@@ -78,7 +78,7 @@ def _write(expression: Expression, *, for_spark: bool) -> str:
         return f"({write(part)})" if isinstance(part, Call) and part.function in _COMPOUND else write(part)
 
     def term(part: Expression) -> str:
-        """An operand of AND or OR: all but these two bind closer."""
+        """Return an operand of AND or OR: all but these two bind closer."""
         return f"({write(part)})" if isinstance(part, Call) and part.function in ("and", "or") else write(part)
 
     match expression:
@@ -123,7 +123,7 @@ def _write(expression: Expression, *, for_spark: bool) -> str:
 
 
 def _interval(microseconds: int) -> str:
-    """The largest unit of which it is a whole number.
+    """Return the largest unit of which it is a whole number.
 
     >>> _interval(-7200000000)
     "'-2' HOUR"

@@ -9,7 +9,7 @@ from crown.types import BOOLEAN, DataType
 
 
 def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expression:
-    """The expression with columns replaced; columns without a value stay.
+    """Return the expression with columns replaced; columns without a value stay.
 
     >>> from crown.types import INT64
     >>> substitute(Column("a", INT64), {"a": Literal(1, INT64)})
@@ -32,7 +32,7 @@ def null_if(condition: Expression, otherwise: Expression) -> Expression:
 
 
 def all_of(conditions: Iterable[Expression]) -> Expression | None:
-    """The conjunction; None when there is nothing to hold."""
+    """Return the conjunction; None when there is nothing to hold."""
     known = tuple(conditions)
     if len(known) < 2:
         return known[0] if known else None
@@ -40,7 +40,7 @@ def all_of(conditions: Iterable[Expression]) -> Expression | None:
 
 
 def variables_of(expressions: Iterable[Expression]) -> tuple[str, ...]:
-    """The columns that the expressions read, each once, in order."""
+    """Return the columns that the expressions read, each once, in order."""
     return tuple(dict.fromkeys(name for expression in expressions for name in columns_of(expression)))
 
 

@@ -33,7 +33,7 @@ _EXPRESSIONS = (expressions.Column, expressions.Literal, expressions.Call)
 
 
 def to_json(plan: model.Plan, *, indent: int | None = None) -> str:
-    """The plan as JSON text.
+    """Return the plan as JSON text.
 
     >>> plan = model.Plan("SELECT 1", (), (), (), bag=False)
     >>> from_json(to_json(plan)) == plan
@@ -46,7 +46,7 @@ def to_json(plan: model.Plan, *, indent: int | None = None) -> str:
 
 
 def from_json(text: str) -> model.Plan:
-    """The plan that `to_json` wrote; anything else is a `PlanError`."""
+    """Return the plan that `to_json` wrote; anything else is a `PlanError`."""
     try:
         data = json.loads(text)
         _check_version(data)
@@ -75,9 +75,9 @@ def _check_version(data: Any) -> None:
 
 def _too_deep() -> PlanError:
     return PlanError(
-        "an expression of the query nests too deep",
+        "an expression of the query is nested too deeply",
         code="CROWN-PLAN-DEPTH",
-        reason="planner and kernel walk expressions call by call",
+        reason="the depth of calls inside an expression is limited",
         hint="split the expression over subqueries",
     )
 
@@ -120,7 +120,7 @@ def decode(hint: Any, data: Any) -> Any:
 
 
 def _decode_union(members: tuple[Any, ...], data: Any) -> Any:
-    """A value or None, an expression, a word of several lists of words, or a stage."""
+    """Return a value or None, an expression, a word of several lists of words, or a stage."""
     if data is None and type(None) in members:
         return None
     if expressions.Column in members:

@@ -19,10 +19,10 @@ __all__ = ["Distributed", "Explanation", "distribute", "explain", "from_json", "
 
 
 def plan(query: Query) -> Plan:
-    """The best join-free plan of a query."""
+    """Return the best join-free plan of a query."""
     return plan_with_report(query)[0]
 
 
 def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
-    """The best plan, and the facts that explain it (its distribution over `cells` among them)."""
+    """Return the best plan, and the facts that explain it (its distribution over `cells` among them)."""
     return planner.plan_with_report(query, cells=cells)

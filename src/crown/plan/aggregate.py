@@ -39,7 +39,7 @@ Function: TypeAlias = OneOf["count", "count_distinct", "sum", "avg", "min", "max
 
 
 def plan_aggregate(select: Select, context: Context) -> Rows:
-    """The groups, filtered by HAVING, as the select's outputs."""
+    """Return the groups, filtered by HAVING, as the select's outputs."""
     assert select.group_by is not None
     if not select.aggregates and select.group_by:
         groups = plan_rows(Select(select.branches, select.group_by), "drop", context)
@@ -112,7 +112,7 @@ def _branch_ring(branch: Conjunction, select: Select) -> _Ring | None:
 
 
 def _carried_type(type_: DataType) -> DataType:
-    """The type in which a tree carries a sum; the aggregate's own is that of its result."""
+    """Return the type in which a tree carries a sum; the aggregate's own is that of its result."""
     return longest_decimal(type_.scale) if type_.scale is not None else INT64 if type_.is_integer else FLOAT64
 
 
@@ -129,8 +129,8 @@ def _by_ring(select: Select, rings: Sequence[_Ring], context: Context) -> tuple[
     context.note(
         _labels(select.aggregates),
         partial[0].stage,
-        "annotations in the tree: O(1) at each node that a change reaches, and no values are kept"
-        + ("; the one row is there from the start" if always else ""),
+        "annotations in the tree: O(1) at each node that a change reaches; no values are stored"
+        + ("; its one row exists from the start" if always else ""),
     )
     note_branches(select.branches, partial[0].stage, context)
     ring = rings[0]
@@ -182,7 +182,7 @@ def _summed(
     context.note(
         "partial sums",
         stage.id,
-        "one addition for each changed row of the tree; one number is kept for each group and aggregate",
+        "one addition for each changed row of the tree; one number is stored per group and aggregate",
         "updates in O(λ): the changed rows of the tree are enumerated",
     )
     columns = group_columns + tuple(Variable(c.name, c.type, always) for c in summed_columns)
@@ -266,16 +266,16 @@ def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expre
 
 def _note_folding(select: Select, stage: AggregateStage, context: Context) -> None:
     functions = {aggregate.function for aggregate in stage.aggregates}
-    once = ", in which each value of a group is there once" if any(a.distinct for a in select.aggregates) else ""
+    once = ", which has each value of a group once" if any(a.distinct for a in select.aggregates) else ""
     loses = "updates in O(λ): the changed rows of the tree are enumerated"
     if functions & {"min", "max"}:
-        cost = "O(log N) for each changed row of the tree, in an ordered multiset for each group"
-        loses += "; linear space: the values of each group are kept"
+        cost = "O(log N) for each changed row of the tree, in an ordered multiset per group"
+        loses += "; linear space: the values of each group are stored"
     elif "count_distinct" in functions:
-        cost = "O(1) for each changed row of the tree, in a counted set for each group"
-        loses += "; linear space: the values of each group are kept"
+        cost = "O(1) for each changed row of the tree, in a counted set per group"
+        loses += "; linear space: the values of each group are stored"
     else:
-        cost = f"O(1) for each changed row of the tree{once}; one number is kept for each group and aggregate"
+        cost = f"O(1) for each changed row of the tree{once}; one number is stored per group and aggregate"
     context.note(_labels(select.aggregates), stage.id, cost, loses)
 
 

@@ -29,7 +29,7 @@ class _Product:
 def sum_terms(
     name: str, argument: Expression, edges: Sequence[Hyperedge], nullable: Nullable
 ) -> tuple[RingTerm, ...] | None:
-    """The components whose sum is SUM(argument); None when it is no sum of products of one-atom factors."""
+    """Return the components whose sum is SUM(argument); None if it is not a sum of products of one-atom factors."""
     products = _products(argument, edges, nullable)
     if products is None or not argument.type.is_numeric:
         return None
@@ -51,7 +51,7 @@ def sum_terms(
 def count_term(
     name: str, argument: Expression | None, edges: Sequence[Hyperedge], nullable: Nullable
 ) -> RingTerm | None:
-    """The component that is COUNT(argument), or COUNT(*) without one; None as for `sum_terms`."""
+    """Return the component that is COUNT(argument), or COUNT(*) without one; None as for `sum_terms`."""
     if argument is None or not may_be_null(argument, nullable):
         return RingTerm(name, (), INT64)
     if _home(argument, edges):
@@ -74,7 +74,7 @@ def _home(expression: Expression, edges: Sequence[Hyperedge]) -> bool:
 
 
 def _products(expression: Expression, edges: Sequence[Hyperedge], nullable: Nullable) -> list[_Product] | None:
-    """The products whose sum is the expression, each of factors over one atom; None when it is no such sum."""
+    """Return the products whose sum is the expression, each of factors over one atom; None when it is no such sum."""
 
     def inside(part: Expression) -> list[_Product] | None:
         return _products(part, edges, nullable)
@@ -106,7 +106,7 @@ def _products(expression: Expression, edges: Sequence[Hyperedge], nullable: Null
 
 
 def _crossed(one: list[_Product] | None, other: list[_Product] | None, type_: DataType) -> list[_Product] | None:
-    """The product of two sums, if the type of the product holds all digits of each."""
+    """Return the product of two sums, if the type of the product holds all digits of each."""
     if one is None or other is None or len(one) * len(other) > PRODUCTS:
         return None
     crossed = [_Product(a.factors + b.factors) for a in one for b in other]
@@ -128,7 +128,7 @@ def _moves_past_sums(source: DataType, target: DataType) -> bool:
 
 
 def _without_widening(expression: Expression) -> Expression:
-    """A decimal before it was given more digits to fit its neighbour: products then keep no needless digits."""
+    """Return a decimal before it was widened to fit its neighbour, so that products have no unneeded digits."""
     while isinstance(expression, Call) and expression.function == "cast" and expression.type.is_decimal:
         (inner,) = expression.arguments
         if not _moves_past_sums(inner.type, expression.type):
@@ -147,7 +147,7 @@ def _scale(product: _Product) -> int:
 
 
 def _typed(product: _Product) -> tuple[tuple[Expression, ...], DataType] | None:
-    """The factors brought to one kind of number, and the component's type."""
+    """Return the factors brought to one kind of number, and the component's type."""
     types = [factor.type for factor in product.factors]
     if any(type_.is_float for type_ in types):
         return tuple(cast(factor, FLOAT64) for factor in product.factors), FLOAT64

@@ -8,7 +8,7 @@ from crown.ir.tables import Table
 
 
 def identity(*tables: Table) -> Plan:
-    """One node: the table, as a bag. Its key and window apply.
+    """Return one node: the table, as a bag. Its key and window apply.
 
     Several tables have a tree each; the view's own rows are those of the last.
     """

@@ -24,7 +24,7 @@ MAX_USES = 64
 
 
 def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
-    """The best plan of a query, and the facts that explain it (the distribution over `cells` among them)."""
+    """Return the best plan of a query, and the facts that explain it (the distribution over `cells` among them)."""
     context = Context(query.sql, query.tables)
     for name, body in query.nested:
         rows = plan_body(_resolve(body, context), "keep", context)
@@ -33,14 +33,14 @@ def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
         context.note(
             "subquery",
             context.nested[name].stage,
-            "a view of its own, whose changes are changes of a table to the query around it",
-            "a table's guarantee: one change below may be many here",
+            "a separate view, which the outer query reads like a table",
+            "the guarantee of a table: one change inside may be many here",
         )
     rows = plan_body(_resolve(query.body, context), "keep", context)
     _check_size(context)
     note_tables(query.tables, context)
     if query.order:
-        context.note("ORDER BY", rows.stage, "sorted when the result is pulled; deltas have no order", "constant delay")
+        context.note("ORDER BY", rows.stage, "sorted when the result is read; deltas have no order", "constant delay")
     plan = Plan(
         sql=query.sql,
         tables=query.tables,
@@ -66,13 +66,13 @@ def _check_size(context: Context) -> None:
             f"the query reads its tables {uses} times, more than {MAX_USES}",
             code="CROWN-PLAN-TOO-MANY-TABLES",
             sql=context.sql,
-            reason="outer joins, NOT IN and OR are planned as several cases, each of which reads the tables again",
+            reason="outer joins, NOT IN and OR are planned as several cases, and each reads the tables again",
             hint="split the query into several views, each over the result of another",
         )
 
 
 def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context, *, looked_up: bool = False) -> Rows:
-    """The rows of a body. `ignore`: a set operation above looks only at whether a row is there.
+    """Return the rows of a body. `ignore`: a set operation above looks only at whether a row is there.
 
     `looked_up`: a set operation above looks rows up in them.
     """
@@ -84,7 +84,7 @@ def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context,
                 rows = plan_rows(body, "drop" if body.distinct else duplicates, context, looked_up=looked_up)
                 note_computed(branch_outputs(body.branches[0], body.outputs), rows.stage, context)
                 if body.distinct and isinstance(context.stages[-1], TreeStage):
-                    context.note("DISTINCT", rows.stage, "the tree shows each row once; nothing more is kept")
+                    context.note("DISTINCT", rows.stage, "the tree has each row once; nothing else is stored")
             return without_duplicates(rows, context) if body.distinct else rows
         case SetOperation():
             below: OneOf["keep", "ignore"] = "keep" if body.all else "ignore"
@@ -100,7 +100,7 @@ def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context,
                 "ORDER BY ... LIMIT",
                 stage.id,
                 "O(log N) for each changed row",
-                "linear space: the input's rows are kept in order",
+                "linear space: the rows of the input are stored in order",
             )
             topped = replace(rows, stage=stage.id)
             if body.shown is None:
@@ -115,7 +115,7 @@ def _order(order: tuple[Order, ...], rows: Rows) -> tuple[OrderBy, ...]:
 
 
 def _resolve(body: Body, context: Context) -> Body:
-    """The body with the names of nested views replaced by their stages."""
+    """Return the body with the names of nested views replaced by their stages."""
     match body:
         case Select():
             return replace(body, branches=tuple(_resolve_branch(branch, context) for branch in body.branches))

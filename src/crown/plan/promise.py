@@ -38,6 +38,6 @@ def is_linear(stage: SetOperationStage) -> bool:
 
 
 def _shows_all(stage: MapStage, columns: tuple[Variable, ...]) -> bool:
-    """Whether each row tells which row of the input it was made of."""
+    """Return whether each row identifies the input row it was computed from."""
     shown = {column.expression.name for column in stage.columns if isinstance(column.expression, Column)}
     return all(column.name in shown for column in columns)

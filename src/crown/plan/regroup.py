@@ -18,7 +18,7 @@ from crown.plan.tree.trees import find_trees
 
 
 def separate(select: Select) -> list[tuple[Aggregate, ...]]:
-    """The aggregates in parts that can each be folded from one set of rows."""
+    """Return the aggregates in parts that can each be folded from one set of rows."""
     alone: dict[Expression | None, list[Aggregate]] = {}
     together: list[Aggregate] = []
     for aggregate in select.aggregates:
@@ -37,7 +37,7 @@ def separate(select: Select) -> list[tuple[Aggregate, ...]]:
 def side_by_side(
     parts: Sequence[tuple[Rows, dict[str, Expression]]], group: Sequence[str], context: Context
 ) -> tuple[Rows, dict[str, Expression]]:
-    """One row per group with the columns of all parts; and what the select's names stand for in it."""
+    """Return one row per group with the columns of all parts; and what the select's names stand for in it."""
     first_rows, first_values = parts[0]
     group_columns = [_named(first_values[name], first_rows) for name in group]
     atoms, variables, values = [], list(group_columns), {n: first_values[n] for n in group}
@@ -56,7 +56,9 @@ def side_by_side(
     nodes = to_nodes(trees.best[0], atoms, names)
     stage = TreeStage(context.new_id("groups"), tuple(variables), tuple(atoms), nodes, names, "set")
     context.add(stage)
-    context.note("SUM(DISTINCT) with others", stage.id, "a fold of its own, joined by group", "groups are kept twice")
+    context.note(
+        "SUM(DISTINCT) with others", stage.id, "computed separately and joined by group", "groups are kept twice"
+    )
     key = tuple(column.name for column in group_columns)
     return Rows(stage.id, tuple(variables), names, distinct=True, key=key), values
 

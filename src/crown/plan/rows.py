@@ -45,7 +45,7 @@ def project(
 
 
 def unique(names: Sequence[str]) -> tuple[str, ...]:
-    """The names with a number after those that came before.
+    """Return the names with a number after those that came before.
 
     >>> unique(["a", "b", "a"])
     ('a', 'b', 'a#2')
@@ -62,7 +62,7 @@ def unique(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def union_all(branches: Sequence[Rows], context: Context, *, looked_up: bool = False) -> Rows:
-    """The bag union of rows with the same columns; `looked_up`: a set operation will look rows up in it."""
+    """Return the bag union of rows with the same columns; `looked_up`: a set operation will look rows up in it."""
     if looked_up and any(context.can_look_up(branch) for branch in branches):
         branches = [with_lookup(branch, context) for branch in branches]
     united, *rest = branches
@@ -77,7 +77,7 @@ def union_all(branches: Sequence[Rows], context: Context, *, looked_up: bool = F
     if not looked_up:
         return united
     if rest and context.can_look_up(united):
-        cost = "one look-up in each other branch for each row that is read, so that none is shown twice"
+        cost = "one look-up in every other branch for each row that is read, so that no row appears twice"
         context.note("united branches", united.stage, cost)
     return with_lookup(united, context)
 
@@ -100,12 +100,12 @@ def without_duplicates(rows: Rows, context: Context) -> Rows:
     context.note(
         "DISTINCT after projection",
         stage.id,
-        "the result's rows are kept with counts",
+        "the rows of the result are stored with counts",
         "constant delay and linear space",
     )
     return Rows(stage.id, rows.columns, rows.names, distinct=True)
 
 
 def own_columns(rows: Rows) -> dict[str, Expression]:
-    """What the query's names of the rows' columns stand for."""
+    """Return what the query's names of the rows' columns stand for."""
     return {name: Column(c.name, c.type) for name, c in zip(rows.names, rows.columns, strict=True)}

@@ -15,7 +15,7 @@ from crown.plan.tree.passes import plan_conjunction
 def plan_rows(
     select: Select, duplicates: OneOf["keep", "drop", "ignore"], context: Context, *, looked_up: bool = False
 ) -> Rows:
-    """The rows of a select list. `ignore`: the caller doesn't mind duplicates, so that the cheaper way is taken.
+    """Return the rows of a select list. `ignore`: the caller doesn't mind duplicates, so that the cheaper way is taken.
 
     `looked_up`: a set operation will look rows up in them.
     """
@@ -28,7 +28,7 @@ def plan_rows(
 
 
 def branch_outputs(branch: Conjunction, outputs: tuple[Named, ...]) -> tuple[Named, ...]:
-    """The outputs as expressions over the branch's variables."""
+    """Return the outputs as expressions over the branch's variables."""
     columns = {column.name: column.expression for column in branch.columns}
     return tuple(Named(output.name, substitute(output.expression, columns)) for output in outputs)
 

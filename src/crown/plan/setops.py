@@ -12,7 +12,7 @@ def combine(operation: SetOperation, left: Rows, right: Rows, context: Context, 
     """`looked_up`: another set operation will look rows up in the result."""
     linear = operation.operator == "union" and operation.all
     if not linear or (looked_up and (context.can_look_up(left) or context.can_look_up(right))):
-        # Of a UNION ALL in which no branch can be asked it is cheaper to keep the union than each of them.
+        # If no branch of a UNION ALL can look rows up, storing the union is cheaper than storing each branch.
         left, right = with_lookup(left, context), with_lookup(right, context)
     stage = SetOperationStage(
         context.new_id(operation.operator), operation.operator, operation.all, (left.stage, right.stage)
@@ -21,9 +21,9 @@ def combine(operation: SetOperation, left: Rows, right: Rows, context: Context, 
     name = f"{operation.operator.upper()}{' ALL' if operation.all else ''}"
     if not linear:
         cost = "one look-up in the other branch for each changed row"
-        context.note(name, stage.id, cost, "constant delay: rows that the other branch has are skipped")
+        context.note(name, stage.id, cost, "constant delay: rows of the other branch are skipped")
     elif looked_up:
-        cost = "each row as it comes; one look-up in the other branch for each row that is read"
+        cost = "one look-up in the other branch for each row that is read"
         context.note(name, stage.id, cost)
     else:
         context.note(name, stage.id, "each row as it comes")

@@ -4,10 +4,10 @@
     deltas.writeStream.format("parquet").option("checkpointLocation", checkpoint).start(path)
     snapshot(spark, checkpoint)                                                               # the whole view
 
-The way of a change: `sources` reads it and `streaming` prepares it in Spark (columns, selections), or
+The life of a change: `sources` reads it and `streaming` prepares it in Spark (columns, selections), or
 `parquet` reads it past Spark's rows; `dispatch` sends it to its cells in packed blobs, `processor` (the stateful
-operator) has the engine in the `host` apply it and writes it to the state store, `unpack` gives the deltas. `topology`
-says which stages a query needs; `snapshots`, `batch`, `sinks` and `pipeline` are what else one does with it.
+operator) has the engine in the `host` apply it and writes it to the state store, `unpack` returns deltas. `topology`
+says which stages a query needs; `snapshots`, `batch`, `sinks` and `pipeline` build on these.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
     "to_kafka",
 ]
 
-# The engine host is part of this package but needs no PySpark, so nothing is imported before it is asked for.
+# The engine host is part of this package but does not need PySpark, so imports are lazy.
 _MODULES = {
     "flow.batch": ("run_batch",),
     "pipeline": ("Pipeline",),

@@ -12,7 +12,7 @@ _MESSAGE = re.compile(
 
 
 def crown_error(text: str, *, what: str = "the query failed") -> StateError:
-    """The error in which something of Spark's ended: Crown's own where there is one, else Spark's first line.
+    """Return the error in which something of Spark's ended: Crown's own where there is one, else Spark's first line.
 
     >>> print(crown_error("Job aborted: crown.errors.StateError: [CROWN-FILE] cell 3: no\\nwhy: because\\n\\n at j"))
     [CROWN-FILE] cell 3: no

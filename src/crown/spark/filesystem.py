@@ -10,7 +10,7 @@ import pyarrow.fs
 
 
 def open_filesystem(path: str) -> tuple[Any, str]:
-    """The file system of a path or URI, and the path on it."""
+    """Return the file system of a path or URI, and the path on it."""
     if "://" in path or path.startswith("file:"):
         found, root = pyarrow.fs.FileSystem.from_uri(path)
         return found, str(root)
@@ -60,7 +60,7 @@ def remove(path: str, name: str) -> None:
 
 
 def read_file(path: str, name: str) -> bytes | None:
-    """A file's bytes, None when it is not there."""
+    """Return a file's bytes, None when it is not there."""
     files, root = open_filesystem(path)
     try:
         with files.open_input_stream(f"{root}/{name}") as stream:
@@ -70,7 +70,7 @@ def read_file(path: str, name: str) -> bytes | None:
 
 
 def names_in(path: str) -> list[str]:
-    """The names in a directory that are no temporary ones, in order."""
+    """Return the names in a directory, without temporary ones, in order."""
     files, root = open_filesystem(path)
     selector = pyarrow.fs.FileSelector(root, allow_not_found=True)
     return sorted(info.base_name for info in files.get_file_info(selector) if info.base_name[0] not in "._")

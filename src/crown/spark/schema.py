@@ -30,7 +30,7 @@ from crown.changes import BATCH, CHANGE_TYPE, COMMIT_COLUMNS, MULTIPLICITY, POSI
 from crown.errors import SchemaError
 from crown.ir.plan import Plan
 
-# On the way to the cells, in the place of `_change_type`: whether the row goes; null where it is no known word.
+# On the way to the cells, in the place of `_change_type`: whether the row is deleted; null if the word is unknown.
 DELETED = "_deleted"
 # Of a record that can't be read: its text and the fault; of one that only a table with a primary key can take, its text
 # (empty: it belongs to the record of the row before).
@@ -57,7 +57,7 @@ _CROWN_TYPES = {type(spark): crown for crown, spark in _SPARK_TYPES.items()}
 
 
 def as_struct(schema: StructType | str) -> StructType:
-    """A schema that may be given as DDL text."""
+    """Return a schema that may be given as DDL text."""
     if isinstance(schema, StructType):
         return schema
     parsed = StructType.fromDDL(schema)
@@ -76,7 +76,7 @@ def spark_type(type_: types.DataType) -> DataType:
 
 
 def crown_type(type_: DataType) -> types.DataType | None:
-    """The name of a Spark type in plans; None where Crown has no such type."""
+    """Return the name of a Spark type in plans; None where Crown has no such type."""
     if isinstance(type_, DecimalType):
         return types.exact_decimal(type_.precision, type_.scale)
     return _CROWN_TYPES.get(type(type_)) or (types.STRING if isinstance(type_, StringType) else None)
@@ -95,7 +95,7 @@ def table_schema(
     for option in (keys, profiles, windows):
         for name in option:
             if name not in tables:
-                raise SchemaError(f"there is no table {name!r} to give an option to", code="CROWN-SCHEMA-OPTION")
+                raise SchemaError(f"there is no table {name!r}", code="CROWN-SCHEMA-OPTION")
     return {
         name: {
             "columns": StructType(
@@ -114,13 +114,13 @@ def table_schema(
 
 
 def _feed_columns(frame: DataFrame) -> frozenset[str]:
-    """The columns of a table's changes that are not the table's."""
+    """Return the columns of a table's changes that are not the table's."""
     numbered = frozenset({CHANGE_TYPE, BATCH, POSITION})
     return FEED_COLUMNS | numbered if numbered <= set(frame.columns) else FEED_COLUMNS
 
 
 def output_schema(plan: Plan, *, names: Sequence[str] | None = None, deltas: bool = True) -> StructType:
-    """The columns of the view, by the plan's names or others; as deltas with `_change_type` and, for a bag,
+    """Return the columns of the view, by the plan's names or others; as deltas with `_change_type` and, for a bag,
     `_multiplicity`.
     """
     shown = [column.name for column in plan.columns] if names is None else names
@@ -143,6 +143,6 @@ def _check_names(names: Sequence[str]) -> None:
             raise SchemaError(
                 f"the query has an output column {name!r}",
                 code="CROWN-SPARK-COLUMN",
-                reason="deltas have a column of that name to say what they are",
-                hint="give the column another name with AS",
+                reason="deltas already have a column of that name",
+                hint="rename the column with AS",
             )

@@ -32,7 +32,7 @@ class CrownSettingsWarning(UserWarning):
 
 
 def recommended(cells: int) -> dict[str, str]:
-    """The settings of a session that maintains views in `cells` cells."""
+    """Return the settings of a session that maintains views in `cells` cells."""
     return {
         _PROVIDER: _ROCKSDB,
         # Changes are written as they are, not as a whole new RocksDB snapshot per batch.
@@ -46,14 +46,14 @@ def recommended(cells: int) -> dict[str, str]:
         # Unless the limit is the largest number, Spark measures the whole Arrow batch after each row on its way to
         # Python. Batches stay limited by their rows.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-        # Each Arrow batch has a cost of its own on both sides of the socket.
+        # Each Arrow batch has a fixed cost on both sides of the socket.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         "spark.sql.session.timeZone": "UTC",
     }
 
 
 def configure(builder: SparkSession.Builder, *, cells: int = 2) -> SparkSession.Builder:
-    """The builder with the recommended settings.
+    """Return the builder with the recommended settings.
 
     >>> spark = configure(SparkSession.builder.master("local[2]"), cells=2).getOrCreate()  # doctest: +SKIP
     """
@@ -65,7 +65,7 @@ def configure(builder: SparkSession.Builder, *, cells: int = 2) -> SparkSession.
 
 
 def session(name: str = "crown", *, master: str | None = None, cells: int = 2) -> SparkSession:
-    """A session made for Crown: `crown.spark.session(master="local[2]", cells=2)`."""
+    """Return a session made for Crown: `crown.spark.session(master="local[2]", cells=2)`."""
     builder = configure(SparkSession.builder.appName(name), cells=cells)
     return (builder if master is None else builder.master(master)).getOrCreate()
 
@@ -74,16 +74,16 @@ def require(spark: SparkSession, plan: Plan) -> None:
     """Raise for settings under which a stateful query can't run, isn't safe, or would answer something else."""
     if not str(spark.conf.get(_PROVIDER, "")).endswith("RocksDBStateStoreProvider"):
         raise PlanError(
-            "the session's state store can't hold Crown's state",
+            "the state store of the session is not supported",
             code="CROWN-SPARK-SETTING",
             reason="Spark's transformWithState needs the RocksDB state store",
-            hint=f'spark.conf.set("{_PROVIDER}", "{_ROCKSDB}"), or build it with crown.spark.configure(builder)',
+            hint=f'spark.conf.set("{_PROVIDER}", "{_ROCKSDB}"), or use crown.spark.configure(builder)',
         )
     if _core(spark, "spark.speculation", "false") == "true" and spark.conf.get(_FORMAT, "1") == "1":
         raise PlanError(
             "speculation is on with state checkpoints of format 1",
             code="CROWN-SPARK-SETTING",
-            reason="two attempts of one task would write the same file, and a later version could build on either",
+            reason="two attempts of one task would write the same file, and a later version could use either",
             hint=f'spark.conf.set("{_FORMAT}", "2"), or turn spark.speculation off',
         )
     zone = spark.conf.get(_ZONE, "UTC") or "UTC"
@@ -91,8 +91,8 @@ def require(spark: SparkSession, plan: Plan) -> None:
         raise PlanError(
             f"the session's time zone is {zone}",
             code="CROWN-SPARK-SETTING",
-            reason="the query takes timestamps apart or compares them with texts, which Crown does in UTC",
-            hint=f'spark.conf.set("{_ZONE}", "UTC"), or convert in the query with TIMESTAMP_NTZ columns',
+            reason="the query extracts parts of timestamps or compares them with strings, which Crown does in UTC",
+            hint=f'spark.conf.set("{_ZONE}", "UTC"), or use TIMESTAMP_NTZ columns',
         )
 
 
@@ -127,7 +127,7 @@ def _depends_on_zone(plan: Plan) -> bool:
 
 
 def _core(spark: SparkSession, name: str, default: str) -> str:
-    """A setting of the application, which a session may not show."""
+    """Return a setting of the application, which a session may not show."""
     return (spark.conf.get(name, default) or default).lower()
 
 

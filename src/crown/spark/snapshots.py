@@ -78,7 +78,7 @@ class CellReader:
 
 
 def _result_stage(spark: SparkSession, checkpoint: str, batch: int | None, sql: str | None) -> StoredStage:
-    """The stage whose rows are the result."""
+    """Return the stage whose rows are the result."""
     found = last_batch(checkpoint) if batch is None else batch
     stages = [] if found is None else stored_stages(spark, checkpoint, found)
     views: dict[str, list[StoredStage]] = {}
@@ -94,7 +94,7 @@ def _result_stage(spark: SparkSession, checkpoint: str, batch: int | None, sql: 
         raise StateError(
             f"there is no {'view' if sql is None else 'such view'} in the checkpoint {checkpoint}",
             code="CROWN-STATE-NONE",
-            reason="no batch with changes was committed yet, or the checkpoint is another query's",
+            reason="no batch with changes is committed yet, or the checkpoint belongs to another query",
         )
     results = [stage for own in chosen for stage in _results(own)]
     if len(results) > 1:
@@ -112,7 +112,7 @@ def _several(stages: list[StoredStage]) -> bool:
 
 
 def _results(stages: list[StoredStage]) -> list[StoredStage]:
-    """A view's last stages: one, unless the stream holds the same view twice."""
+    """Return a view's last stages: one, unless the stream holds the same view twice."""
     return [stage for stage in stages if stage.stage == "merge"] or [s for s in stages if s.stage == "cells"]
 
 

@@ -29,11 +29,11 @@ def parse(
     profiles: Mapping[str, Any] | None = None,
     windows: Mapping[str, Any] | None = None,
 ) -> Query:
-    """The query of `sql` over `schema` (see `load_schema`), normalised for the planner.
+    """Return the query of `sql` over `schema` (see `load_schema`), normalised for the planner.
 
     `profiles` and `windows` give tables an update profile or a window, by table name. Raises `SqlError` with a
-    stable code and a caret under the place when the text is no query, does not fit the schema, or is
-    not maintained.
+    stable code and a caret under the place if the text is not a query, does not match the schema, or is
+    not supported.
 
     >>> query = parse("SELECT a.src, b.dst FROM g a JOIN g b ON a.dst = b.src", {"g": {"src": "int64", "dst": "int64"}})
     >>> [v.name for v in query.body.branches[0].variables]

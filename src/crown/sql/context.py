@@ -1,4 +1,4 @@
-"""What the binding of one SQL text shares: the schema, the messages' text, and what was found to be read."""
+"""The state shared while one SQL text is bound: the schema, the text for messages, and the columns read so far."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Context:
         fail(self.sql, node, code, message, reason, hint)
 
     def place(self, node: exp.Expr) -> Place | None:
-        """Where a node stands, for messages after its text has been left."""
+        """Return the place of a node, for messages after its text has been left."""
         position = span(node)
         return Place(position, self.sql) if position is not None else None
 
@@ -100,8 +100,8 @@ class Context:
                 self.fail(
                     table,
                     "UNKNOWN-TABLE",
-                    f"{table.name} is read from two databases",
-                    reason="a schema has one table of each name",
+                    f"{table.name} is used from two databases",
+                    reason="table names are unique in a schema",
                     hint="register one of them under another name",
                 )
 
@@ -113,7 +113,7 @@ class Context:
         return expression
 
     def substitute(self, expression: Expression, values: Mapping[str, Expression], atoms: frozenset[str]) -> Expression:
-        """The expression with columns replaced and folded; it keeps its place in the text.
+        """Return the expression with columns replaced and folded; it keeps its place in the text.
 
         Only columns of `atoms` are taken at their schema's word about NULL: a column of a query around this one
         may yet be padded by an outer join.
@@ -135,7 +135,7 @@ class Context:
         return replaced(expression)
 
     def in_branch(self, expression: Expression, branch: Branch) -> Expression:
-        """What an expression over visible columns stands for in a branch."""
+        """Return the expression in a branch for an expression over visible columns."""
         return self.substitute(expression, branch.values, branch.atom_ids)
 
     def may_be_null(self, expression: Expression, branch: Branch) -> bool:
@@ -147,7 +147,7 @@ class Context:
         return f"{prefix}{self._counter}"
 
     def new_source(self, name: str, source: str, columns: list[TableColumn]) -> Source:
-        """An atom over a table or nested body."""
+        """Return an atom over a table or nested body."""
         atom = Source(self.new_id("a"), name, source)
         self._sources[atom.id] = atom
         for column in columns:
@@ -155,7 +155,7 @@ class Context:
         return atom
 
     def nest(self, name: str, body: Body) -> str:
-        """Keep `body` as a nested body under a name of its own, like `name`."""
+        """Store `body` as a nested body under a unique name derived from `name`."""
         base = "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "nested"
         unique, number = base, 1
         while unique.lower() in self._names:
@@ -184,7 +184,7 @@ class Context:
         return source.lower() in self.schema.tables
 
     def tables(self) -> tuple[Table, ...]:
-        """The tables that the query reads, in the order of first use, reduced to what it reads and the key."""
+        """Return the tables that the query reads, in the order of first use, reduced to what it reads and the key."""
         result = []
         for name, read in self._read.items():
             table = self.schema.tables[name]

@@ -10,7 +10,7 @@ from crown.ir.tables import Table
 
 
 def describe(query: Query) -> str:
-    """The whole query, one fact to a line.
+    """Return the whole query, one fact to a line.
 
     >>> from crown.sql import parse
     >>> print(describe(parse("SELECT a FROM t WHERE b > 1", {"t": {"a": "int64", "b": "int64"}})))

@@ -31,7 +31,7 @@ class Place:
 
 
 def span(node: exp.Expr | None) -> Span | None:
-    """The half-open character range of `node`; of its nearest ancestor that has one, if it has none itself."""
+    """Return the half-open character range of `node`; of its nearest ancestor that has one, if it has none itself."""
     while node is not None:
         if _SPAN in node.meta:
             return node.meta[_SPAN]  # type: ignore[no-any-return]
@@ -75,7 +75,7 @@ def fail(
 
 
 def nearest(name: str, candidates: Iterable[str], likeness: float = 0.6) -> str | None:
-    """A hint that names what the user may have meant.
+    """Return a hint that names what the user may have meant.
 
     >>> nearest("pirce", ["price", "discount"])
     'did you mean price?'
@@ -97,7 +97,7 @@ def refuse_depth(sql: str) -> NoReturn:
         (place, place + 1),
         "TOO-DEEP",
         "the query is nested too deeply",
-        reason="parentheses, functions and subqueries may nest a few dozen levels deep, chains of + a few hundred",
+        reason="parentheses, functions and subqueries may nest a few dozen levels, chains of + a few hundred",
         hint="split it with WITH or views; chains of AND, OR and || may have any length",
     )
 
@@ -106,7 +106,7 @@ def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
     """sqlglot's parse, with its errors (and its accidents on malformed text) as `SqlError`."""
     if odd := _NO_TEXT.search(sql):
         shown = f"U+{ord(odd[0]):04X}"
-        fail(sql, odd.span(), "SYNTAX", f"syntax error: the character {shown} is not text", hint="remove it")
+        fail(sql, odd.span(), "SYNTAX", f"syntax error: the character {shown} is not allowed", hint="remove it")
     try:
         statements = [s for s in sqlglot.parse(sql, dialect=reader(dialect)) if s is not None]
         for statement in statements:
@@ -119,17 +119,23 @@ def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
         fail(sql, _position_of(sql, first), "SYNTAX", f"syntax error: {message}", hint="check the text at the caret")
     except SqlglotError:
         end = (max(0, len(sql) - 1), len(sql))
-        message = "a quote, a comment or a character can't be read"
+        message = "a quote or comment is not closed, or a character is not allowed"
         fail(sql, end, "SYNTAX", f"syntax error: {message}", hint="close every quote and comment")
     except RecursionError:
         refuse_depth(sql)
     except ValueError as error:
         if "dialect" in str(error).lower():
-            fail(sql, None, "DIALECT", f"unknown SQL dialect {dialect!r}", hint="use one that sqlglot knows")
+            fail(
+                sql,
+                None,
+                "DIALECT",
+                f"unknown SQL dialect {dialect!r}",
+                hint="use a dialect of sqlglot, such as 'spark' or 'postgres'",
+            )
         fail(sql, (0, 1), "SYNTAX", f"syntax error: {_first_line(error)}")
     except (AttributeError, TypeError, IndexError, KeyError, AssertionError) as error:
         # The parser trips over some malformed texts; to the user that is a syntax error like any other.
-        fail(sql, (0, 1), "SYNTAX", f"syntax error: the parser gave up ({_first_line(error)})")
+        fail(sql, (0, 1), "SYNTAX", f"syntax error: the parser failed ({_first_line(error)})")
 
 
 def _first_line(error: BaseException) -> str:

@@ -14,14 +14,14 @@ _FAILING: dict[str, tuple[type[exp.Expr], ...]] = {
     "CROWN-OVERFLOW": (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Sum, exp.Cast),
 }
 _HINTS = {
-    "CROWN-DIVIDE-BY-ZERO": "write NULLIF(divisor, 0) for the divisor: the result is then NULL",
+    "CROWN-DIVIDE-BY-ZERO": "write NULLIF(divisor, 0) as the divisor to get NULL instead",
     "CROWN-CAST": "use TRY_CAST to get NULL instead, or filter such rows out first",
     "CROWN-OVERFLOW": "cast to a wider type, such as DECIMAL(38, 0) or DOUBLE, before the arithmetic",
 }
 
 
 def failing_place(sql: str, code: str, dialect: str = "spark") -> Span | None:
-    """The place of the one expression of `sql` that can fail with `code`; None where several can.
+    """Return the place of the one expression of `sql` that can fail with `code`; None where several can.
 
     >>> sql = "SELECT COUNT(x) / COUNT(*), x / 2 FROM t"
     >>> start, end = failing_place(sql, "CROWN-DIVIDE-BY-ZERO")
@@ -54,7 +54,7 @@ def _is_safe(node: exp.Expr) -> bool:
 
 
 def _closed(sql: str, place: Span) -> Span:
-    """The place with the parentheses that belong to it: sqlglot knows where names stand, not where calls end."""
+    """Return the place with the parentheses that belong to it: sqlglot knows where names stand, not where calls end."""
     start, end = place
     while end < len(sql) and sql.count("(", start, end) > sql.count(")", start, end):
         following = sql.find(")", end)

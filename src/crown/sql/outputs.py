@@ -22,7 +22,7 @@ class Item:
 
 
 def expand_items(context: Context, node: exp.Select, relation: Relation) -> list[Item]:
-    """The outputs with * written out and every name unique."""
+    """Return the outputs with * written out and every name unique."""
     items: list[Item] = []
     for expression in node.expressions:
         if isinstance(expression, exp.Star) or (
@@ -34,11 +34,11 @@ def expand_items(context: Context, node: exp.Select, relation: Relation) -> list
         elif isinstance(expression, exp.Column):
             items.append(Item(expression.name, expression))
         elif isinstance(expression, exp.Aliases):
-            context.fail(expression, "TABLE-FUNCTION", "several names for one output", hint="give one name")
+            context.fail(expression, "TABLE-FUNCTION", "several names for one output column", hint="give one name")
         else:
             items.append(Item(expression.sql("spark").lower(), expression))
     if not items:
-        context.fail(node, "SYNTAX", "SELECT has no output", hint="name a column or write *")
+        context.fail(node, "SYNTAX", "SELECT has no columns", hint="list columns, or write *")
     return _unique(items)
 
 
@@ -46,7 +46,7 @@ def _star(context: Context, node: exp.Expr, relation: Relation) -> list[Item]:
     star = node.this if isinstance(node, exp.Column) else node
     for part in ("except_", "replace", "rename"):
         if star.args.get(part):
-            context.fail(node, "STAR", "* with EXCEPT, REPLACE or RENAME is not maintained", hint="name the columns")
+            context.fail(node, "STAR", "* with EXCEPT, REPLACE or RENAME is not supported", hint="name the columns")
     if isinstance(node, exp.Column):
         if node.text("db"):
             check_database(context, node)
@@ -60,7 +60,7 @@ def _star(context: Context, node: exp.Expr, relation: Relation) -> list[Item]:
 
 
 def _unique(items: list[Item]) -> list[Item]:
-    """A row can't have two columns of one name: later ones are numbered."""
+    """Make the names unique: later duplicates are numbered."""
     taken: set[str] = set()
     result = []
     given = {i.name.lower() for i in items}

@@ -1,4 +1,4 @@
-"""Every part of a query is read or refused: what Crown reads of each kind of node that it takes apart.
+"""Every part of a query is used or rejected: the arguments that Crown uses of each kind of node.
 
 A sqlglot node has arguments by name, and a parser of some dialect may fill any of them. An argument that Crown does not
 read would be dropped without a word, so each one that is filled must be listed here: in `READ`, because the code that
@@ -142,7 +142,7 @@ _ANY_FUNCTION = frozenset({"this", "expression", "expressions"})
 
 
 def read_of(kind: type[exp.Expr]) -> frozenset[str]:
-    """The arguments of a node that don't make Crown refuse it.
+    """Return the arguments of a node that don't make Crown refuse it.
 
     A kind that isn't listed is one of the many functions: its required arguments, and the usual places of the others.
     """
@@ -153,7 +153,7 @@ def read_of(kind: type[exp.Expr]) -> frozenset[str]:
 
 
 def unread(node: exp.Expr) -> Iterable[tuple[str, object]]:
-    """The arguments of the node that are filled and that Crown does not read."""
+    """Return the arguments of the node that are filled and that Crown does not read."""
     read = read_of(type(node))
     return [(name, value) for name, value in node.args.items() if name not in read and _is_filled(value)]
 

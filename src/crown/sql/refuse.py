@@ -1,4 +1,4 @@
-"""Constructs that Crown does not maintain: each with its code, the reason, and what to write instead."""
+"""Unsupported constructs, each with its code, the reason, and what to write instead."""
 
 from __future__ import annotations
 
@@ -12,41 +12,51 @@ from crown.sql.parts import READ, unread
 from crown.sql.relation import Subcondition
 
 _ADVICE: dict[str | tuple[type[exp.Expr], str], tuple[str, str, str, str]] = {
-    "laterals": ("LATERAL", "LATERAL VIEW", "it makes rows from a function", "explode the column upstream"),
+    "laterals": ("LATERAL", "LATERAL VIEW", "it generates rows with a function", "explode the column upstream"),
     "pivots": ("PIVOT", "PIVOT", "its columns depend on the data", "write SUM(CASE WHEN ... END) for each column"),
-    "sample": ("SAMPLE", "TABLESAMPLE", "a sample is not determined by the tables", "filter on a hash of the key"),
+    "sample": ("SAMPLE", "TABLESAMPLE", "the tables do not determine the sample", "filter on a hash of the key"),
     "qualify": ("WINDOW-FUNCTION", "QUALIFY", "it filters by window functions", "use ORDER BY ... LIMIT"),
-    "windows": ("WINDOW-FUNCTION", "WINDOW", "window functions are not maintained", "use GROUP BY"),
-    "cluster": ("SORT", "CLUSTER BY", "a maintained result has no physical order", "remove it"),
-    "distribute": ("SORT", "DISTRIBUTE BY", "a maintained result has no physical order", "remove it"),
-    "sort": ("SORT", "SORT BY", "a maintained result has no physical order", "use ORDER BY"),
-    "into": ("INTO", "INTO", "a view only reads", "write the view's changes to the table"),
+    "windows": ("WINDOW-FUNCTION", "WINDOW", "window functions are not supported", "use GROUP BY"),
+    "cluster": ("SORT", "CLUSTER BY", "the result has no physical order", "remove it"),
+    "distribute": ("SORT", "DISTRIBUTE BY", "the result has no physical order", "remove it"),
+    "sort": ("SORT", "SORT BY", "the result has no physical order", "use ORDER BY"),
+    "into": ("INTO", "INTO", "a view only reads", "write the changes of the view to the table"),
     "locks": ("LOCK", "a lock (FOR UPDATE, FOR SHARE)", "a view only reads", "remove it"),
-    "connect": ("RECURSION", "CONNECT BY", "recursion is not maintained", "unroll it to a fixed depth"),
+    "connect": ("RECURSION", "CONNECT BY", "recursion is not supported", "unroll it to a fixed depth"),
     "match": ("MATCH-RECOGNIZE", "MATCH_RECOGNIZE", "it depends on the order of rows", "write the pattern as joins"),
-    "system_time": ("TIME-TRAVEL", "AS OF", "a view follows the present tables", "remove it"),
-    "version": ("TIME-TRAVEL", "AS OF", "a view follows the present tables", "remove it"),
-    "when": ("TIME-TRAVEL", "AS OF", "a view follows the present tables", "remove it"),
+    "system_time": ("TIME-TRAVEL", "AS OF", "a view follows the current tables", "remove it"),
+    "version": ("TIME-TRAVEL", "AS OF", "a view follows the current tables", "remove it"),
+    "when": ("TIME-TRAVEL", "AS OF", "a view follows the current tables", "remove it"),
     (exp.Select, "kind"): ("STRUCT", "SELECT AS STRUCT or VALUE", "results are flat rows", "select the columns"),
-    "nearest": ("JOIN-KIND", "a NEAREST JOIN", "which row is nearest depends on all others", "use INNER or OUTER JOIN"),
-    "match_condition": ("JOIN-KIND", "MATCH_CONDITION", "which row matches depends on all others", "use JOIN ... ON"),
+    "nearest": (
+        "JOIN-KIND",
+        "a NEAREST JOIN",
+        "which row is nearest depends on all other rows",
+        "use INNER or OUTER JOIN",
+    ),
+    "match_condition": (
+        "JOIN-KIND",
+        "MATCH_CONDITION",
+        "which row matches depends on all other rows",
+        "use JOIN ... ON",
+    ),
     "ilike": ("STAR", "* ILIKE", "its columns depend on a pattern", "name the columns"),
     "join_mark": (
         "JOIN-KIND",
         "the outer join mark (+)",
-        "it makes a condition of WHERE a join",
+        "it turns a condition in WHERE into a join",
         "use LEFT JOIN ... ON",
     ),
-    "by_name": ("SET-OPERATION", "BY NAME", "columns are matched by position", "list the columns in one order"),
+    "by_name": ("SET-OPERATION", "BY NAME", "columns are matched by position", "list the columns in the same order"),
     (exp.Union, "on"): ("SET-OPERATION", "CORRESPONDING", "columns are matched by position", "list the columns"),
     (exp.Order, "this"): ("AGGREGATE-FUNCTION", "ORDER BY in an aggregate", "rows have no order", "remove it"),
-    "search": ("RECURSION", "SEARCH or CYCLE", "recursion is not maintained", "unroll it to a fixed depth"),
-    "key_expressions": ("RECURSION", "USING KEY", "recursion is not maintained", "unroll it to a fixed depth"),
-    "siblings": ("RECURSION", "ORDER SIBLINGS BY", "recursion is not maintained", "use ORDER BY"),
-    "only": ("UNSUPPORTED", "ONLY", "tables don't inherit rows from each other", "remove it"),
+    "search": ("RECURSION", "SEARCH or CYCLE", "recursion is not supported", "unroll it to a fixed depth"),
+    "key_expressions": ("RECURSION", "USING KEY", "recursion is not supported", "unroll it to a fixed depth"),
+    "siblings": ("RECURSION", "ORDER SIBLINGS BY", "recursion is not supported", "use ORDER BY"),
+    "only": ("UNSUPPORTED", "ONLY", "tables do not inherit rows", "remove it"),
     "ordinality": ("TABLE-FUNCTION", "WITH ORDINALITY", "rows have no position", "remove it"),
-    "temporary": ("UNSUPPORTED", "a temporary table", "it is not in the schema", "name a table of the schema"),
-    "scalar": ("UNSUPPORTED", "a value as a name of WITH", "WITH names queries", "name a SELECT"),
+    "temporary": ("UNSUPPORTED", "a temporary table", "it is not in the schema", "use a table of the schema"),
+    "scalar": ("UNSUPPORTED", "a scalar value in WITH", "WITH must contain queries", "write a SELECT"),
     (exp.Length, "binary"): (
         "UNKNOWN-FUNCTION",
         "a length in bytes",
@@ -74,17 +84,17 @@ def check_node(context: Context, node: exp.Expr) -> None:
         context.fail(
             first if isinstance(first, exp.Expr) else node,
             code,
-            f"{name} is not maintained",
+            f"{name} is not supported",
             reason=reason,
-            hint=advice or "write it as Spark does",
+            hint=advice or "use the Spark form",
         )
 
 
 def _unknown_part(node: exp.Expr, part: str) -> tuple[str, str, str, str]:
     shown = part.strip("_").upper().replace("_", " ")
     if isinstance(node, exp.Func):
-        return ("UNKNOWN-FUNCTION", f"{node.sql_name()} with {shown}", "the dialect gives it a meaning of its own", "")
-    return ("UNSUPPORTED", shown, "it has no meaning for a maintained view", "remove it")
+        return ("UNKNOWN-FUNCTION", f"{node.sql_name()} with {shown}", "this dialect gives it a different meaning", "")
+    return ("UNSUPPORTED", shown, "it has no meaning for a view", "remove it")
 
 
 def refuse_correlation(context: Context, predicate: Expression, condition: Subcondition) -> NoReturn:
@@ -93,28 +103,28 @@ def refuse_correlation(context: Context, predicate: Expression, condition: Subco
         context.fail(
             context.places.get(predicate, condition.place),
             "OUTER-JOIN-CONDITION",
-            "this outer join's condition is not maintained",
-            reason="rows without a partner are found by key: ON must be equalities between one table of each side, "
+            "this condition of an outer join is not supported",
+            reason="unmatched rows are found by key: ON must consist of equalities between one table on each side, "
             "and conditions on one table",
             hint="move the comparison into a subquery with the keys of both sides, or use an inner join",
         )
     context.fail(
         context.places.get(predicate, condition.place),
         "CORRELATED-INEQUALITY",
-        f"{condition.construct} with this comparison to the outer row is not maintained",
-        reason="whether a partner exists is looked up by key: only equalities between one outer and one inner table",
+        f"{condition.construct} with this comparison to the outer row is not supported",
+        reason="matches are looked up by key: only equalities between one outer and one inner table are allowed",
         hint="join with the inner table and use SELECT DISTINCT, or compare inside the subquery only",
     )
 
 
 def refuse_far_correlation(context: Context, predicate: Expression) -> NoReturn:
-    """A predicate reads a query further out than the one right around it, or around a view of its own."""
+    """Reject a predicate that uses a query more than one level out, or a query outside its view."""
     context.fail(
         context.places.get(predicate),
         "CORRELATED-SUBQUERY",
-        "this comparison reads a query further out than the one around its subquery",
-        reason="a subquery is joined by key with the query right around it",
-        hint="join with the outer table once more inside the subquery between them",
+        "this comparison uses a query more than one level out",
+        reason="a subquery is joined by key with the query directly around it",
+        hint="join with the outer table again inside the subquery in between",
     )
 
 
@@ -122,7 +132,7 @@ def refuse_residual_condition(context: Context, predicate: Expression, condition
     context.fail(
         context.places.get(predicate, condition.place),
         "CONDITION-RESIDUAL",
-        f"{condition.construct} with a comparison between two of its own tables is not maintained here",
+        f"{condition.construct} with a comparison between two of its own tables is not supported here",
         reason="the tables of a semi-join or anti-join are joined by equality only",
         hint="move those tables into a subquery or CTE with SELECT DISTINCT",
     )

@@ -1,4 +1,4 @@
-"""What FROM yields while a query is bound: branches of atoms, and the columns that names resolve to.
+"""The result of FROM while a query is bound: branches of atoms, and the columns that names resolve to.
 
 A column has an id. Ids of source columns are ``atom.column``; in a branch, `values` says what each other id
 stands for there (an expression of a flattened subquery, or NULL where an outer join pads).
@@ -110,7 +110,7 @@ class Relation:
 
 
 def atom_of(column: str) -> str:
-    """The atom that a source column's id belongs to."""
+    """Return the atom that a source column's id belongs to."""
     return column.partition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""Names to columns: of the FROM at hand first, of the queries around it next."""
+"""Resolve names to columns: of the current FROM first, then of the outer queries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Scope:
 
 
 def resolve(context: Context, scope: Scope, node: exp.Column) -> VisibleColumn:
-    """The column that `node` names."""
+    """Return the column that `node` names."""
     name, qualifier = node.name, node.text("table")
     if node.text("db"):
         check_database(context, node)
@@ -67,7 +67,7 @@ def check_database(context: Context, node: exp.Column) -> None:
             node.args["db"],
             "UNKNOWN-TABLE",
             f"FROM does not read {node.text('table')} from {node.text('db')}",
-            hint="write the table's alias and the column alone",
+            hint="write only the alias of the table and the column",
         )
 
 
@@ -75,8 +75,8 @@ def _refuse_crossing(context: Context, node: exp.Column, construct: str) -> None
     context.fail(
         node,
         "CORRELATED-SUBQUERY",
-        f"{construct} can't read a column of the query around it",
-        reason="only EXISTS and IN compare with the outer row, by equality; their subquery must be a plain join",
+        f"{construct} can't use a column of the outer query",
+        reason="only EXISTS and IN compare with the outer row, by equality, and their subquery must be a plain join",
         hint="join with a subquery that groups by the correlated column",
     )
 
@@ -118,8 +118,8 @@ def _ambiguous(context: Context, node: exp.Column, name: str, owners: list[str])
         node,
         "AMBIGUOUS-COLUMN",
         f"column {name} is ambiguous",
-        reason=f"it may be {' or '.join(owners[:4])}",
-        hint=f"write {owners[0]}" if owners else "write the table's alias before it",
+        reason=f"it could be {' or '.join(owners[:4])}",
+        hint=f"write {owners[0]}" if owners else "write the alias of the table before it",
     )
 
 

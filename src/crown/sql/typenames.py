@@ -35,7 +35,7 @@ _OTHER_NAMES = {"long": types.INT64, "str": types.STRING, "bool": types.BOOLEAN}
 
 
 def from_sqlglot(data_type: exp.DataType) -> DataType | None:
-    """The type of a column definition or CAST; None when Crown has no such type."""
+    """Return the type of a column definition or CAST; None when Crown has no such type."""
     kind = data_type.this
     if kind in (Kind.DECIMAL, Kind.BIGDECIMAL):
         numbers = [int(p.name) for p in data_type.expressions if p.name.isdigit()]
@@ -46,7 +46,7 @@ def from_sqlglot(data_type: exp.DataType) -> DataType | None:
 
 
 def from_name(text: str) -> DataType | None:
-    """The type of a dict schema: Crown's own names, or any SQL type name.
+    """Return the type of a dict schema: Crown's own names, or any SQL type name.
 
     >>> from_name("int64"), from_name("bigint"), from_name("decimal(10, 2)")
     ('int64', 'int64', 'decimal(10,2)')
@@ -63,5 +63,5 @@ def from_name(text: str) -> DataType | None:
 def _from_sql(text: str) -> DataType | None:
     try:
         return from_sqlglot(exp.DataType.build(text, dialect="spark"))
-    except Exception:  # sqlglot raises several kinds for text that is no type
+    except Exception:  # sqlglot raises several kinds of errors for text that is not a type
         return None

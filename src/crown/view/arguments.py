@@ -1,4 +1,4 @@
-"""Checks of what users pass to a view's methods: wrong arguments are told at once, in their own words."""
+"""Check the arguments of a view's methods; errors use the user's words."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_on_invalid(on_invalid: object) -> None:
     if not isinstance(on_invalid, str) or on_invalid not in ("raise", "quarantine"):
         raise _wrong(
             f"on_invalid must be 'raise' or 'quarantine', not {shown(on_invalid)}",
-            hint="'raise' refuses the whole batch, 'quarantine' sets the faulty changes aside (see `rejected`)",
+            hint="'raise' rejects the whole batch, 'quarantine' only the invalid changes (see `rejected`)",
         )
 
 
@@ -55,12 +55,12 @@ def check_watermark(table: str, watermark: object) -> None:
         raise InvalidChange(
             f"the watermark of table {table} must be a 64-bit integer, not {shown(watermark)}",
             code="CROWN-CHANGE-TYPE",
-            hint="give it in the unit of the window's column: microseconds for timestamps, days for dates",
+            hint="use the unit of the window's column: microseconds for timestamps, days for dates",
         )
 
 
 def table_changes(changes: object) -> list[tuple[str, Any]]:
-    """The pairs of table and data that `apply` was given."""
+    """Return the pairs of table and data that `apply` was given."""
     if isinstance(changes, Mapping):
         return list(changes.items())
     if isinstance(changes, Sequence) and not isinstance(changes, str | bytes):
@@ -68,9 +68,9 @@ def table_changes(changes: object) -> list[tuple[str, Any]]:
         if all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
             return [(table, data) for table, data in pairs]
     raise InvalidChange(
-        f"changes can't be read from {_kind(changes)}",
+        f"{_kind(changes)} is not a collection of changes",
         code="CROWN-CHANGE-TYPE",
-        hint="give a dict from table names to data, or a list of (table name, data) pairs",
+        hint="give a dict of table names and data, or a list of (table name, data) pairs",
     )
 
 
@@ -83,7 +83,7 @@ def _kind(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """A value in a message."""
+    """Format a value for a message."""
     try:
         text = repr(value)
     except Exception:

@@ -20,26 +20,26 @@ State: TypeAlias = Mapping[str, list[bytes]]
 
 
 def read_all(stream: Any) -> pa.Table:
-    """What the kernel gives, as a table. (`pyarrow.table` would import pandas first, which takes a second.)"""
+    """Read the kernel's stream into a table. (`pyarrow.table` would import pandas first, which takes a second.)"""
     return pa.RecordBatchReader.from_stream(stream).read_all()
 
 
 def layout_of(plan: Plan, threads: int, on_invalid: OnInvalid) -> Layout | None:
     """How the view runs over one cell per thread; None where one engine does everything."""
-    # Cells that never get a row would still show that of a global aggregate.
+    # Cells without rows would still show the row of a global aggregate.
     if threads == 1 or not can_be_spread(plan):
         return None
     return lay_out(plan, threads, resolve_all=on_invalid == "quarantine")
 
 
 def open_engine(plan: Plan, layout: Layout | None, *, deltas: bool, state: State | None = None) -> _kernel.Engine:
-    """An empty engine, or the one that was saved as `state`."""
+    """Return an empty engine, or the one that was saved as `state`."""
     if layout is not None:
         return _spread(layout, deltas=deltas, state=state)
     if state is None:
         return _kernel.Engine(to_json(plan), deltas=deltas)
     if "engine" not in state:
-        raise StateError("the saved view lacks its part 'engine'", code="CROWN-STATE-CORRUPT")
+        raise StateError("the saved view has no part 'engine'", code="CROWN-STATE-CORRUPT")
     return _kernel.Engine.load(to_json(plan), state["engine"], deltas=deltas)
 
 
@@ -49,7 +49,7 @@ def check_plan(plan: Plan) -> None:
 
 
 def _spread(layout: Layout, *, deltas: bool, state: State | None) -> _kernel.Engine:
-    """One cell per thread. One engine resolves all tables that must be, before routing; one merges."""
+    """Return one cell per thread. One engine resolves all tables that must be, before routing; one merges."""
     first = tuple(resolver.table for resolver in layout.resolvers)
     return _kernel.Engine.spread(
         to_json(layout.cell),

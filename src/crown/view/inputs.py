@@ -17,11 +17,11 @@ from crown.ir.tables import Table
 from crown.view.arguments import shown
 from crown.view.engines import read_all
 
-# What a change can say of itself, and its type.
+# Columns that describe a change, and their types.
 CONTROL_COLUMNS = {CHANGE_TYPE: "string", MULTIPLICITY: "int64"}
-# What deltas and Delta's change feed say besides.
+# Further columns of deltas and of Delta's change feed.
 _IGNORED = COMMIT_COLUMNS | {"_update"}
-# Meant for the kernel alone: which parts of the plan get a change.
+# For the kernel only: which parts of the plan get a change.
 _RESERVED = "_atoms"
 
 Changes: TypeAlias = Mapping[str, Any] | Sequence[tuple[str, Any]]
@@ -36,7 +36,7 @@ class TableInput:
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
-        """The columns that must come: those that the query reads."""
+        """The required columns: those that the query reads."""
         return tuple(column.name for column in self.table.columns)
 
     @cached_property
@@ -45,16 +45,16 @@ class TableInput:
 
     @cached_property
     def positions(self) -> tuple[int, ...]:
-        """Where the needed columns are in a full tuple."""
+        """The positions of the required columns in a full tuple."""
         return tuple(self.columns.index(name) for name in self.needed)
 
     @cached_property
     def spelled(self) -> dict[str, str]:
-        """Column names as the schema spells them: SQL does not mind their case."""
+        """Column names as the schema spells them, by lower-case name."""
         return {name.lower(): name for name in (*CONTROL_COLUMNS, *self.columns)}
 
     def tuples(self, rows: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-        """Rows as tuples of the plan's columns, or None when they are not plain tuples."""
+        """Return rows as tuples of the plan's columns, or None when they are not plain tuples."""
         if not all(type(row) is tuple for row in rows):
             return None
         width = len(self.columns)
@@ -65,12 +65,12 @@ class TableInput:
         return [tuple(row[position] for position in self.positions) for row in rows]
 
     def arrow(self, data: Any, word: NetWord | None = None) -> Any:
-        """The changes as something with `__arrow_c_stream__`; `word` makes all of them insertions or deletions."""
+        """Return the changes with `__arrow_c_stream__`; `word` makes all of them insertions or deletions."""
         if hasattr(data, "__arrow_c_stream__"):
             return self._finish(read_table(data, self.table.name), word)
         if isinstance(data, Mapping | str | bytes) or not isinstance(data, Iterable):
             raise self._error(
-                f"changes of table {self.table.name} can't be read from {type(data).__name__}",
+                f"a {type(data).__name__} is not a collection of rows of table {self.table.name}",
                 hint="give a list of tuples or dicts, pandas, polars, pyarrow, or anything with __arrow_c_stream__",
             )
         return self._finish(self._from_rows(list(data), word), word)
@@ -80,8 +80,8 @@ class TableInput:
         if word is not None:
             if CHANGE_TYPE in table.column_names:
                 raise self._error(
-                    f"the data says {CHANGE_TYPE} itself",
-                    hint="use apply for changes that say what they are, insert and delete for plain rows",
+                    f"the input already has a {CHANGE_TYPE} column",
+                    hint="use apply for rows with a change type, insert and delete for plain rows",
                 )
             if word == DELETE:
                 indices = pa.repeat(pa.scalar(0, pa.int8()), table.num_rows)
@@ -90,18 +90,18 @@ class TableInput:
         return table
 
     def _named(self, table: pa.Table) -> pa.Table:
-        """The columns under the schema's names, each once."""
+        """Return the columns under the schema's names, each once."""
         names = [self.spelled.get(name.lower(), name) for name in table.column_names]
         twice = next((name for name in (*self.needed, *CONTROL_COLUMNS) if names.count(name) > 1), None)
         if twice is not None:
             raise self._error(
                 f"table {self.table.name}: the changes have column {twice} more than once",
                 code="CROWN-CHANGE-COLUMN",
-                hint="rename or drop one of them; SQL does not mind the case of names",
+                hint="rename or drop one of them; names are not case-sensitive",
             )
         if _RESERVED in names and _RESERVED not in self.needed:
             raise self._error(
-                f"table {self.table.name}: a column {_RESERVED} can't come with changes",
+                f"table {self.table.name}: changes can't have a column {_RESERVED}",
                 code="CROWN-CHANGE-COLUMN",
                 reason="the name is reserved",
                 hint="rename or drop the column",
@@ -131,7 +131,7 @@ class TableInput:
         return self._table(names, [tuple(row.get(name, defaults.get(name)) for name in names) for row in named])
 
     def _spell(self, index: int, row: Mapping[Any, Any]) -> dict[str, Any]:
-        """The row under the schema's names."""
+        """Return the row under the schema's names."""
         named: dict[str, Any] = {}
         for key, value in row.items():
             name = self.spelled.get(key.lower()) if isinstance(key, str) else None
@@ -143,13 +143,13 @@ class TableInput:
                     f"table {self.table.name}, row {index}: the table {problem} {shown(key)}",
                     code="CROWN-CHANGE-COLUMN",
                     reason=f"the columns are {', '.join(self.columns)}",
-                    hint="name each column once, as the schema does",
+                    hint="give each column once, with its name in the schema",
                 )
             named[name] = value
         return named
 
     def _check_complete(self, index: int, row: Mapping[str, Any], names: Sequence[str], word: NetWord | None) -> None:
-        """No value may be made up: only a deletion by PRIMARY KEY may leave columns out."""
+        """Check that no column is missing: only a deletion by PRIMARY KEY may omit columns."""
         key = self.table.primary_key
         by_key = bool(key) and (word or row.get(CHANGE_TYPE)) in DELETIONS
         for name in key if by_key else self.needed:

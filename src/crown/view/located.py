@@ -1,6 +1,6 @@
-"""Errors of expressions, with their place in the query and a way out.
+"""Errors of expressions, with their place in the query and a hint.
 
-The kernel knows which expression failed, but not the SQL. So what it raises is completed here, on its way to the user.
+The kernel knows which expression failed, but not the SQL, so its errors are completed here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CODES = frozenset({"CROWN-DIVIDE-BY-ZERO", "CROWN-CAST", "CROWN-OVERFLOW"})
 
 
 def located(kernel: _T, sql: str) -> _T:
-    """An object of the kernel whose errors show the place in `sql`."""
+    """Return an object of the kernel whose errors show the place in `sql`."""
     return cast(_T, _Located(kernel, sql))
 
 

@@ -1,4 +1,4 @@
-"""ORDER BY without LIMIT: the order of results that are pulled."""
+"""ORDER BY without LIMIT: sort the result when it is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crown.plan.identity import identity
 
 
 def ordered(plan: Plan, rows: pa.Table) -> pa.Table:
-    """`rows` of the view (perhaps with `_multiplicity`) by the plan's order.
+    """Sort `rows` of the view (perhaps with `_multiplicity`) by the plan's order.
 
     The kernel orders them, as for ORDER BY with a LIMIT that keeps all: one rule for NULLs, NaN and ties.
     """

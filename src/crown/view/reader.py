@@ -1,4 +1,4 @@
-"""The delta of a batch that is read while it is produced."""
+"""The delta of a batch, read while it is produced."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class DeltaReader:
     Few batches can fail once their first rows are out: a sum or a number of copies may still overflow. The view is then
     as it was before the batch, and the rows read so far do not count.
 
-    Whoever takes the rows by `__arrow_c_stream__` (`pyarrow.table`, polars, DuckDB) gets them all at once, since that
-    protocol has no place for an error other than text.
+    Consumers of `__arrow_c_stream__` (`pyarrow.table`, polars, DuckDB) get all rows at once, because that
+    protocol can only transport errors as text.
     """
 
     def __init__(self, stream: _kernel.ArrowStream) -> None:
@@ -44,7 +44,7 @@ class DeltaReader:
             raise CrownError(f"the delta can't be read: {error}", code="CROWN-STREAM") from error
 
     def read_next_batch(self) -> pa.RecordBatch:
-        """The next rows; StopIteration at the end."""
+        """Return the next rows; StopIteration at the end."""
         return self._read(self._reader.read_next_batch)
 
     def read_all(self) -> pa.Table:
@@ -60,7 +60,7 @@ class DeltaReader:
         return self.read_next_batch()
 
     def close(self) -> None:
-        """Read no further. The batch is applied in full all the same."""
+        """Stop reading. The batch is still applied in full."""
         self._reader.close()
 
     def __enter__(self) -> DeltaReader:

@@ -1,7 +1,7 @@
 """Saved views: one file that holds the plan, how the view was made, and the kernel's state in chunks.
 
 The file is a ZIP archive without compression, so any tool can look into it and every part has a checksum. What is
-read may be damaged, or written by somebody else: nothing in it is believed before it was checked, and a file is never
+read may be damaged, or written by somebody else: everything is checked before it is used, and a file is never
 read into more memory than it has bytes.
 """
 
@@ -30,7 +30,7 @@ _CHUNK = re.compile(r"state/([^/]+)/([0-9]{6,9})\.arrow")
 
 
 def write(path: str | os.PathLike[str], about: Mapping[str, Any], state: Mapping[str, list[bytes]]) -> None:
-    """Replace the file at `path` at once: a reader, or a crash, finds the old one or the new one."""
+    """Replace the file at `path` atomically: after a crash it is either the old or the new one."""
     target = Path(path)
     try:
         with _replacing(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -43,16 +43,16 @@ def write(path: str | os.PathLike[str], about: Mapping[str, Any], state: Mapping
             f"the view can't be saved to {target}",
             code="CROWN-STATE-WRITE",
             reason=str(error),
-            hint="give a path in a directory that can be written to",
+            hint="give a path in a writable directory",
         ) from error
 
 
 @contextlib.contextmanager
 def _replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A new file that takes the place of `target` once everything is on the disk, or goes when anything fails."""
+    """Open a new file that replaces `target` once it is on disk, or is removed if anything fails."""
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a directory")
-    # Nobody can foresee the name, and it is never opened if it exists: no link leads the data elsewhere.
+    # The name is unpredictable and must not exist, so no link can redirect the data.
     partial = target.with_name(f".crown-{secrets.token_hex(8)}.partial")
     descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -67,7 +67,7 @@ def _replacing(target: Path) -> Iterator[IO[bytes]]:
         with contextlib.suppress(OSError):
             partial.unlink()
         raise
-    # The new name must outlive a crash as well.
+    # The new name must survive a crash, too.
     directory = os.open(target.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(directory)
@@ -77,7 +77,7 @@ def _replacing(target: Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def opening(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn whatever a damaged file leads to into a `StateError`."""
+    """Turn any error from a damaged file into a `StateError`."""
     try:
         yield
     except StateError:
@@ -89,7 +89,7 @@ def opening(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
-    """The description of a saved view, checked, and its state by part. Use within `opening`."""
+    """Return the description of a saved view, checked, and its state by part. Use within `opening`."""
     # A pipe would block, and a device may never end.
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise _corrupt(path, "not a regular file")
@@ -97,11 +97,11 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, list[b
         size = os.fstat(file.fileno()).st_size
         members = archive.infolist()
         if len({member.filename for member in members}) != len(members):
-            raise _corrupt(path, "a part is there twice")
+            raise _corrupt(path, "a part appears twice")
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
             raise _corrupt(path, "a part is compressed")
         if sum(member.file_size for member in members) > size:
-            raise _corrupt(path, "its parts claim to be larger than the file")
+            raise _corrupt(path, "its parts are larger than the file")
         about = json.loads(archive.read(_ABOUT))
         _check_format(path, about.get("format") if isinstance(about, dict) else about)
         about.setdefault("layout", None)
@@ -111,7 +111,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, list[b
                 continue
             match = _CHUNK.fullmatch(member.filename)
             if match is None:
-                raise _corrupt(path, f"{member.filename[:100]!r} is no part of a view")
+                raise _corrupt(path, f"{member.filename[:100]!r} is not a part of a view")
             state.setdefault(unquote(match[1]), {})[int(match[2])] = archive.read(member)
     if any(max(numbered) != len(numbered) - 1 for numbered in state.values()):
         raise _corrupt(path, "a chunk is missing")
@@ -128,7 +128,7 @@ def _check_format(path: str | os.PathLike[str], found: object) -> None:
         code="CROWN-STATE-FORMAT",
         hint="load it with the version of Crown that saved it, or a newer one"
         if type(found) is int and found > _FORMAT
-        else "make the view again from its SQL, load the tables and save it",
+        else "create the view again from SQL, load its tables and save it",
     )
 
 
@@ -159,7 +159,7 @@ def check_tables(plan: Plan, tables: Mapping[str, tuple[str, ...]]) -> None:
         read = {column.name for column in table.columns}
         missing = read - set(listed.get(table.name.lower(), read))
         if missing:
-            raise ValueError(f"table {table.name} lacks {', '.join(sorted(missing))}")
+            raise ValueError(f"table {table.name} has no column {', '.join(sorted(missing))}")
 
 
 def check_layout(plan: Plan, layout: Layout, threads: int) -> None:

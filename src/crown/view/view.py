@@ -1,4 +1,4 @@
-"""`crown.View`: a SQL query whose answer is kept up to date in this process."""
+"""`crown.View`: a SQL query whose result is kept up to date in this process."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
 
 
 class View:
-    """The maintained answer of `sql` over tables that change.
+    """The maintained result of `sql` over tables that change.
 
     `schema` is CREATE TABLE text, the path of a file that holds it, a dict, or Arrow or Spark schemas by table name.
     `profiles` and `windows` say how tables change and when their rows leave, by table name. Without `deltas` the view
-    is only pulled, and nothing is spent on deltas. `threads` splits the view into cells that run in parallel. A change
-    that does not fit is refused with its whole batch (`on_invalid="raise"`), or set aside (`"quarantine"`; see
+    can only be read, and spends nothing on deltas. `threads` splits the view into cells that run in parallel. A change
+    that does not fit is rejected with its whole batch (`on_invalid="raise"`), or alone (`"quarantine"`; see
     `rejected`).
 
-    A batch is applied whole or not at all, also when it is refused halfway or Ctrl-C interrupts it. Threads may share a
-    view: calls run one after the other inside, and each answer shows the view at one point in time.
+    A batch is applied as a whole or not at all, even if it is rejected halfway or Ctrl-C interrupts it. Threads may
+    share a view: calls run one after the other, and each result shows the view at one point in time.
     After `os.fork` the child has a copy of the view, or a `CrownError` at its next call if another thread was using the
     view at that moment; with `multiprocessing`, start processes with "spawn" or load the view in the child.
 
@@ -90,9 +90,11 @@ class View:
 
     @classmethod
     def from_plan(cls, plan: Plan, *, deltas: bool = True, threads: int = 1, on_invalid: OnInvalid = "raise") -> View:
-        """A view of a plan that is already there. Rows come in the order of the plan's table columns."""
+        """Return a view of a plan. Rows have the order of the plan's table columns."""
         if not isinstance(plan, Plan):
-            raise PlanError(f"{shown(plan)} is not a plan", code="CROWN-ARGUMENT", hint="give what crown.plan makes")
+            raise PlanError(
+                f"{shown(plan)} is not a plan", code="CROWN-ARGUMENT", hint="pass the result of crown.plan.plan"
+            )
         _check_options(deltas, threads, on_invalid)
         view = cls.__new__(cls)
         tables = {table.name: tuple(column.name for column in table.columns) for table in plan.tables}
@@ -139,14 +141,14 @@ class View:
         `changes` maps table names to data (or is a sequence of such pairs): lists of tuples or dicts, pandas, polars,
         pyarrow, anything with `__arrow_c_stream__`. A column `_change_type` says `insert`, `delete`, `update_preimage`
         or `update_postimage`; without it all are insertions. Columns that the schema does not have are ignored in
-        tables and refused in dicts.
+        tables and are an error in dicts.
 
         The result has the view's columns and `_change_type` (`insert` or `delete`), for queries without DISTINCT also
-        `_multiplicity`. It is net: what comes and goes within the batch is not in it. With `per_update` each change has
-        its own delta, and `_update` is its position among the batch's changes of tables that the query reads. With
-        `stream` the delta is produced while it is read; the batch is applied in full even if the reader is dropped.
-        Whoever uses the view meanwhile waits for the batch but not for the reader: rows that are not read yet are then
-        kept in memory.
+        `_multiplicity`. It is net: it has no row that is inserted and deleted within the batch. With `per_update` each
+        change has its own delta, and `_update` is its position among the batch's changes of tables that the query
+        reads. With `stream` the delta is produced while it is read; the batch is applied in full even if the reader is
+        dropped. Other callers of the view wait for the batch but not for the reader: the remaining rows are then
+        buffered in memory.
         """
         check_flag("per_update", per_update)
         check_flag("stream", stream)
@@ -162,7 +164,7 @@ class View:
         return self._change(table, rows, INSERT)
 
     def delete(self, table: str, rows: Any) -> pa.Table:
-        """Delete rows and return the view's change. Each must be there; by PRIMARY KEY the key is enough."""
+        """Delete rows and return the view's change. Each must exist; with a PRIMARY KEY the key is enough."""
         return self._change(table, rows, DELETE)
 
     def _change(self, table: str, rows: Any, word: NetWord) -> pa.Table:
@@ -183,13 +185,13 @@ class View:
             raise InvalidChange(
                 f"table {table} has no time window",
                 code="CROWN-CHANGE-WINDOW",
-                hint="make the view with windows={table: {'interval': ..., 'column': ...}}",
+                hint="create the view with windows={table: {'interval': ..., 'column': ...}}",
             )
         check_watermark(table, watermark)
         return read_all(self._engine.advance(target.table.name, watermark))
 
     def _input(self, table: str) -> TableInput | None:
-        """How to read the table; None for tables of the schema that the query does not read."""
+        """Return the input of the table; None for tables of the schema that the query does not read."""
         if not isinstance(table, str):
             raise InvalidChange(f"{shown(table)} is not the name of a table", code="CROWN-CHANGE-TABLE")
         name = table.lower()
@@ -202,10 +204,10 @@ class View:
         return self._inputs.get(name)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """The rows, duplicates repeated, with constant delay; in the query's ORDER BY if it has one.
+        """Return the rows, duplicates repeated, with constant delay; in the query's ORDER BY if it has one.
 
-        An iterator shows the view as it was when the iteration began. When the view changes meanwhile, the rows not yet
-        shown are copied first; beyond a million of them the next row is a `CrownError` instead (use `to_arrow`).
+        An iterator shows the view as of the start of the iteration. If the view changes, the remaining rows
+        are copied first; if there are more than a million, the next row raises a `CrownError` (use `to_arrow`).
         """
         if self.plan.order:
             rows = self.to_arrow()
@@ -218,7 +220,7 @@ class View:
             raise CrownError(
                 f"the view has {count} rows",
                 code="CROWN-TOO-MANY-ROWS",
-                reason="Python's len() ends at 2^63 - 1",
+                reason="len() can return at most 2^63 - 1",
                 hint="count in the query: SELECT COUNT(*) ...",
             )
         return count
@@ -227,20 +229,18 @@ class View:
         return isinstance(row, tuple) and self.multiplicity(row) > 0
 
     def multiplicity(self, row: tuple[Any, ...]) -> int:
-        """How often the row is in the result.
+        """Return how often the row is in the result.
 
-        A look-up in constant time where the plan keeps rows that can be found by their values; `row in view` asks the
-        same. The result is read through instead where COUNT, SUM or AVG are annotations of the tree, and where the
-        query leaves out a variable that the tree had to show (`explain` names both).
+        A look-up in constant time if the plan stores rows that can be found by their values; `row in view` does the
+        same. The whole result is read instead if COUNT, SUM or AVG are annotations of the tree, or if the
+        query drops a variable that the tree had to output (`explain` shows both).
         """
         if not isinstance(row, tuple):
-            raise CrownError(
-                f"a row is a tuple of the view's columns, not {shown(row)}", code="CROWN-ARGUMENT", hint="give a tuple"
-            )
+            raise CrownError(f"a row must be a tuple, not {shown(row)}", code="CROWN-ARGUMENT", hint="give a tuple")
         return self._engine.multiplicity(row)
 
     def to_arrow(self, *, multiplicity: bool = False) -> pa.Table:
-        """The full result, in the query's ORDER BY. With `multiplicity` each row once, with `_multiplicity`."""
+        """Return the full result, in the query's ORDER BY. With `multiplicity` each row once, with `_multiplicity`."""
         check_flag("multiplicity", multiplicity)
         return ordered(self.plan, read_all(self._engine.rows(multiplicity=multiplicity)))
 
@@ -248,32 +248,32 @@ class View:
         return self.to_arrow().to_pandas()
 
     def sample(self, k: int, *, seed: int | None = None) -> pa.Table:
-        """`k` rows at random, with replacement, each row (each copy of it) as likely as any other."""
+        """Return `k` random rows, with replacement; each row (each copy of it) is equally likely."""
         check_sample(k, seed)
         return read_all(self._engine.sample(k, (random.getrandbits(63) if seed is None else seed) % 2**64))
 
     def rejected(self) -> pa.Table:
-        """The changes set aside so far: table, position, reason, row; and forgets them."""
+        """Return the rejected changes so far (table, position, reason, row) and forget them."""
         return read_all(self._engine.rejected())
 
     def stats(self) -> dict[str, Any]:
-        """Rows, keys and bytes of every part; updates, counter changes, also per update; rejected changes."""
+        """Return rows, keys and bytes of every part, updates, counter changes (also per update), rejected changes."""
         return self._engine.stats()
 
     def explain(self) -> Explanation:
-        """What is guaranteed and why; print it, or ask it for `.svg()`, `.html()` or `.json()`."""
+        """Return the guarantees and the reasons; print it, or call `.svg()`, `.html()` or `.json()`."""
         if self._report is None:
             raise PlanError(
-                "this view was not made from SQL, so there is nothing to explain it by",
+                "this view was created from a plan, so there is nothing to explain",
                 code="CROWN-PLAN-EXPLAIN",
-                hint="make the view from its SQL and schema",
+                hint="create the view from SQL and a schema",
             )
         return explain(self.plan, self._report)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the view to one file; `View.load` opens it again.
 
-        The file appears at once, when all of it is on the disk: a crash leaves what was there before.
+        The file is replaced atomically, once all of it is on disk: a crash leaves the previous one.
         """
         check_path(path)
         report = None if self._report is None else report_to_json(self._report)

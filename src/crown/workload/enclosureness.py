@@ -40,7 +40,7 @@ class DisjointIntervals:
             step = step[step]
 
     def first_end(self, start: Moments) -> Moments:
-        """The earliest end of an interval that does not begin before `start`."""
+        """Return the earliest end of an interval that does not begin before `start`."""
         return self.end[np.searchsorted(self.start, start)]
 
     def inside(self, start: Moments, end: Moments) -> Moments:
@@ -102,7 +102,7 @@ def tree_tuple_enclosureness(nodes: Sequence[Node], atoms: Mapping[int, Lifespan
 
 
 def descendants(nodes: Sequence[Node]) -> list[list[int]]:
-    """The proper descendants of each node, by position."""
+    """Return the proper descendants of each node, by position."""
     below: list[list[int]] = [[] for _ in nodes]
     for position in reversed(range(len(nodes))):
         parent = nodes[position].parent
@@ -112,7 +112,7 @@ def descendants(nodes: Sequence[Node]) -> list[list[int]]:
 
 
 def _effective(spans: Lifespans, below: Lifespans) -> Lifespans:
-    """Both effective lifespans of each tuple, given all lifespans strictly below its node."""
+    """Return both effective lifespans of each tuple, given all lifespans strictly below its node."""
     deletions = np.r_[np.sort(below.end[below.end < AFTER]), AFTER]
     insertions = np.r_[BEFORE, np.sort(below.start[below.start > BEFORE])]
     first_deletion = deletions[np.minimum(np.searchsorted(deletions, spans.start, side="right"), len(deletions) - 1)]

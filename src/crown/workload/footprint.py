@@ -1,4 +1,4 @@
-"""How many bytes a row of each table adds to an engine, measured on the plan itself.
+"""How many bytes per row of each table adds to an engine, measured on the plan itself.
 
 The plan gets made-up rows in which each joins with one row of every other table and text has 16 characters, and is
 asked for its size. Rows that the query's selections drop cost nothing, so selections are left out of the plan: the
@@ -23,7 +23,7 @@ _EPOCH = datetime.date(1970, 1, 1)
 
 
 def bytes_per_row(plan: Plan) -> dict[str, float]:
-    """What each table's rows add to an engine that holds as many of the others."""
+    """Return what each table's rows add to an engine that holds as many of the others."""
     bare = replace(
         plan,
         routing=None,

@@ -33,7 +33,7 @@ class Lifespans:
     def scaled(self, factor: int, offset: int) -> Lifespans:
         """Each moment becomes `factor` moments, of which this one takes place `offset`.
 
-        A self-join applies an update to its atoms one after the other; so their copies get moments of their own.
+        A self-join applies an update to its atoms one after the other; so their copies get separate moments.
         """
         start = np.where(self.start == BEFORE, BEFORE, self.start * factor + offset)
         end = np.where(self.end == AFTER, AFTER, self.end * factor + offset)
@@ -47,7 +47,7 @@ def concatenate(parts: list[Lifespans]) -> Lifespans:
 
 
 def row_codes(rows: pa.Table) -> Moments:
-    """A number per row such that equal rows (NULL equals NULL) have equal numbers.
+    """Return a number per row such that equal rows (NULL equals NULL) have equal numbers.
 
     >>> row_codes(pa.table({"a": [1, 1, 2, 1], "b": ["x", "y", "x", "x"]})).tolist()
     [0, 1, 2, 0]
@@ -70,7 +70,7 @@ def _encode(column: Any) -> tuple[Moments, int]:
 
 
 def lifespans(codes: Moments, change: Moments, moment: Moments) -> Lifespans:
-    """The lifespans of rows from their updates, given in order of arrival.
+    """Return the lifespans of rows from their updates, given in order of arrival.
 
     `change` is +n for n copies that came and -n for n that went. A row that is deleted more often than it was
     inserted was there before the log began.

@@ -102,7 +102,7 @@ def _table_log(name: str, rows: pa.Table, position: Moments) -> TableLog:
         unknown = pc.and_(pc.is_null(code), pc.is_valid(words))
         if pc.any(unknown).as_py():
             word = words.filter(unknown)[0].as_py()
-            raise _bad(f"{word!r} is no change type (table {name})", f"use one of {', '.join(SIGN)}")
+            raise _bad(f"{word!r} is not a change type (table {name})", f"use one of {', '.join(SIGN)}")
         sign = np.array([*SIGN.values(), 1])[code.fill_null(len(SIGN)).to_numpy()]
         change *= sign
         moment = np.where(words.is_null().to_numpy(), BEFORE, 2 * position + (sign > 0))
@@ -114,7 +114,9 @@ def _read_path(path: Path) -> Any:
         files = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith((".", "_")))
         return {file.name.split(".")[0]: _read_file(file) for file in files}
     if not path.exists():
-        raise _bad(f"{path} does not exist", "give a Parquet, Arrow or CSV file, or a folder with one per table")
+        raise _bad(
+            f"{path} does not exist", "give a Parquet, Arrow or CSV file, or a directory with one file per table"
+        )
     return _read_file(path)
 
 

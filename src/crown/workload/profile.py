@@ -62,7 +62,7 @@ class WorkloadProfile:
         return tuple(best.values())
 
     def profiles(self) -> dict[str, Profile]:
-        """The kind of each table's stream, as planning takes it."""
+        """Return the kind of each table's stream, as planning takes it."""
         return {table.name: table.kind for table in self.tables}
 
     def to_json(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def profile(log: LogSource, query: tuple[Plan, Report] | str | None = None, *, s
 
 
 def stream_kind(spans: Lifespans) -> Profile:
-    """The strongest of the four kinds that holds for all the lifespans.
+    """Return the strongest of the four kinds that holds for all the lifespans.
 
     FIFO: who comes first goes first; rows that never go come last. Rows from before the log have no order among
     themselves.
@@ -161,7 +161,7 @@ def _planned(sql: str, schema: Any) -> tuple[Plan, Report]:
 
 
 def _query_logs(logs: Mapping[str, TableLog], plan: Plan) -> dict[str, TableLog]:
-    """The logs of the query's tables; one that is not in the log at all is static, so it has none."""
+    """Return the logs of the query's tables; one that is not in the log at all is static, so it has none."""
     by_name = {name.lower(): log for name, log in logs.items()}
     rows = {
         table.name: table_rows(by_name[table.name.lower()], table)
@@ -180,7 +180,7 @@ def _tree_profiles(
     notes: list[str] = []
     for table in plan.tables:
         if table.name not in logs:
-            notes.append(f"the log has no change of {table.name}: it counts as static and empty")
+            notes.append(f"the log has no change of {table.name}, which is taken as static and empty")
     for conjunction in report.conjunctions:
         stage = stages[conjunction.stage]
         derived = [atom.name for atom in stage.atoms if atom.source not in tables]
@@ -217,7 +217,7 @@ def _stage_trees(
 
 
 def with_conditions(tree: tuple[Node, ...], own: tuple[Node, ...]) -> tuple[Node, ...]:
-    """A considered tree with the subtrees of EXISTS and NOT EXISTS that the plan's own tree has.
+    """Return a considered tree with the subtrees of EXISTS and NOT EXISTS that the plan's own tree has.
 
     Candidates are trees of the joined atoms alone. A condition hangs on the topmost node that has its key.
     """
@@ -239,8 +239,8 @@ def with_conditions(tree: tuple[Node, ...], own: tuple[Node, ...]) -> tuple[Node
 def _advice(best: TreeProfile, trees: tuple[TreeProfile, ...]) -> str:
     own = next(tree for tree in trees if tree.stage == best.stage and tree.rank == 0)
     if best is own:
-        return f"The plan's own tree suits this log: an update costs O(λ) with λ = {own.enclosureness:,.2f}."
+        return f"The tree of the plan is the best for this log: an update costs O(λ) with λ = {own.enclosureness:,.2f}."
     return (
-        f"Take {best.tree}: λ = {best.enclosureness:,.2f} instead of {own.enclosureness:,.2f} "
-        f"under the plan's own tree, {own.tree}."
+        f"Use {best.tree}: λ = {best.enclosureness:,.2f} instead of {own.enclosureness:,.2f} "
+        f"with the tree of the plan, {own.tree}."
     )

@@ -1,6 +1,6 @@
 """From a table's log to the lifespans of an atom's rows: filter, bind, and let equal rows be one.
 
-DuckDB gives the log the table's types; which rows are the atom's, and with which values, the
+DuckDB casts the log to the table's types; which rows are the atom's, and with which values, the
 kernel itself says, as it does while it runs.
 """
 
@@ -73,8 +73,8 @@ def atom_lifespans(log: TableLog, table: Table, atom: Atom) -> Lifespans:
 
 
 def atom_rows(rows: pa.Table, table: Table, atom: Atom) -> pa.Table:
-    """The atom's variables for those of the table's rows that are rows of the atom, and the rows' positions."""
-    # NULL may stand in a column that is declared without it: such a row is an error to a view, but not to a profile.
+    """Return the atom's variables for those of the table's rows that are rows of the atom, and the rows' positions."""
+    # A column declared NOT NULL may contain NULL: such a row is an error for a view, but not for a profile.
     types = {c.name: c.type for c in table.columns}
     columns = (*(TableColumn(name, type_) for name, type_ in types.items()), TableColumn(_ROW, INT64, False))
     numbered = dataclasses.replace(atom, bindings=(*atom.bindings, Binding(_ROW, Column(_ROW, INT64))))
@@ -98,7 +98,7 @@ def atom_rows(rows: pa.Table, table: Table, atom: Atom) -> pa.Table:
 
 
 def _numbered(log: TableLog) -> pa.Table:
-    """The rows with their order of arrival, which a query engine need not keep by itself."""
+    """Return the rows with their order of arrival, which a query engine need not keep by itself."""
     return log.rows.append_column(_ROW, pa.array(np.arange(len(log))))
 
 
@@ -115,7 +115,7 @@ def _run(sql: str, log: pa.Table) -> pa.Table:
             return connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
             raise InvalidChange(
-                "the log's rows don't fit the query", code="CROWN-LOG", reason=str(error).splitlines()[0]
+                "the rows of the log do not match the query", code="CROWN-LOG", reason=str(error).splitlines()[0]
             ) from error
 
 

@@ -33,7 +33,7 @@ _SPAN = 3 * 365 * 86_400_000
 
 
 def social_network(scale: float, *, seed: int) -> dict[str, pa.Table]:
-    """A network about as large as LDBC SNB of that scale factor; the same arguments always give the same one.
+    """Return a network about as large as LDBC SNB of that scale factor; the same arguments always give the same one.
 
     At 0.1: 1,585 persons, 14 thousand pairs of friends, 300 thousand messages. Popularity of persons and tags, and
     the number of messages a person writes, follow power laws; nothing refers to what does not exist yet.
@@ -136,7 +136,7 @@ def _power_law(generator: np.random.Generator, size: int, count: int, decay: flo
 
 
 def _later(generator: np.random.Generator, moment: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """A random moment after the given one and before the end."""
+    """Return a random moment after the given one and before the end."""
     remaining = _BEGIN + _SPAN - moment
     return moment + 1 + (generator.random(len(moment)) * (remaining - 1)).astype(np.int64)
 
@@ -153,7 +153,7 @@ def _read_csv(folder: str | os.PathLike[str], name: str, columns: tuple[str, ...
     candidates = [Path(folder) / f"{name}.csv{suffix}" for suffix in ("", ".zst", ".gz")]
     path = next((p for p in candidates if p.exists()), None)
     if path is None:
-        raise SchemaError(f"{folder} has no {name}.csv", code="CROWN-DATA-FILE", hint="plain, .gz or .zst is read")
+        raise SchemaError(f"{folder} has no {name}.csv", code="CROWN-DATA-FILE", hint="it may be plain, .gz or .zst")
     with pa.input_stream(str(path), compression="detect") as stream:
         table = pyarrow.csv.read_csv(
             stream,
@@ -163,7 +163,7 @@ def _read_csv(folder: str | os.PathLike[str], name: str, columns: tuple[str, ...
     missing = [column for column in columns if column not in table.column_names]
     if missing:
         raise SchemaError(
-            f"{path} lacks the column {missing[0]}",
+            f"{path} has no column {missing[0]}",
             code="CROWN-DATA-FILE",
             reason=f"its header line names {', '.join(table.column_names)}",
         )

@@ -165,7 +165,7 @@ def _arrival(tables: Mapping[str, pa.Table], time: str | None, static: tuple[str
 
 
 def _stream(tables: Mapping[str, pa.Table], start: Mapping[str, _Times], end: Mapping[str, _Times]) -> Stream:
-    """All insertions and deletions in order of time; at one moment deletions first, then by table and row."""
+    """Return all insertions and deletions in order of time; at one moment deletions first, then by table and row."""
     time, inserts, owner, row = [], [], [], []
     for number, name in enumerate(tables):
         leaving = np.flatnonzero(end[name] != AFTER)

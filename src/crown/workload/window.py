@@ -14,7 +14,7 @@ from crown.workload.log import TableLog
 
 
 def with_windows(logs: Mapping[str, TableLog], tables: tuple[Table, ...]) -> dict[str, TableLog]:
-    """The logs with what their tables' windows expire. A log that has deletions of its own is left as it is."""
+    """Return the logs with what their tables' windows expire. A log that has deletions is left as it is."""
     windows = {table.name: table.window for table in tables if table.window is not None}
     result = dict(logs)
     for name, window in windows.items():
@@ -55,7 +55,7 @@ def _numbers(column: pa.ChunkedArray) -> Moments:
 
 
 def _apart(logs: dict[str, TableLog]) -> dict[str, TableLog]:
-    """Gives every change a moment of its own: several rows may leave at one."""
+    """Give every change a unique moment: several rows may expire at the same one."""
     moments = np.concatenate([log.moment for log in logs.values()]) if logs else np.empty(0, np.int64)
     rank = np.empty(len(moments), np.int64)
     rank[np.argsort(moments, kind="stable")] = np.arange(len(moments))

@@ -106,7 +106,7 @@ impl Bag {
         }
         let count = self.relations[atom].count(words, nulls);
         if count.checked_add(weight).ok_or_else(overflow)? < 0 {
-            return Err(KernelError::invalid("CROWN-CHANGE-ABSENT", "a row is deleted more often than it is there"));
+            return Err(KernelError::invalid("CROWN-CHANGE-ABSENT", "a deleted row is not in the table"));
         }
         self.join(atom, words, nulls, weight, out)?;
         self.relations[atom].add(words, nulls, weight, interner);
@@ -338,5 +338,5 @@ impl<'a> Run<'a> {
 }
 
 fn overflow() -> KernelError {
-    KernelError::invalid("CROWN-OVERFLOW", "a multiplicity does not fit an int64")
+    KernelError::invalid("CROWN-OVERFLOW", "a multiplicity does not fit into an int64")
 }

@@ -196,7 +196,7 @@ fn show(delta: Vec<RecordBatch>, emit: &mut dyn Emit) -> Result<()> {
 
 /// A part that can't take a batch back: the parts no longer agree.
 pub(super) fn broken(error: KernelError) -> KernelError {
-    KernelError::state("CROWN-STATE-BROKEN", format!("a batch could not be taken back: {}", error.message))
+    KernelError::state("CROWN-STATE-BROKEN", format!("a failed batch could not be rolled back: {}", error.message))
 }
 
 pub(super) fn table(input: &Input) -> &str {

@@ -102,7 +102,9 @@ impl Cells {
             })
             .collect();
         let schema = schema.ok_or_else(no_engine)?;
-        let fail = |error| KernelError::plan("CROWN-PLAN-MALFORMED", format!("the cells' samples do not fit: {error}"));
+        let fail = |error| {
+            KernelError::plan("CROWN-PLAN-MALFORMED", format!("the samples of the cells do not match: {error}"))
+        };
         let all = concat_batches(&schema, &batches).map_err(fail)?;
         Ok((schema, take_record_batch(&all, &UInt64Array::from(order)).map_err(fail)?))
     }

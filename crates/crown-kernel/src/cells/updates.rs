@@ -51,7 +51,7 @@ impl Cells {
         let deltas = result?;
         let schema = self.delta_schema(true);
         concat_batches(&schema, &deltas).map(|batch| vec![batch]).map_err(|error| {
-            KernelError::plan("CROWN-PLAN-MALFORMED", format!("the result does not fit its schema: {error}"))
+            KernelError::plan("CROWN-PLAN-MALFORMED", format!("the result does not match its schema: {error}"))
         })
     }
 
@@ -126,6 +126,6 @@ fn numbered(delta: &RecordBatch, update: u64, schema: &arrow::datatypes::SchemaR
     let mut columns: Vec<ArrayRef> = delta.columns().to_vec();
     columns.push(Arc::new(Int64Array::from_value(update as i64, delta.num_rows())));
     RecordBatch::try_new(schema.clone(), columns).map_err(|error| {
-        KernelError::plan("CROWN-PLAN-MALFORMED", format!("the result does not fit its schema: {error}"))
+        KernelError::plan("CROWN-PLAN-MALFORMED", format!("the result does not match its schema: {error}"))
     })
 }

@@ -44,7 +44,7 @@ impl Engine {
                     let binder = Binder::new(atom_data, &columns)?;
                     atom_nets.push(Net::new(binder.width()));
                     let route_bit = 1u64.checked_shl(route).ok_or_else(|| {
-                        KernelError::plan("CROWN-PLAN-TOO-MANY-TABLES", "more than 64 atoms read tables directly")
+                        KernelError::plan("CROWN-PLAN-TOO-MANY-TABLES", "the query reads its tables more than 64 times")
                     })?;
                     let complete = binder.is_complete(columns.len());
                     readers[source].push(Reader { stage: position, atom, route: route_bit, complete, binder });
@@ -146,15 +146,15 @@ fn check_columns(plan: &Plan, last: Option<&RunningStage>) -> Result<()> {
         return Err(KernelError::plan("CROWN-PLAN-MALFORMED", "the plan has no stages"));
     };
     if matches!(plan.stages.last(), Some(plan::Stage::Bag(_))) {
-        return Err(KernelError::plan("CROWN-PLAN-MALFORMED", "a bag feeds a tree; it can't be the view itself"));
+        return Err(KernelError::plan("CROWN-PLAN-MALFORMED", "the last stage can't be a bag"));
     }
     if plan.columns.len() != last.columns.len() {
-        let message = format!("the view has {} columns, its last stage {}", plan.columns.len(), last.columns.len());
+        let message = format!("the view has {} columns, its last stage has {}", plan.columns.len(), last.columns.len());
         return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
     }
     for (column, (_, data_type)) in plan.columns.iter().zip(&last.columns) {
         if DataType::parse(&column.data_type)? != *data_type {
-            let message = format!("column '{}' is {}, its stage gives {data_type:?}", column.name, column.data_type);
+            let message = format!("column '{}' is {}, its stage has {data_type:?}", column.name, column.data_type);
             return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
         }
     }

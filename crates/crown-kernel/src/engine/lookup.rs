@@ -66,7 +66,7 @@ impl Found {
             for index in 0..chunk.len() {
                 let nulls = chunk.read(index, &mut row);
                 let found = weight(stages, position, &row, nulls, interner)?.ok_or_else(|| {
-                    let message = format!("stage '{}' can't be asked for single rows", stages[position].id);
+                    let message = format!("stage '{}' can't look up single rows", stages[position].id);
                     crate::error::KernelError::plan("CROWN-PLAN-MALFORMED", message)
                 })?;
                 row.extend([nulls, found as Word]);

@@ -189,8 +189,9 @@ impl Engine {
             ("reason", text(|rejection| format!("[{}] {}", rejection.code, rejection.reason))),
             ("row", text(|rejection| rejection.row.clone())),
         ];
-        RecordBatch::try_from_iter(columns)
-            .map_err(|error| KernelError::state("CROWN-INTERNAL", format!("the list of rejects: {error}")))
+        RecordBatch::try_from_iter(columns).map_err(|error| {
+            KernelError::state("CROWN-INTERNAL", format!("the list of rejected changes can't be built: {error}"))
+        })
     }
 
     /// Keeps what is needed to `undo` the last batch.

@@ -51,7 +51,7 @@ pub(super) fn check(stages: &mut [RunningStage], position: usize) -> Result<()> 
     for input in stages[position].inputs.clone() {
         if !stages[input].promise.looks_up || !list_once(stages, input) {
             let message = format!(
-                "the set operation '{}' needs an input that looks rows up and lists each once; '{}' does not",
+                "the input '{1}' of the set operation '{0}' must look rows up and list each once",
                 stages[position].id, stages[input].id
             );
             return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));

@@ -326,7 +326,7 @@ fn count(stages: &[RunningStage], position: usize, interner: &mut Interner) -> R
 const MOST_ROWS: i128 = 1 << 36;
 
 fn too_many_rows() -> KernelError {
-    let message = "the result has too many copies of rows to write all of them out; ask with multiplicity=True";
+    let message = "the result has too many duplicate rows to list them all; use multiplicity=True";
     KernelError::invalid("CROWN-TOO-MANY-ROWS", message)
 }
 

@@ -247,7 +247,7 @@ impl Engine {
             engine.restore(chunks)?;
             Ok(engine)
         });
-        catch_unwind(load).unwrap_or_else(|_| Err(corrupt("its contents make no sense")))
+        catch_unwind(load).unwrap_or_else(|_| Err(corrupt("its contents are inconsistent")))
     }
 
     fn restore(&mut self, chunks: &[&[u8]]) -> Result<()> {
@@ -325,7 +325,7 @@ impl Engine {
         let mut sections = header.atoms.iter().chain(&header.tables);
         let chunks = sections.try_fold(0usize, |sum, section| sum.checked_add(section.chunks));
         if !tables || !atoms || chunks != Some(header.chunks.len()) {
-            return Err(corrupt("its sections are not those of the plan"));
+            return Err(corrupt("its sections do not match the plan"));
         }
         Ok(())
     }
@@ -388,7 +388,7 @@ fn read_section(chunk: &[u8], columns: &[InputColumn], with_atoms: bool, interne
     let types = columns.iter().map(|column| arrow_type(column.data_type)).chain([ArrowType::Int64]);
     let types = types.chain(with_atoms.then_some(ArrowType::UInt64));
     if !reader.schema().fields().iter().map(|field| field.data_type().clone()).eq(types) {
-        return Err(corrupt("a section has other columns than the plan"));
+        return Err(corrupt("a section does not have the columns of the plan"));
     }
     for batch in reader {
         let batch = batch.map_err(corrupt)?;

@@ -172,7 +172,7 @@ impl Engine {
             self.net_events(batch.source, &batch.events, all, -1, &mut bound, &mut faults);
         }
         if let Some(fault) = faults.pop() {
-            let message = format!("a batch could not be taken back: {}", fault.reason);
+            let message = format!("a failed batch could not be rolled back: {}", fault.reason);
             return Err(KernelError::state("CROWN-STATE-BROKEN", message));
         }
         self.run_stages()?;

@@ -244,9 +244,9 @@ fn from_string(bytes: &[u8], to: DataType) -> Result<Value<'static>> {
                 let zone = if to == DataType::Timestamp { zone } else { 0 };
                 local.checked_sub(zone).map(Value::Integer)
             }
-            Some(Moment::InRegion) => return Err(unsupported("a time zone by the name of a region")),
+            Some(Moment::InRegion) => return Err(unsupported("a named time zone")),
             Some(Moment::Today) if to == DataType::Timestamp => {
-                return Err(unsupported("a time without a date, which Spark takes to be today's"));
+                return Err(unsupported("a time without a date, which Spark combines with the current date"));
             }
             Some(Moment::Today) | None => None,
         },

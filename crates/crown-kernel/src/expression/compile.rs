@@ -146,7 +146,7 @@ impl Call<'_> {
         if self.data_type == expected {
             Ok(())
         } else {
-            Err(self.wrong(&format!("gives {expected:?}, the plan says {:?}", self.data_type)))
+            Err(self.wrong(&format!("returns {expected:?}, the plan has {:?}", self.data_type)))
         }
     }
 
@@ -178,7 +178,7 @@ impl Call<'_> {
         if arguments.iter().all(|(_, data_type)| Kind::of(*data_type) == result) {
             Ok(())
         } else {
-            Err(self.wrong("has an argument of another type than its result"))
+            Err(self.wrong("has an argument and a result of different types"))
         }
     }
 
@@ -205,7 +205,7 @@ impl Call<'_> {
                 (argument, result) => Kind::of(*argument) == Kind::of(result) && is_numeric(*argument),
             };
             if !fits {
-                return Err(self.wrong(&format!("does not take {data_type:?} to {:?}", self.data_type)));
+                return Err(self.wrong(&format!("does not convert {data_type:?} to {:?}", self.data_type)));
             }
         }
         let arguments = Box::new(self.exactly(arguments)?);
@@ -283,7 +283,7 @@ impl Call<'_> {
             _ => Err(self.wrong("takes literals after its first argument")),
         });
         let literals = literals.collect::<Result<Vec<_>>>()?;
-        let by = Matcher::new(self.function, &literals)?.ok_or_else(|| self.wrong("takes other literals"))?;
+        let by = Matcher::new(self.function, &literals)?.ok_or_else(|| self.wrong("takes different literals"))?;
         let [argument] = self.exactly(arguments)?;
         Ok(Node::Match { argument: Box::new(argument), by })
     }
@@ -347,7 +347,7 @@ impl Call<'_> {
             _ => false,
         };
         if !fits {
-            return Err(self.wrong(&format!("does not take {from:?} to {to:?}")));
+            return Err(self.wrong(&format!("does not convert {from:?} to {to:?}")));
         }
         let [argument] = self.exactly(arguments)?;
         Ok(Node::Round { argument: Box::new(argument), rounding, digits, from, to })
@@ -368,14 +368,14 @@ impl Call<'_> {
                 b"second" => Unit::Second,
                 b"millisecond" => Unit::Millisecond,
                 b"microsecond" => Unit::Microsecond,
-                _ => return Err(self.wrong("does not know the unit")),
+                _ => return Err(self.wrong("does not support the unit")),
             },
             _ => return Err(self.wrong("takes a literal unit")),
         };
         let timestamp = match Kind::of(self.data_type) {
             Kind::Date => false,
             Kind::Timestamp => true,
-            _ => return Err(self.wrong("gives a date or a timestamp")),
+            _ => return Err(self.wrong("returns a date or a timestamp")),
         };
         if Kind::of(subject.1) != Kind::of(self.data_type) {
             return Err(self.wrong("does not change the type"));
@@ -390,7 +390,7 @@ impl Call<'_> {
             _ => return Err(self.wrong("takes a date or a timestamp")),
         };
         if integer_range(self.data_type).is_none() {
-            return Err(self.wrong("gives an integer"));
+            return Err(self.wrong("returns an integer"));
         }
         let [argument] = self.exactly(arguments)?;
         Ok(Node::Part { part, argument: Box::new(argument), timestamp })

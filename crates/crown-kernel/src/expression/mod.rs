@@ -109,7 +109,7 @@ fn utf8(bytes: &[u8]) -> Result<&str> {
 }
 
 fn overflow(what: &str) -> KernelError {
-    KernelError::invalid("CROWN-OVERFLOW", format!("a computed value does not fit {what}"))
+    KernelError::invalid("CROWN-OVERFLOW", format!("a computed value does not fit into {what}"))
 }
 
 fn divide_by_zero() -> KernelError {

@@ -52,7 +52,7 @@ impl Regex {
     }
 
     fn unsupported(&self) -> KernelError {
-        let message = "a regular expression with $ is not supported where the whole match is taken";
+        let message = "$ is not supported in a regular expression whose whole match is extracted";
         KernelError::plan("CROWN-PLAN-REGEX", message)
     }
 
@@ -183,13 +183,13 @@ impl Translation<'_> {
                 self.ends = true;
                 Ok((true, false))
             }
-            '$' => Err("a $ before its end"),
+            '$' => Err("a $ that is not at the end"),
             '\\' => {
                 let class = self.escape()?;
                 self.text.push_str(&class);
                 Ok((false, true))
             }
-            '*' | '+' | '?' | '{' => Err("a quantifier after nothing"),
+            '*' | '+' | '?' | '{' => Err("a quantifier without an operand"),
             // These two are plain characters outside of a class.
             character => {
                 self.text.push_str(&regex::escape(character.encode_utf8(&mut [0; 4])));
@@ -212,7 +212,7 @@ impl Translation<'_> {
         if self.take(")") {
             Ok(empty)
         } else {
-            Err("a group without an end")
+            Err("a group that is not closed")
         }
     }
 
@@ -229,7 +229,7 @@ impl Translation<'_> {
             return Ok(empty);
         };
         if !repeatable || empty {
-            return Err("a quantifier after what may match nothing");
+            return Err("a quantifier after a group that may be empty");
         }
         debug_assert!(start < self.text.len());
         self.text.push_str(&quantifier);
@@ -248,11 +248,11 @@ impl Translation<'_> {
         let (least, most) = inside.split_once(',').unwrap_or((inside, inside));
         let number = |text: &str| {
             let digits = !text.is_empty() && text.len() <= 3 && text.bytes().all(|digit| digit.is_ascii_digit());
-            digits.then(|| text.parse::<u32>().ok()).flatten().ok_or("braces around no count up to 999")
+            digits.then(|| text.parse::<u32>().ok()).flatten().ok_or("braces without a count of at most 999")
         };
         let least = number(least)?;
         if !most.is_empty() && number(most)? < least {
-            return Err("a count whose end is below its start");
+            return Err("a count whose maximum is below its minimum");
         }
         let text = format!("{{{inside}}}");
         self.rest = &self.rest[text.len()..];
@@ -261,7 +261,7 @@ impl Translation<'_> {
 
     /// What follows a backslash, as a class or an escaped character.
     fn escape(&mut self) -> Translated<String> {
-        Ok(match self.next().ok_or("a backslash at its end")? {
+        Ok(match self.next().ok_or("a backslash at the end")? {
             'd' => "[0-9]".into(),
             'D' => "[^0-9]".into(),
             'w' => "[a-zA-Z_0-9]".into(),
@@ -280,7 +280,7 @@ impl Translation<'_> {
 
     /// A class of plain characters, ranges and escapes.
     fn class(&mut self) -> Translated<()> {
-        const OPEN: &str = "a class without an end";
+        const OPEN: &str = "a class that is not closed";
         self.text.push('[');
         if self.take("^") {
             self.text.push('^');
@@ -299,7 +299,7 @@ impl Translation<'_> {
                     let is_class = escaped.starts_with('[');
                     self.text.push_str(&escaped);
                     if is_class && self.rest.starts_with('-') && !self.rest.starts_with("-]") {
-                        return Err("a range that begins with a class");
+                        return Err("a range that starts with a class");
                     }
                 }
                 '-' if first || self.rest.starts_with(']') => self.text.push_str(r"\-"),

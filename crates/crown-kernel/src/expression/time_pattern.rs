@@ -151,7 +151,7 @@ impl TimePattern {
 
     pub fn read(&self, text: &str) -> Result<i64> {
         self.moment(text).ok_or_else(|| {
-            let message = format!("'{text}' is not a time written as '{}'", self.text);
+            let message = format!("'{text}' does not match the pattern '{}'", self.text);
             KernelError::invalid("CROWN-CAST", message)
         })
     }

@@ -46,7 +46,7 @@ impl Kind {
             return Ok(self);
         }
         let message = format!(
-            "the aggregate '{name}' ({:?}) does not take {:?} to {:?}",
+            "the aggregate '{name}' ({:?}) does not convert {:?} to {:?}",
             self.function, self.argument, self.result
         );
         Err(KernelError::plan("CROWN-PLAN-MALFORMED", message))

@@ -13,7 +13,7 @@ const UNKNOWN: Word = Word::MAX;
 
 /// More copies of a row than an int64 counts.
 pub fn too_many_copies() -> KernelError {
-    KernelError::invalid("CROWN-OVERFLOW", "the multiplicity of a row does not fit an int64")
+    KernelError::invalid("CROWN-OVERFLOW", "the multiplicity of a row does not fit into an int64")
 }
 
 /// Rows with the sum of their weights, in order of first appearance.

@@ -120,10 +120,7 @@ impl Tree {
         let node = self.shape.atom_nodes[atom];
         let shape = &self.shape.nodes[node];
         if words.len() != shape.variables.len() || nulls & !shape.nullable != 0 {
-            return Err(KernelError::invalid(
-                "CROWN-CHANGE-VALUE",
-                format!("a row that does not fit '{}'", shape.name),
-            ));
+            return Err(KernelError::invalid("CROWN-CHANGE-VALUE", format!("a row does not match '{}'", shape.name)));
         }
         let known = if shape.nullable == 0 {
             self.locate(node, hash, words, hints.row)
@@ -136,10 +133,7 @@ impl Tree {
         let found = known.filter(|row| self.ids[shape.twins.first].holds(shape.twins.bit, *row));
         let old = found.map_or(0, |row| self.rows[node].multiplicity(row));
         let new = u64::try_from(i128::from(old) + i128::from(weight)).map_err(|_| {
-            KernelError::invalid(
-                "CROWN-CHANGE-ABSENT",
-                format!("'{}' has fewer rows than are to be removed", shape.name),
-            )
+            KernelError::invalid("CROWN-CHANGE-ABSENT", format!("a deleted row is not in '{}'", shape.name))
         })?;
         if new > i64::MAX as u64 {
             return Err(too_many_copies());

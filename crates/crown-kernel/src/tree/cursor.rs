@@ -25,7 +25,7 @@ impl Cursor {
     /// end. With `max_rows` 1 it is the constant-delay iterator of the paper.
     pub fn fill(&mut self, tree: &Tree, interner: &mut Interner, out: &mut Chunk, max_rows: usize) -> Result<bool> {
         if self.updates != tree.updates {
-            return Err(KernelError::invalid("CROWN-ITERATION", "the view has changed since the enumeration began"));
+            return Err(KernelError::invalid("CROWN-ITERATION", "the view has changed since the iteration started"));
         }
         if std::mem::take(&mut self.empty_row) && max_rows > 0 {
             out.push(&tree.initial_row(interner).unwrap_or_default(), 0, 1);

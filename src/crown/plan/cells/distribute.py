@@ -2,8 +2,8 @@
 
 Each cell runs the stages up to the first one that needs rows of several cells. A fold of sums, a DISTINCT or a top-k
 is run in the cells first, on what each has, and once more over their outputs; before anything else the cells stop. The
-merge plan reads the cells' output as its only table and goes on under the same stage ids. A cell that has not yet got a
-row takes no part: it doesn't even give the row that a global aggregate has over nothing.
+merge plan reads the cells' output as its only table and continues with the same stage ids. A cell without
+rows contributes nothing, not even the row of a global aggregate over empty input.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def can_be_spread(plan: Plan) -> bool:
 def distribute(plan: Plan, cells: int) -> Distributed:
     """Spread a plan over cells; any number of them."""
     if cells < 1:
-        raise PlanError(f"{cells} is no number of cells", code="CROWN-PLAN-CELLS", hint="use 1 or more")
+        raise PlanError(f"cells must be at least 1, got {cells}", code="CROWN-PLAN-CELLS")
     if cells == 1:
         return Distributed(plan, None)
     return _spread(plan, cells, choose_cube(plan, cells))
@@ -78,7 +78,7 @@ def _spread(plan: Plan, cells: int, cube: Cube | None) -> Distributed:
 
 
 def describe(plan: Plan, cells: int) -> Distribution:
-    """What explain says of the distribution over `cells`."""
+    """Return what explain says of the distribution over `cells`."""
     if cells == 1:
         return Distribution(1, (), (), (), True, "one cell holds everything", ())
     cube = choose_cube(plan, cells)
@@ -86,7 +86,7 @@ def describe(plan: Plan, cells: int) -> Distribution:
     routing = spread.cell.routing
     assert routing is not None
     if cube is None:
-        why = "no variable of the result reaches a table that could be split by it, so one cell does everything"
+        why = "no variable of the result can split a table, so one cell does all the work"
         return Distribution(cells, (), (), (), True, why, ())
     atoms = {s.id: s.atoms for s in plan.stages if isinstance(s, TreeStage | BagStage)}
     loads = []
@@ -95,7 +95,11 @@ def describe(plan: Plan, cells: int) -> Distribution:
         held = prod(share for share, coordinate in pairs if coordinate is not None)
         loads.append(AtomLoad(route.stage, atoms[route.stage][route.atom].name, cells // held, 1 / held))
     names = ", ".join(routing.dimensions)
-    why = f"{names}: each result shows them" if spread.merge is None else f"{names}: results of several cells may meet"
+    why = (
+        f"{names}: part of every result row"
+        if spread.merge is None
+        else f"{names}: not part of the result, so several cells may produce the same row"
+    )
     kinds = (
         [] if spread.merge is None else [type(s).__name__.removesuffix("Stage").lower() for s in spread.merge.stages]
     )
@@ -142,7 +146,7 @@ def _all_to_one(plan: Plan, cells: int) -> Routing:
 
 
 def _tail(parts: Parts) -> list[Stage]:
-    """The stages from where all result trees have met to the last one, in order."""
+    """Return the stages from where all result trees have met to the last one, in order."""
     first = parts.trees[0].id if len(parts.trees) == 1 else joint_stage(parts)
     wanted = [parts.plan.stages[-1]]
     while wanted[0].id != first:
@@ -162,7 +166,7 @@ class _Cut:
 
 
 def _find_cut(tail: list[Stage], places: Sequence[Mapping[str, str | None]]) -> _Cut | None:
-    """The first stage that needs rows of several cells; None when the cells' outputs are disjoint.
+    """Return the first stage that needs rows of several cells; None when the cells' outputs are disjoint.
 
     `places` are the columns that tell where a stage's rows lie, for each dimension.
     """
@@ -201,7 +205,7 @@ def _find_cut(tail: list[Stage], places: Sequence[Mapping[str, str | None]]) -> 
 
 
 def _only_summed(after: Sequence[Stage]) -> bool:
-    """Whether partial sums just flow into a stage that adds them up."""
+    """Return whether partial sums just flow into a stage that adds them up."""
     for stage in after:
         if not (isinstance(stage, MapStage) and stage.filter is None):
             return isinstance(stage, AggregateStage) and all(a.function == "sum" for a in stage.aggregates)
@@ -239,7 +243,7 @@ def _split(plan: Plan, cut: _Cut) -> Distributed:
 
 
 def _together(stage_id: str, columns: tuple[Variable, ...]) -> TreeStage:
-    """The cells' outputs added up: a tree of one atom."""
+    """Return the cells' outputs added up: a tree of one atom."""
     names = tuple(column.name for column in columns)
     atom = Atom(CELLS, CELLS, tuple(Binding(c.name, Column(c.name, c.type)) for c in columns))
     node = Node(CELLS, names, 0, None, (), connex=True)

@@ -43,7 +43,7 @@ class Cube:
 
 
 def choose_cube(plan: Plan, cells: int) -> Cube | None:
-    """The best cube; None when the plan can't be spread over cells."""
+    """Return the best cube; None when the plan can't be spread over cells."""
     parts = parts_of(plan)
     if feeds_replicated(parts):
         return None
@@ -96,7 +96,7 @@ def _places(cells: int) -> int:
 
 
 def _prime_factors(number: int) -> list[int]:
-    """The prime factors; what is left without the small ones counts as one.
+    """Return the prime factors; what is left without the small ones counts as one.
 
     >>> _prime_factors(12)
     [2, 2, 3]
@@ -118,7 +118,7 @@ def _divisors(number: int) -> tuple[int, ...]:
 
 
 def _factorisations(number: int, places: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write the number as an ordered product of so many factors.
+    """Yield all ways to write the number as an ordered product of so many factors.
 
     >>> list(_factorisations(4, 2))
     [(1, 4), (2, 2), (4, 1)]
@@ -133,7 +133,7 @@ def _factorisations(number: int, places: int) -> Iterator[tuple[int, ...]]:
 
 
 def result_atoms(parts: Parts) -> Iterator[tuple[TreeStage, str, int]]:
-    """The atoms over tables that are sent by variables: (result tree, stage, index), bags included."""
+    """Yield the atoms over tables that are sent by variables: (result tree, stage, index), bags included."""
     for tree in parts.trees:
         for index, atom in enumerate(tree.atoms):
             source = parts.stages.get(atom.source)

@@ -107,7 +107,7 @@ def _spread_merge(merge: Plan, cells: int) -> Plan:
 
 
 def _place(columns: Sequence[TableColumn]) -> Expression:
-    """What a row's cell is chosen by: all columns, so that few values in one of them don't leave cells idle.
+    """Return the expression that chooses a row's cell: all columns, so that one with few values leaves no cell idle.
 
     Several are written as one text; those where equal values may read differently (0.0 and -0.0) are left out.
     """

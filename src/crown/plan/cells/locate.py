@@ -2,7 +2,7 @@
 
 A dimension gives each tree that makes the result one variable: a join result lies in the cells whose coordinate is
 the hash of that variable's value, so in exactly one cell. From there stages either stay exact (a row and all its
-copies lie in one cell, told by a column), or are only exact after the cells' rows have been added up.
+copies are in one cell, determined by a column), or are only exact after the cells' rows have been added up.
 Views that the result's trees read as tables are made in every cell alike.
 """
 
@@ -77,7 +77,7 @@ def feeds_replicated(parts: Parts) -> bool:
 
 
 def located(parts: Parts, dimension: Dimension) -> dict[str, str | None]:
-    """For each stage of the result the column that tells a row's coordinate; None when no column does."""
+    """For each stage of the result, the column that determines a row's coordinate; None if no column does."""
     columns = stage_columns(parts.plan)
     found: dict[str, str | None] = {}
     for stage in parts.plan.stages:
@@ -108,7 +108,7 @@ def located(parts: Parts, dimension: Dimension) -> dict[str, str | None]:
 def _common(
     stage: SetOperationStage, found: dict[str, str | None], columns: dict[str, tuple[Variable, ...]]
 ) -> str | None:
-    """The column if both inputs are located by the column at the same place."""
+    """Return the column if both inputs are located by the column at the same place."""
     places = []
     for source in stage.inputs:
         names = [column.name for column in columns[source]]
@@ -119,7 +119,7 @@ def _common(
 
 
 def dimensions(parts: Parts) -> list[Dimension]:
-    """The dimensions to choose from. One tree: each variable that an atom can be sent by. Several trees (set
+    """Return the dimensions to choose from. One tree: each variable that an atom can be sent by. Several trees (set
     operations, outer joins): each output column, or variable, that is one in all of them and keeps together
     what a stage before their union compares or folds.
     """
@@ -151,14 +151,14 @@ def _keeps_together(parts: Parts, dimension: Dimension, joint: str) -> bool:
 
 
 def is_comparing(stage: Stage) -> bool:
-    """Whether the stage looks at several rows at once, so that they must lie in one cell."""
+    """Return whether the stage looks at several rows at once, so that they must lie in one cell."""
     if isinstance(stage, SetOperationStage):
         return not (stage.operator == "union" and stage.all)
     return isinstance(stage, AggregateStage | DistinctStage | TopStage)
 
 
 def _usable(parts: Parts, tree: TreeStage) -> list[str]:
-    """The variables with a value in every result that an atom over a table holds, perhaps inside a bag."""
+    """Return the variables with a value in every result that an atom over a table holds, perhaps inside a bag."""
     found: dict[str, None] = {}
     for atom in _join_atoms(tree):
         source = parts.stages.get(atom.source)
@@ -183,7 +183,7 @@ def _join_atoms(tree: TreeStage) -> list[Atom]:
 
 
 def joint_stage(parts: Parts) -> str:
-    """The first stage that all result trees flow into."""
+    """Return the first stage that all result trees flow into."""
     reached: dict[str, set[str]] = {}
     for stage in parts.plan.stages:
         if isinstance(stage, TreeStage | BagStage) or stage.id in parts.replicated:

@@ -16,7 +16,7 @@ from crown.ir.serial import encode
 
 
 def stored(plan: Plan) -> dict[str, Any]:
-    """The facts, as JSON data."""
+    """Return the facts, as JSON data."""
     trees = [stage for stage in plan.stages if isinstance(stage, TreeStage | BagStage)]
     uses = [atom for stage in trees for atom in stage.atoms if any(atom.source == table.name for table in plan.tables)]
     routing = plan.routing

@@ -29,7 +29,7 @@ class TableShare:
 
 
 def table_shares(plan: Plan, cells: int) -> tuple[TableShare, ...]:
-    """The share of each table, in the order of the plan."""
+    """Return the share of each table, in the order of the plan."""
     if cells == 1 or not can_be_spread(plan):
         return tuple(TableShare(table.name, 1.0) for table in plan.tables)
     routing = distribute(plan, cells).cell.routing
@@ -60,15 +60,15 @@ def gain(plan: Plan, cells: int) -> float:
 
 
 def cost_lines(plan: Plan, cells: int) -> dict[str, list[str]]:
-    """What explain says of the cost of cells, by label; nothing of one cell."""
+    """Return what explain says of the cost of cells, by label; nothing of one cell."""
     if cells == 1:
         return {}
     if not can_be_spread(plan):
-        return {"suggested": ["1 cell: the others would have nothing to do"]}
+        return {"suggested": ["1 cell: the others would be idle"]}
     copies = [f"{share.table}: {share.copies:.3g} of {cells} cells on average" for share in table_shares(plan, cells)]
-    costs = f"{cells} cells are at best {gain(plan, cells):.2g} times as fast as one"
+    costs = f"{cells} cells are at most {gain(plan, cells):.2g} times as fast as one"
     if distribute(plan, cells).merge is not None:
-        costs += "; their outputs are merged by a further stage, with its own shuffle and state in each batch"
+        costs += "; another stage merges their outputs, with its own shuffle and state in each batch"
     return {"a change goes to": copies, "costs": [costs], "suggested": [SUGGESTION]}
 
 

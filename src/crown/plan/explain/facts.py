@@ -49,7 +49,7 @@ class NodeFacts:
 
 
 def node_facts(plan: Plan, stage: TreeStage) -> list[NodeFacts]:
-    """The facts of each node, in the order of the stage's nodes."""
+    """Return the facts of each node, in the order of the stage's nodes."""
     bags = {other.id: other for other in plan.stages if isinstance(other, BagStage)}
     tables = {table.name for table in plan.tables}
     outputs = frozenset(stage.outputs)
@@ -94,7 +94,7 @@ def _steps(children: list[Node]) -> str:
 
 
 def tree_text(nodes: tuple[Node, ...]) -> str:
-    """A tree on one line: each node with its children in parentheses.
+    """Return a tree on one line: each node with its children in parentheses.
 
     >>> nodes = (Node("[b]", ("b",), None, None, (), True), Node("r", ("a", "b"), 0, 0, ("b",), True),
     ...          Node("s", ("b",), 1, 0, ("b",), False))
@@ -110,7 +110,7 @@ def tree_text(nodes: tuple[Node, ...]) -> str:
 
 
 def class_text(conjunction: ConjunctionReport) -> str:
-    """The class of a conjunction, with what it owes to primary keys, bags and added outputs."""
+    """Return the class of a conjunction, with what it owes to primary keys, bags and added outputs."""
     text: str = conjunction.query_class
     if conjunction.width > 1:
         text += f", width {conjunction.width}"
@@ -125,13 +125,13 @@ def added_text(variable: str, determined_by: str) -> str:
 
 
 def load_text(load: AtomLoad, distribution: Distribution) -> str:
-    """The atom of a load, with its stage where there are several."""
+    """Return the atom of a load, with its stage where there are several."""
     several = len({other.stage for other in distribution.loads}) > 1
     return f"{load.stage} {load.atom}" if several else load.atom
 
 
 def stage_text(stage: Stage) -> str:
-    """One line on what a stage does."""
+    """Return one line on what a stage does."""
     match stage:
         case BagStage():
             return f"bag: delta joins of {', '.join(atom.name for atom in stage.atoms)}"
@@ -150,7 +150,7 @@ def stage_text(stage: Stage) -> str:
         case DistinctStage():
             return "distinct rows"
         case MaterializeStage():
-            return "keep rows for look-up"
+            return "store rows for look-up"
         case SetOperationStage():
             return f"{stage.operator}{' all' if stage.all else ''} of {' and '.join(stage.inputs)}"
         case TopStage():

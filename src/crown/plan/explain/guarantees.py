@@ -70,7 +70,7 @@ def conjunction_report(draft: Draft, stage: TreeStage, context: Context) -> Conj
 
 def _cut(draft: Draft) -> tuple[str, ...]:
     limits = [steps.limit for steps in draft.searches if steps.cut]
-    return (f"the search was cut after {max(limits)} steps; a cheaper tree may exist",) if limits else ()
+    return (f"the search stopped after {max(limits)} steps; a cheaper tree may exist",) if limits else ()
 
 
 def _key_label(variable: str, draft: Draft) -> str:
@@ -115,7 +115,7 @@ def _guarantees(height: int, stage: TreeStage, draft: Draft, context: Context) -
     if draft.bags:
         bag = max(draft.bags, key=lambda bag: bag.width)
         cost = "O(N)" if bag.width <= 2 else f"O(N^{bag.width - 1})"
-        why = f"a change may meet that many rows of the bag {' ⋈ '.join(bag.atoms)} (width {bag.width})"
+        why = f"a change may affect that many rows of the bag {' ⋈ '.join(bag.atoms)} (width {bag.width})"
         return tuple(Guarantee(profile, cost, why) for profile in PROFILES)
     given: list[Guarantee] = []
     if not any(_reaches_many(stage, draft, context)):
@@ -124,11 +124,11 @@ def _guarantees(height: int, stage: TreeStage, draft: Draft, context: Context) -
         )
         given += [Guarantee("arbitrary", "O(1)", always), Guarantee("fifo", "O(1)", always)]
     else:
-        enclosed = f"λ is the enclosureness of the updates under a tree of height {height}; at most linear"
+        enclosed = f"λ is the enclosureness of the updates for a tree of height {height}; at most linear"
         given.append(Guarantee("arbitrary", "O(λ)", enclosed))
-        fifo = Guarantee("fifo", "O(1)", "height 2 and first in, first out: λ is 1")
+        fifo = Guarantee("fifo", "O(1)", "the tree has height 2, so λ = 1")
         given.append(fifo if height == 2 else Guarantee("fifo", "O(λ)", enclosed))
-    given.append(Guarantee("insert_only", "O(1)", "amortised: rows only ever enter the views"))
+    given.append(Guarantee("insert_only", "O(1)", "amortised, because rows only enter the views"))
     cost, why = _declared(stage, draft, context)
     return (*given, Guarantee("declared", cost, why))
 
@@ -145,8 +145,11 @@ def _declared(stage: TreeStage, draft: Draft, context: Context) -> tuple[str, st
         is_leaf = all(index not in others for others in above)
         if not (in_order and is_leaf):
             name = stage.nodes[reaches_many[index][0]].name
-            return "O(λ)", f"rows of {node.name} come and go in any order, and each may change many rows of {name}"
-    return "O(1)", "no table below a relation takes back what it gave, or both do so in order of arrival at height 2"
+            return (
+                "O(λ)",
+                f"rows of {node.name} are inserted and deleted in any order, and each may change many rows of {name}",
+            )
+    return "O(1)", "no table below a relation deletes rows, or both delete in order of arrival at height 2"
 
 
 def _profiles(index: int, stage: TreeStage, context: Context) -> frozenset[Profile]:
@@ -163,15 +166,15 @@ def _why_not(height: int, draft: Draft, *, thanks_to_keys: bool) -> tuple[str, .
     if draft.bags:
         for bag in draft.bags:
             size = f"of width {bag.width}" if bag.width > 1 else "which a primary key keeps linear"
-            reasons.append(f"{', '.join(bag.atoms)} are part of a cycle, so their join is kept as a bag {size}")
+            reasons.append(f"{', '.join(bag.atoms)} are part of a cycle, so their join is stored as a bag {size}")
     if draft.added:
         by_itself = " by itself" if thanks_to_keys else ""
         reasons.append(
-            f"not free-connex{by_itself}: no atom holds all output variables of a group of atoms that are joined "
-            f"through variables that are not output; {', '.join(draft.added)} had to join the output"
+            f"not free-connex{by_itself}: no table has all output variables of a group of tables that are joined "
+            f"through variables that are not output; {', '.join(draft.added)} had to be added to the output"
         )
     if height > 1 and draft.trees is not None and draft.trees.best[0].height == 1:
-        reasons.append(f"EXISTS or NOT EXISTS hangs below a relation, which makes the height {height}")
+        reasons.append(f"EXISTS or NOT EXISTS is below another table, which makes the height {height}")
     elif height > 1:
         reasons.append(f"no tree of height 1 exists (not q-hierarchical); the best has height {height}")
     return tuple(reasons)
@@ -182,11 +185,11 @@ def _improvements(height: int, draft: Draft) -> tuple[str, ...]:
     edges = [frozenset(atom.variables) for atom in draft.query_atoms]
     if draft.added and not is_linear(frozenset(draft.outputs), edges, draft.known):
         hints.append(
-            f"a PRIMARY KEY that determines the outputs from {', '.join(draft.added)} would keep the result linear"
+            f"a PRIMARY KEY that determines the output from {', '.join(draft.added)} would keep the result linear"
         )
         hints.append(f"selecting {', '.join(draft.added)} too would make the query free-connex")
     if height == 2 and not draft.bags:
-        hints.append("declare the tables fifo (or windows), or insert_only, if they are: updates are then O(1)")
+        hints.append("declare the tables fifo (or with windows) or insert_only, if they are: updates are then O(1)")
     if height > 2 and not draft.bags:
         hints.append("declare tables insert_only or static if they are: updates are then O(1)")
     return tuple(hints)

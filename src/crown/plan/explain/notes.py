@@ -17,13 +17,11 @@ from crown.plan.context import Context
 from crown.plan.explain.report import ConjunctionReport
 from crown.plan.tree.comparisons import Verdict
 
-_FLIP = (
-    ": rows with a match, and by anti-join those without, which flip when the first match comes and the last one goes"
-)
+_FLIP = ": rows with a match, and (by anti-join) rows without one, which change with the first and last match"
 _UNITED: Final[dict[Origin, tuple[str, str]]] = {
     "outer join": ("OUTER JOIN", _FLIP),
     "not exists": ("cases", _FLIP),
-    "union all": ("UNION ALL", " as they come"),
+    "union all": ("UNION ALL", ""),
 }
 
 
@@ -40,8 +38,8 @@ def note_constructs(stage: TreeStage, report: ConjunctionReport, verdicts: Seque
         context.note(
             "cycle",
             bag.stage,
-            f"delta joins of {', '.join(bag.atoms)} that intersect the smallest list first; the bag's rows are kept "
-            "and freed as they go",
+            f"delta joins of {', '.join(bag.atoms)} that intersect the smallest list first; its rows are stored "
+            "and freed when they are deleted",
             f"linear space and updates in O(λ): the bag has width {bag.width}" if bag.width > 1 else "",
         )
     if report.added:
@@ -49,15 +47,15 @@ def note_constructs(stage: TreeStage, report: ConjunctionReport, verdicts: Seque
         context.note(
             "projection after enumeration",
             stage.id,
-            f"{', '.join(a.variable for a in report.added)}: enumerated too, then left out",
-            f"constant delay for each different row: one comes for each value of {', '.join(loose)}" if loose else "",
+            f"{', '.join(a.variable for a in report.added)}: enumerated too, then dropped",
+            f"constant delay per distinct row: a row appears for each value of {', '.join(loose)}" if loose else "",
         )
     _note_residual(stage, verdicts, context)
     for node in stage.nodes:
         if node.edge != "join" and node.parent is not None:
             name, kind = ("NOT EXISTS", "anti-join") if node.edge == "anti" else ("EXISTS", "semi-join")
             below = stage.nodes[node.parent].name
-            context.note(name, stage.id, f"{kind}: {node.name} is a subtree below {below}, as any other atom")
+            context.note(name, stage.id, f"{kind}: {node.name} is a subtree below {below}, like any other table")
 
 
 def _note_residual(stage: TreeStage, verdicts: Sequence[Verdict], context: Context) -> None:
@@ -66,16 +64,16 @@ def _note_residual(stage: TreeStage, verdicts: Sequence[Verdict], context: Conte
         context.note(
             "ordered comparison",
             stage.id,
-            f"{' AND '.join(ordered)}: an ordered index on either side, O(log N) for each row that enters or leaves "
+            f"{' AND '.join(ordered)}: an ordered index on each side, O(log N) for each row that enters or leaves "
             "it; only matching rows are visited",
-            "constant delay: a row may find no match",
+            "constant delay: a row may have no match",
         )
     for verdict in verdicts:
         if verdict.comparison is None:
             context.note(
                 "residual predicate",
                 stage.id,
-                f"checked for each row while it is enumerated: {to_text(verdict.predicate)} has no ordered index, for "
+                f"checked for each enumerated row: {to_text(verdict.predicate)} has no ordered index, because "
                 f"{verdict.reason}",
                 "constant delay: rows may be skipped",
             )
@@ -87,13 +85,13 @@ def note_branches(branches: Sequence[Conjunction], stage: str, context: Context)
         return
     for origin in dict.fromkeys(origin for branch in branches for origin in branch.origins):
         name, how = _UNITED[origin]
-        context.note(name, stage, f"{len(branches)} trees, whose rows are united{how}")
+        context.note(name, stage, f"{len(branches)} trees, whose rows are combined{how}")
 
 
 def note_computed(outputs: Sequence[Named], stage: str, context: Context) -> None:
     computed = [output.name for output in outputs if isinstance(output.expression, Call)]
     if computed:
-        context.note("computed output", stage, f"{', '.join(computed)}: evaluated for each row as it comes, not kept")
+        context.note("computed output", stage, f"{', '.join(computed)}: evaluated for each row, not stored")
 
 
 def note_tables(tables: tuple[Table, ...], context: Context) -> None:
@@ -101,11 +99,11 @@ def note_tables(tables: tuple[Table, ...], context: Context) -> None:
     for table in tables:
         window = table.window
         if window is not None:
-            kept = f"the last {window.rows} rows" if window.rows else f"{window.interval} behind the newest"
+            kept = f"the last {window.rows} rows" if window.rows else f"rows within {window.interval} of the newest"
             if window.column is not None:
                 kept += f" {window.column}"
             context.note(
                 "window",
                 table.name,
-                f"{table.name} keeps {kept}; its rows are kept in order of arrival, and each leaves by one deletion",
+                f"{table.name} has {kept}; its rows are stored in order of arrival, and each leaves by one deletion",
             )

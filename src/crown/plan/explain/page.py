@@ -62,7 +62,7 @@ h3 { font-size: 14px; margin: 0 0 6px; } ul { margin: 0; padding-left: 20px; } l
 
 
 def page_html(plan: Plan, report: Report, result: Iterable[Sequence[Any]] | None) -> str:
-    """The page; `result` are rows in the order of the plan's columns, of which the first ones are shown."""
+    """Return the page; `result` are rows in the order of the plan's columns, of which the first ones are shown."""
     several = len(report.conjunctions) > 1
     sections = [
         f"<header><h1>{_headline(report)}</h1></header>",
@@ -143,7 +143,7 @@ def _cost(cost: str) -> str:
 
 
 def _alternatives(conjunction: ConjunctionReport) -> str:
-    how = "all there are" if conjunction.exhaustive else "a bounded search"
+    how = "all of them" if conjunction.exhaustive else "a bounded search"
     rows = "".join(
         f'<tr{" class=chosen" if number == 0 else ""}><td class="number">{candidate.height}</td>'
         f'<td class="number">{candidate.cost:.4g}</td><td class="mono">{escape(tree_text(candidate.nodes))}</td></tr>'

@@ -1,6 +1,6 @@
 """The trees of a plan as an SVG picture, laid out by hand so that it needs no other program.
 
-The layout is a tidy tree: a subtree is as narrow as its contours allow, a parent stands over the middle of its
+The layout is a tidy tree: a subtree is as narrow as its contours allow, a parent is centred over its
 children. It grows downwards; a tree too wide for that grows to the right instead, where many children take little room.
 Text is monospaced, so that its width is known without a font.
 """
@@ -64,7 +64,7 @@ class _Box:
 
 
 def plan_svg(plan: Plan) -> str:
-    """All trees of a plan below each other, with a legend; complete in itself."""
+    """Return all trees of a plan below each other, with a legend; complete in itself."""
     stages = [stage for stage in plan.stages if isinstance(stage, TreeStage)]
     facts = [node_facts(plan, stage) for stage in stages]
     arranged = [_arrange(nodes) for nodes in facts]
@@ -93,7 +93,7 @@ def plan_svg(plan: Plan) -> str:
 
 
 def _extent(boxes: list[_Box]) -> float:
-    """The width of a laid out tree, keys on edges included."""
+    """Return the width of a laid out tree, keys on edges included."""
     return max(box.x + max(box.width, _plate_width(box.facts)) / 2 for box in boxes)
 
 
@@ -125,14 +125,14 @@ _Contour: TypeAlias = list[tuple[float, float]]  # the outermost edges on each l
 
 
 def _centres(boxes: list[_Box], *, downwards: bool) -> list[float]:
-    """The centre of each box across the direction of growth; the first edge is at 0."""
+    """Return the centre of each box across the direction of growth; the first edge is at 0."""
     children: list[list[int]] = [[] for _ in boxes]
     for number, box in enumerate(boxes):
         if box.facts.parent is not None:
             children[box.facts.parent].append(number)
 
     def across(box: _Box) -> float:
-        # The key of the edge stands by the child: its plate needs room there too when children are side by side.
+        # The key of the edge is drawn next to the child, so its plate needs room when children are side by side.
         return max(box.width, _plate_width(box.facts)) if downwards else box.height
 
     offset = [0.0] * len(boxes)  # from the parent's centre
@@ -169,7 +169,7 @@ def _side_by_side(subtrees: list[_Contour], gap: float) -> tuple[list[float], _C
 
 
 def _depths(boxes: list[_Box], *, downwards: bool) -> list[float]:
-    """Where each level begins along the direction of growth."""
+    """Return where each level begins along the direction of growth."""
     depths: list[float] = []
     position = 0.0
     for level in range(max(box.level for box in boxes) + 1):

@@ -50,7 +50,7 @@ class Explanation:
         return "\n\n".join(block for block in blocks if block)
 
     def svg(self) -> str:
-        """The trees as one picture, complete in itself; it follows the reader's light or dark setting."""
+        """Return the trees as one picture, complete in itself; it follows the reader's light or dark setting."""
         return plan_svg(self.plan)
 
     def html(self, result: Iterable[Sequence[Any]] | None = None) -> str:
@@ -150,7 +150,7 @@ def _tree(plan: Plan, stage: TreeStage) -> str:
 
     draw(0, "  ", "", "")
     width = min(max(len(text) for text, _ in left), 72)
-    legend = "● carries output, ○ does not; [..] generalised; on edges the key; then the node's semi-join view"
+    legend = "● has output, ○ does not; [..] generalised; edges show the key; after = the semi-join view of the node"
     lines = [f"TREE of {stage.id}", *textwrap.wrap(legend, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
     for text, node in left:
         kept = f"  where {node.filter}" if node.filter else ""
@@ -170,7 +170,7 @@ def _node(node: NodeFacts) -> str:
 def _alternatives(conjunction: ConjunctionReport) -> str:
     if len(conjunction.candidates) < 2:
         return ""
-    how = "all there are" if conjunction.exhaustive else "a bounded search"
+    how = "all of them" if conjunction.exhaustive else "a bounded search"
     lines = [f"ALTERNATIVES  ({conjunction.considered} trees compared, {how}; cost = depth times updates)"]
     lines.append("    height     cost  tree")
     for number, candidate in enumerate(conjunction.candidates):

@@ -61,7 +61,7 @@ def find_bags(
 
 
 def _lacking(blocks: Sequence[Hyperedge], covered: Sequence[Hyperedge]) -> tuple[int, ...]:
-    """The blocks among which some have to be merged: the cyclic core, or those that hold an uncovered set."""
+    """Return the blocks among which some have to be merged: the cyclic core, or those that hold an uncovered set."""
     for wanted in covered:
         if not any(wanted <= block for block in blocks):
             return _between(blocks, wanted)
@@ -116,7 +116,7 @@ def bag_width(bag: Sequence[int], edges: Sequence[Hyperedge], known: Sequence[De
 
 
 def binding_order(edges: Sequence[Hyperedge]) -> tuple[str, ...]:
-    """The order in which a bag's join binds its variables: next to those bound, then the most shared."""
+    """Return the order in which a bag's join binds its variables: next to those bound, then the most shared."""
     variables = sorted(union(edges))
     degree = {variable: sum(variable in edge for edge in edges) for variable in variables}
     order: list[str] = []

@@ -46,7 +46,7 @@ _ZERO = _Linear({}, 0)
 
 
 def judge_residual(stage: TreeStage) -> tuple[Verdict, ...]:
-    """A verdict on each residual predicate of the stage, in order."""
+    """Return a verdict on each residual predicate of the stage, in order."""
     lists = _Lists(stage.nodes)
     values = _values(stage)
     return tuple(_judge(predicate, values, lists) for predicate in stage.residual)
@@ -54,7 +54,7 @@ def judge_residual(stage: TreeStage) -> tuple[Verdict, ...]:
 
 def _judge(predicate: Expression, values: Mapping[str, tuple[str, int]], lists: _Lists) -> Verdict:
     if not (isinstance(predicate, Call) and predicate.function in ("lt", "le", "gt", "ge")):
-        return Verdict(predicate, None, "it is no single <, <=, > or >=")
+        return Verdict(predicate, None, "it is not a single <, <=, > or >=")
     sides = [_linear(argument) for argument in predicate.arguments]
     if predicate.function in ("gt", "ge"):
         sides.reverse()
@@ -76,7 +76,7 @@ def _judge(predicate: Expression, values: Mapping[str, tuple[str, int]], lists: 
 
 
 def _linear(expression: Expression) -> _Linear | None:
-    """The expression as a linear form over columns whose words are numbers, or one column of floats."""
+    """Return the expression as a linear form over columns whose words are numbers, or one column of floats."""
     match expression:
         case Column(name, type_):
             known = type_.is_integer or type_.is_temporal or type_.is_float
@@ -137,7 +137,7 @@ class _Lists:
     order_of: dict[tuple[int, int], str] = field(default_factory=dict)  # node, neighbour from which it is entered
 
     def claim(self, lower: str, upper: str) -> str:
-        """Order the lists on the way between two variables; gives the reason if that can't be."""
+        """Order the lists on the path between two variables; return the reason if that is not possible."""
         path = min((self._path(one, other) for one in self._holding(lower) for other in self._holding(upper)), key=len)
         if len(path) == 1:
             return f"{self.nodes[path[0]].name} has both values"
@@ -149,7 +149,7 @@ class _Lists:
         for (node, neighbour), variable in claims.items():
             known = self.order_of.get((node, neighbour), variable)
             if known != variable:
-                return f"{self.nodes[node].name} is in the order of {known} already"
+                return f"{self.nodes[node].name} is already ordered by {known}"
         self.order_of.update(claims)
         return ""
 

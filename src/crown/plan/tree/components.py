@@ -22,7 +22,7 @@ class Component:
 
 
 def components(edges: Sequence[Hyperedge], outputs: Hyperedge) -> tuple[Component, ...]:
-    """The existential components; atoms that hold output variables only belong to none.
+    """Return the existential components; atoms that hold output variables only belong to none.
 
     >>> [c.atoms for c in components([frozenset("ab"), frozenset("bc"), frozenset("cd")], frozenset("cd"))]
     [(0, 1)]

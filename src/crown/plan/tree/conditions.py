@@ -1,7 +1,7 @@
 """EXISTS and NOT EXISTS as subtrees: their root's key is the correlation, the variables shared with the outer atoms.
 
-An EXISTS over unconnected parts is one EXISTS for each part. A condition that is no single tree under its
-correlation (cyclic, unconnected under NOT, or no atom holds the correlation) is planned as a view of its own whose
+An EXISTS over unconnected parts is one EXISTS for each part. A condition that is not a single tree under its
+correlation (cyclic, unconnected under NOT, or no atom holds the correlation) is planned as a separate view whose
 rows are the correlation values, and hangs as one atom over that view.
 
 A condition inside a condition may read variables two levels up. The middle level then takes part in them through a
@@ -40,7 +40,7 @@ def shape_conditions(draft: Draft, context: Context, plan_view: PlanView) -> Dra
 
 
 def _carry(condition: Condition, outer: Sequence[Atom]) -> Condition:
-    """The condition with copies of outer atoms for variables that only its inner conditions read."""
+    """Return the condition with copies of outer atoms for variables that only its inner conditions read."""
     held = variables_in(condition.atoms)
     missing = {v for inner in condition.conditions for v in variables_in(inner.atoms)} & variables_in(outer) - held
     copies = []
@@ -103,7 +103,7 @@ def _as_view(
         f"{construct} as a view",
         rows.stage,
         "its correlation values are kept",
-        "linear space: the condition is no tree",
+        "linear space: the condition has no join tree",
     )
     bindings = tuple(
         Binding(name, Column(column.name, column.type)) for name, column in zip(wanted, rows.columns, strict=True)

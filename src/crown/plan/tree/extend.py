@@ -26,7 +26,7 @@ STEPS = 4096
 def least_extension(
     edges: Sequence[Hyperedge], outputs: Hyperedge, known: Sequence[Dependency], steps: Steps | None = None
 ) -> Hyperedge:
-    """The variables to add to `outputs`; empty when the conjunction is free-connex already.
+    """Return the variables to add to `outputs`; empty when the conjunction is free-connex already.
 
     >>> sorted(least_extension([frozenset("ab"), frozenset("bc"), frozenset("cd")], frozenset("ad"), ()))
     ['b', 'c']

@@ -14,7 +14,7 @@ Hyperedge: TypeAlias = frozenset[str]
 
 
 def cyclic_core(edges: Sequence[Hyperedge]) -> tuple[int, ...]:
-    """The indices of the edges that GYO reduction can't remove; empty iff the hypergraph is acyclic.
+    """Return the indices of the edges that GYO reduction can't remove; empty iff the hypergraph is acyclic.
 
     >>> triangle = [frozenset("ab"), frozenset("bc"), frozenset("ca"), frozenset("cd")]
     >>> cyclic_core(triangle)
@@ -41,7 +41,7 @@ def is_acyclic(edges: Sequence[Hyperedge]) -> bool:
 
 
 def connected(edges: Sequence[Hyperedge], without: Iterable[str] = ()) -> list[tuple[int, ...]]:
-    """The groups of edges connected through variables other than `without`, in order of their first edge.
+    """Return the groups of edges connected through variables other than `without`, in order of their first edge.
 
     >>> connected([frozenset("ab"), frozenset("cd"), frozenset("bc")], without="c")
     [(0, 2), (1,)]
@@ -72,7 +72,7 @@ def union(edges: Iterable[Hyperedge]) -> Hyperedge:
 
 
 def cover_number(variables: Hyperedge, edges: Sequence[Hyperedge], exact: int = 2000) -> int:
-    """The least number of edges that together hold all `variables` (the width of a bag).
+    """Return the least number of edges that together hold all `variables` (the width of a bag).
 
     After `exact` steps it is what a greedy choice needs, which may be more.
 

@@ -41,7 +41,7 @@ def dependencies(atoms: Iterable[Atom], keys: Mapping[str, tuple[tuple[str, ...]
 
 
 def closure(variables: Hyperedge, known: Sequence[Dependency]) -> Hyperedge:
-    """All that `variables` determine.
+    """Return all that `variables` determine.
 
     >>> chain = [Dependency(frozenset("a"), frozenset("ab"), ""), Dependency(frozenset("b"), frozenset("bc"), "")]
     >>> sorted(closure(frozenset("a"), chain))
@@ -58,5 +58,5 @@ def closure(variables: Hyperedge, known: Sequence[Dependency]) -> Hyperedge:
 
 
 def is_linear(outputs: Hyperedge, edges: Sequence[Hyperedge], known: Sequence[Dependency]) -> bool:
-    """Whether one atom's row determines a whole result, so that the result has no more rows than that atom."""
+    """Return whether one atom's row determines a whole result, so that the result has no more rows than that atom."""
     return any(outputs <= closure(edge, known) for edge in edges)

@@ -1,6 +1,6 @@
 """One conjunction to one tree stage: the passes, in order.
 
-Each pass is a plain function from draft to draft, in a module of its own; what they add is in `draft.py`.
+Each pass is a plain function from draft to draft. `draft.py` has the data that passes add.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ def plan_conjunction(
     joined = len(conjunction.atoms) + _atoms_in(conjunction.conditions)
     if joined > MAX_ATOMS:
         raise PlanError(
-            f"{joined} tables are joined at once",
+            f"the query joins {joined} tables at once",
             code="CROWN-PLAN-TOO-MANY-TABLES",
             sql=context.sql,
-            reason=f"a tree has at most {MAX_ATOMS} tables, those of subqueries in FROM and of EXISTS and IN included",
-            hint="split the query: a subquery with DISTINCT or GROUP BY, or a CTE that is read twice, has its own tree",
+            reason=f"at most {MAX_ATOMS} tables can be joined, including those of subqueries in FROM, EXISTS and IN",
+            hint="split the query: a subquery with DISTINCT or GROUP BY, or a CTE used twice, is planned separately",
         )
     if not conjunction.atoms:
         raise PlanError(
-            "a query without a table has no changes to maintain",
+            "the query reads no table",
             code="CROWN-SQL-NO-TABLE",
             sql=context.sql,
             hint="read at least one table",

@@ -7,7 +7,7 @@ part of its variables does: one change below may change many of its rows, as in 
 
 Depth counts a generalised node as half a relation, for its rows and links have to be kept too: 3-Hop is faster with
 the middle relation as its root than with a generalised node above it. Counted as nothing, it leaves the fewest atoms
-below relations (`reaches_many` tells where that matters).
+below relations (`reaches_many` says where that matters).
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Shape:
 
 
 def height_added(variables: Hyperedge, atom: int | None, child: Shape) -> int:
-    """What the node above adds to the height of this child."""
+    """Return what the node above adds to the height of this child."""
     return 1 if atom is not None or not variables <= child.variables else 0
 
 
 def moving_height_above(variables: Hyperedge, atom: int | None, child: Shape) -> int:
-    """The moving height that this child gives to the node above it."""
+    """Return the moving height that this child gives to the node above it."""
     return child.moving_height + height_added(variables, atom, child) if child.moving_height else 0
 
 
@@ -63,7 +63,7 @@ def make_shape(
     updates_of: Sequence[float],
     generalised_depth: float = GENERALISED_DEPTH,
 ) -> Shape:
-    """The node over its children, with its price."""
+    """Return the node over its children, with its price."""
     own = 0.0 if atom is None else updates_of[atom]
     height, moving = (0, 0) if atom is None else (1, int(own > 0))
     cost, updates = own, own
@@ -77,7 +77,7 @@ def make_shape(
 
 
 def reaches_many(shape: Shape, takes_back: Sequence[bool], known: Sequence[Dependency]) -> bool:
-    """Whether one change of an atom whose rows leave again may change many rows of a node above it."""
+    """Return whether one change of an atom whose rows leave again may change many rows of a node above it."""
     for child in shape.children:
         leaving = any(node.atom is not None and takes_back[node.atom] for node in child.nodes())
         if leaving and not shape.variables <= closure(child.variables & shape.variables, known):
@@ -86,7 +86,7 @@ def reaches_many(shape: Shape, takes_back: Sequence[bool], known: Sequence[Depen
 
 
 def to_nodes(shape: Shape, atoms: Sequence[Atom], variable_order: Sequence[str]) -> tuple[Node, ...]:
-    """The nodes parents first, each key in the order of `variable_order` on both sides."""
+    """Return the nodes parents first, each key in the order of `variable_order` on both sides."""
     rank = {variable: position for position, variable in enumerate(variable_order)}
     nodes: list[Node] = []
 

@@ -62,7 +62,7 @@ class _Choice:
 
 
 class _Space:
-    """The trees over some items; components have spaces of their own, whose nodes are not connex."""
+    """The trees over some items. Components have separate spaces, whose nodes are not connex."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class _Space:
         return union(self.items[i].variables for i in items)
 
     def _is_direct(self, problem: _Problem) -> _Space | None:
-        """The component that hangs on the parent without a derived node, if the problem is that."""
+        """Return the component that hangs on the parent without a derived node, if the problem is that."""
         if problem.rooted and len(problem.items) == 1:
             item = self.items[next(iter(problem.items))]
             if item.component is not None and item.variables == problem.key:
@@ -155,7 +155,7 @@ class _Space:
         return len(group) == 1 and item.component is not None and item.variables == variables
 
     def _shared_sets(self, problem: _Problem) -> list[Hyperedge]:
-        """What two items share, and interfaces of components: the only sets a generalised node can have."""
+        """Return what two items share, and interfaces of components: the only sets a generalised node can have."""
         held = [self.items[i].variables for i in sorted(problem.items)]
         interfaces = [self.items[i].variables for i in sorted(problem.items) if self.items[i].component is not None]
         shared = dict.fromkeys(one & other for position, one in enumerate(held) for other in held[:position])
@@ -163,7 +163,7 @@ class _Space:
         return [v for v in shared if problem.key <= v and (v != problem.key or not problem.rooted)]
 
     def best(self, problem: _Problem) -> tuple[Shape, ...]:
-        """The trees that no other tree beats in both height and cost, lowest first."""
+        """Return the trees that no other tree beats in both height and cost, lowest first."""
         found = self.best_of.get(problem)
         if found is None:
             direct = self._is_direct(problem)
@@ -177,7 +177,7 @@ class _Space:
         return found
 
     def best_with(self, choice: _Choice) -> tuple[Shape, ...]:
-        """The best trees whose root is this one: for each height the cheapest children that fit below it."""
+        """Return the best trees whose root is this one: for each height the cheapest children that fit below it."""
 
         def reached(child: Shape) -> int:
             return moving_height_above(choice.variables, choice.atom, child)
@@ -235,7 +235,7 @@ def _component(space: _Space, interface: Hyperedge, free: bool) -> tuple[_Space,
 def _assignments(
     covering: list[frozenset[int]], others: list[frozenset[int]], takers: list[int]
 ) -> Iterator[list[frozenset[int]]]:
-    """All ways to put each group that can't be a child of the generalised node below one that can."""
+    """Yield all ways to put each group that can't be a child of the generalised node below one that can."""
     if len(takers) ** len(others) <= ASSIGNMENTS:
         ways: Iterator[tuple[int, ...]] = product(takers, repeat=len(others))
     else:
@@ -271,7 +271,7 @@ def find_trees(
     generalised_depth: float = GENERALISED_DEPTH,
     steps: Steps | None = None,
 ) -> Trees:
-    """The best trees of a free-connex conjunction; `updates` are the expected updates per atom.
+    """Return the best trees of a free-connex conjunction; `updates` are the expected updates per atom.
 
     >>> trees = find_trees([frozenset("ab"), frozenset("bc")], frozenset("abc"), [1.0, 1.0])
     >>> [(shape.height, shape.cost) for shape in trees.best]
@@ -285,7 +285,7 @@ def find_trees(
 
 
 def every_tree(edges: Sequence[Hyperedge], outputs: Hyperedge, updates: Sequence[float]) -> Iterator[Shape]:
-    """Every free-connex tree in normal form. Their number may be exponential in the number of atoms."""
+    """Return every free-connex tree in normal form. Their number may be exponential in the number of atoms."""
     space = _space(edges, outputs, updates, Steps(STEPS))
     return space.every(space.root_problem())
 

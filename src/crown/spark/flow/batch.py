@@ -34,7 +34,7 @@ def run_batch(
     profiles: Mapping[str, str] | None = None,
     windows: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """What `maintain` would have emitted in sum, had it seen all of `changes` in one batch: a plain batch DataFrame.
+    """Return the sum of what `maintain` would emit for `changes`, as a plain batch DataFrame.
 
     `changes` are static DataFrames, with `_change_type` or insert-only. All rows come out as `insert`.
     """
@@ -83,7 +83,7 @@ class CellRunner:
 
     def _results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for blobs in _blobs_by_cell(batches, self.stage.table_order):
-            # Nobody asks for deltas of single changes, so the engine need not keep what they take.
+            # Nobody reads the deltas of single changes, so the engine need not store what they need.
             engine = engine_class()(self.stage.plan, deltas=False)
             engine.apply([(table, read_blob(blob)) for table, blob in blobs])
             yield from pa.RecordBatchReader.from_stream(engine.rows(multiplicity=self.bag))
@@ -96,7 +96,7 @@ class CellRunner:
 def _blobs_by_cell(
     batches: Iterable[pa.RecordBatch], table_order: tuple[str, ...]
 ) -> Iterator[list[tuple[str, memoryview]]]:
-    """The (table, blob) pairs of each cell of a partition, in the order of application."""
+    """Yield the (table, blob) pairs of each cell of a partition, in the order of application."""
     order = {table: position for position, table in enumerate(table_order)}
     cells: dict[int, list[tuple[tuple[Any, ...], str, memoryview]]] = {}
     for batch in batches:

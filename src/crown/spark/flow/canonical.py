@@ -1,9 +1,9 @@
-"""A query under names of our own, so that nothing in its plan depends on the aliases that its author chose.
+"""Canonical names for a query, so that nothing in its plan depends on the aliases in the text.
 
 A checkpoint belongs to a plan. The planner breaks ties by name and the kernel compares names when it loads a state, so
-the same query under other aliases would be a different one to both. Here every variable, atom, nested query and output
+the same query with other aliases would be a different one for both. Here every variable, atom, nested query and output
 gets a name by its position before the query is planned; tables and their columns keep theirs. The author's names of the
-outputs come back at the very end (see `Topology.names`).
+outputs are restored at the end (see `Topology.names`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Names = Mapping[str, str]
 
 
 def canonical(query: Query) -> Query:
-    """The query with all names but those of tables and their columns replaced."""
+    """Return the query with all names but those of tables and their columns replaced."""
     prefix = "nested"
     while any(table.name.lower().startswith(prefix) for table in query.tables):
         prefix += "_"
@@ -42,7 +42,7 @@ class _Renamed:
         self.sources = sources
 
     def body(self, body: Body) -> tuple[Body, Names]:
-        """The body, and the new names of its columns."""
+        """Return the body, and the new names of its columns."""
         match body:
             case Select():
                 return self._select(body)
@@ -129,7 +129,7 @@ def _expression(expression: Expression, names: Names) -> Expression:
 
 
 def output_names(body: Body) -> tuple[str, ...]:
-    """The author's names of a body's columns."""
+    """Return the author's names of a body's columns."""
     match body:
         case Select():
             return tuple(output.name for output in body.outputs)

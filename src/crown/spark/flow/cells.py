@@ -1,4 +1,4 @@
-"""Grouping keys for cells, such that Spark's hash partitioning gives each cell a shuffle partition of its own."""
+"""Grouping keys for cells, such that Spark's hash partitioning puts each cell into its own shuffle partition."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def spark_hash(value: int) -> int:
 
 
 def cell_keys(cells: int) -> tuple[int, ...]:
-    """Key i falls into partition i of `cells` shuffle partitions (and so into a partition of its own in any multiple).
+    """Key i falls into partition i of `cells` shuffle partitions (and so into its own partition in any multiple).
 
-    They depend on the number of cells alone, never on the session: a key is the name of a cell's state.
+    They only depend on the number of cells, never on the session: a key is the name of a cell's state.
 
     >>> [spark_hash(key) % 4 for key in cell_keys(4)]
     [0, 1, 2, 3]

@@ -1,8 +1,8 @@
-"""What a cell's state holds: chunks of about 1 MB, each a snapshot part or the blobs of one batch.
+"""The contents of a cell's state: chunks of about 1 MB, each a snapshot part or the blobs of one batch.
 
-The law: replaying the chunks in the order of their index gives the engine that the state names. A snapshot part is
+The law: replaying the chunks in the order of their index produces the engine that the state names. A snapshot part is
 one piece of `Engine.save`; a log chunk holds blobs of changes as they were applied, in order, under the version
-that they led to. Every chunk carries a checksum, so a damaged one is found before it is believed.
+that they led to. Every chunk has a checksum, so a damaged one is found before it is used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WIRE = struct.Struct("<q?I")
 
 @dataclass(frozen=True)
 class Chunk:
-    """`version` is the one that the batch led to, or that the whole snapshot stands for."""
+    """`version` is the version after the batch, or that of the whole snapshot."""
 
     version: int
     snapshot: bool
@@ -46,7 +46,7 @@ class Chunk:
                 f"state chunk {index} is corrupt",
                 code="CROWN-STATE-CORRUPT",
                 reason="its checksum does not match its bytes",
-                hint="restore the checkpoint from a copy, or start again with a new one",
+                hint="restore the checkpoint from a copy, or start over with a new one",
             )
         return self
 
@@ -72,7 +72,7 @@ def log_chunks(version: int, blobs: Iterable[tuple[str, bytes]]) -> Iterator[Chu
 
 
 def log_blobs(chunk: Chunk) -> Iterator[tuple[str, memoryview]]:
-    """The (table, blob) pairs of a log chunk."""
+    """Yield the (table, blob) pairs of a log chunk."""
     view = memoryview(chunk.data)
     position = 0
     while position < len(view):

@@ -1,7 +1,7 @@
 """From rows of changes to packed blobs: each change to its cells, about 1 MB of Arrow IPC per blob.
 
 Everything is cheaper on few large rows than on many small ones: the shuffle, the stateful operator and the state store
-see only blobs. Insertions and deletions travel in blobs of their own, so that insertions need no word for what they are
+see only blobs. Insertions and deletions are in separate blobs, so that insertions need no change type
 and a cell can apply them first: Spark promises no order of the rows of a batch, and then none is needed.
 """
 
@@ -94,10 +94,10 @@ class Dispatcher:
     def _well_formed(
         self, batch: pa.RecordBatch, source: int, row: int, faults: list[dict[str, Any]]
     ) -> pa.RecordBatch:
-        """The batch without the records that did not parse; those are noted in `faults`, or are an error."""
+        """Return the batch without the records that did not parse; those are noted in `faults`, or are an error."""
         if CORRUPT in batch.schema.names:
             texts = batch.column(CORRUPT)
-            reasons: pa.StringArray | str = "the record does not fit the table's schema"
+            reasons: pa.StringArray | str = "the record does not match the schema of the table"
             if CORRUPT_REASON in batch.schema.names:
                 reasons = batch.column(CORRUPT_REASON)
                 batch = batch.drop_columns([CORRUPT_REASON])
@@ -108,7 +108,7 @@ class Dispatcher:
         if DELETED in batch.schema.names and (kinds := batch.column(DELETED)).null_count:
             unknown = kinds.is_null()
             texts = pa.array([str(found) for found in batch.drop_columns([DELETED]).to_pylist()], pa.string())
-            reason = f"{CHANGE_TYPE} is none of {', '.join(INSERTIONS + DELETIONS)}"
+            reason = f"{CHANGE_TYPE} must be one of {', '.join(INSERTIONS + DELETIONS)}"
             self._fault(batch, unknown, texts, reason, source, row, faults)
             batch = batch.filter(kinds.is_valid())
         return batch
@@ -216,5 +216,5 @@ def _with_positions(batch: pa.RecordBatch, source: int, row: int) -> pa.RecordBa
 
 @cache
 def _router(plan: str) -> Any:
-    """A worker routes many batches by the same few plans."""
+    """Return the cached router of a plan: a worker routes many batches by the same few plans."""
     return Router(plan)

@@ -1,4 +1,4 @@
-"""What a checkpoint was made with: noted in the state, compared whenever the stream starts.
+"""What a checkpoint was made with: recorded in the state, compared whenever the stream starts.
 
 A stream goes on with a state that holds the rows it needs, under the same meaning: the same query over the same tables,
 in the same cells, with the same values kept (`crown.plan.cells.stored`). A fingerprint of all that decides at once
@@ -54,7 +54,7 @@ def digest(data: Any) -> str:
 
 
 def describe(table: Table) -> dict[str, Any]:
-    """What a view's state depends on in a table."""
+    """Return what a view's state depends on in a table."""
     described: dict[str, Any] = {
         "columns": ", ".join(
             f"{column.name} {column.type}{'' if column.nullable else ' NOT NULL'}" for column in table.columns
@@ -96,7 +96,7 @@ def compare(before: Before, now: Identity, plans: Mapping[str, str]) -> None:
             "the checkpoint belongs to another view",
             code="CROWN-STATE-OTHER-PLAN",
             reason="; ".join(found),
-            hint="go back to what the checkpoint was made with, or use a new checkpoint and a new target "
+            hint="go back to the previous query and options, or use a new checkpoint and a new target "
             "(materialize(..., overwrite=True) replaces the old one)",
         )
 
@@ -109,18 +109,18 @@ def _differences(before: Before, now: Identity, plans: Mapping[str, str]) -> Ite
     plan = from_json(before.plan)
     # The plan of a resolver has no query.
     if not before.stage.startswith("table-") and not same(plan.sql, now.sql, now.tables):
-        yield f"the query is another one. It was:\n{plan.sql}\nThe query is now:\n{now.sql}"
+        yield f"the query has changed. It was:\n{plan.sql}\nThe query is now:\n{now.sql}"
     elif before.stage not in plans:
         yield f"this version of Crown runs the query without the stage {before.stage}"
     else:
         for found in differences(stored(plan), stored(from_json(plans[before.stage]))):
-            yield f"this version of Crown lays out the stage {before.stage} in another way: {found}"
+            yield f"this version of Crown lays out the stage {before.stage} differently: {found}"
 
 
 def _given(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """How what the user gave differs, apart from the query."""
     if before["cells"] != now["cells"]:
-        yield f"cells was {before['cells']}, is {now['cells']}"
+        yield f"cells was {before['cells']}, now {now['cells']}"
     old, new = before["tables"], now["tables"]
     for name in {**old, **new}:
         if name not in new:
@@ -131,11 +131,11 @@ def _given(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
             for part in {**old[name], **new[name]}:
                 was, is_ = old[name].get(part), new[name].get(part)
                 if was != is_:
-                    yield f"{part} of table {name} was {_shown(was)}, is {_shown(is_)}"
+                    yield f"{part} of table {name} was {_shown(was)}, now {_shown(is_)}"
 
 
 def tables_of(plans: Iterable[str]) -> list[Table]:
-    """The tables of a view as its query reads them, out of the plans of all its stages but the merge's."""
+    """Return the tables of a view as its query reads them, out of the plans of all its stages but the merge's."""
     found: dict[str, Table] = {}
     for table in (table for plan in plans for table in from_json(plan).tables):
         known = found.get(table.name)

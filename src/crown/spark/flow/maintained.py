@@ -1,7 +1,7 @@
 """The DataFrame that `maintain` returns: an ordinary one whose stream is checked against its checkpoint by `start`.
 
 PySpark makes a new DataFrame in every transformation and a new writer in every `writeStream`. The classes here are
-PySpark's own, and hand on which views a DataFrame comes from.
+subclasses of PySpark's, and keep track of the views that a DataFrame comes from.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class MaintainedView:
 
 
 def maintained(frame: DataFrame, view: MaintainedView, *, alone: DataFrame) -> DataFrame:
-    """The deltas of a view. `alone` are the same, for a stream of nothing else."""
+    """Return the deltas of a view. `alone` are the same, for a stream of nothing else."""
     marked = _marked(frame, (view,))
     setattr(marked, _ALONE, alone)
     return marked
 
 
 def views_of(frame: DataFrame) -> tuple[MaintainedView, ...]:
-    """The views whose deltas are in a frame, as far as it was made by PySpark's own transformations."""
+    """Return the views whose deltas are in a frame, as far as it was made by PySpark's own transformations."""
     found: tuple[MaintainedView, ...] = vars(frame).get(_VIEWS, ())
     return found
 
@@ -77,7 +77,7 @@ def _frame_class(base: Any) -> type:
 
 
 def _handing_on(base: Any, method: Any) -> Any:
-    """The method, with the views of all frames that went into it in the frame that comes out."""
+    """Return the method, with the views of all frames that went into it in the frame that comes out."""
 
     @functools.wraps(method)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -93,7 +93,7 @@ def _handing_on(base: Any, method: Any) -> Any:
 @functools.cache
 def _writer_class(base: Any) -> type:
     class CheckedWriter(base):  # type: ignore[misc]
-        """PySpark's writer keeps its options in the JVM, so the one that counts is noted on its way."""
+        """PySpark's writer keeps its options in the JVM, so the checkpoint location is recorded when it is set."""
 
         _crown_views: tuple[MaintainedView, ...]
         _crown_location: str | None
@@ -125,7 +125,7 @@ def _writer_class(base: Any) -> type:
 
 
 def _check(views: tuple[MaintainedView, ...], checkpoint: str | None) -> None:
-    """What must hold when a stream starts."""
+    """Check what must hold when a stream starts."""
     family = list(dict.fromkeys(member for view in views for member in view.family()))
     for view in family:
         settings.require(view.spark, view.topology.cell)

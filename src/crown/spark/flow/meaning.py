@@ -15,7 +15,7 @@ from crown.sql.schema.schema import TableSchema
 
 
 def bound(sql: str, schema: Mapping[str, Any]) -> tuple[Query, tuple[str, ...]]:
-    """The query under names of our own, and the author's names of its columns."""
+    """Return the query under names of our own, and the author's names of its columns."""
     query = parse(sql, schema)
     return canonical(query), output_names(query.body)
 

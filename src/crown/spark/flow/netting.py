@@ -1,8 +1,8 @@
-"""Rows that come and go within one task's share of a batch cancel out before they travel.
+"""Rows that are inserted and deleted within one task's share of a batch cancel out before the shuffle.
 
 What Spark's map-side combine does for sums, for changes. The rows of a batch have no order and insertions count before
 deletions, so a row that does both changes nothing, wherever in the batch. With a window shorter than a batch, or rows
-that are updated again and again, most of a batch is spared routing, shuffle, state and kernel.
+that are updated often, most of a batch skips routing, shuffle, state and kernel.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 
 from crown.spark.schema import DELETED
 
-# How much of a task's input is held and netted at a time, and the share of it that must cancel for the task to go on.
+# How much of a task's input is buffered at a time, and the share of it that must cancel for the task to continue.
 HELD_BYTES = 32 << 20
 WORTHWHILE = 0.1
 
 
 @dataclass(frozen=True)
 class Netting:
-    """For a table whose changes may cancel: their order does not count and nobody asks for the position of each."""
+    """For a table whose changes may cancel, because neither their order nor their positions matter."""
 
     required: tuple[str, ...] = ()  # NOT NULL: a row with a NULL here must reach a cell, which refuses it
 
@@ -55,7 +55,7 @@ def cancelled(rows: pa.Table, required: tuple[str, ...]) -> pa.Table:
     if not pc.any(deleted).as_py() or pc.all(deleted).as_py() or any(rows[name].null_count for name in required):
         return rows
     plain = rows.drop_columns([DELETED])
-    # Columns go by number, so that no name of the user's meets one of ours.
+    # Columns are numbered, so that user names can't clash with ours.
     numbers = [str(number) for number in range(plain.num_columns)]
     weights = pc.subtract(1, pc.multiply(deleted.cast(pa.int8()), 2))
     weighed = plain.rename_columns(numbers).append_column("weight", weights)

@@ -1,9 +1,9 @@
 """The stateful operator: one call per cell and batch, with Spark's commit as the only commit point.
 
-The state is (version, token) and the chunks that lead to it. A batch asks the host for the engine at exactly that mark,
+The state is (version, token) and the chunks that lead to it. A batch requests the engine with exactly that mark,
 streams its deltas out, adds its changes to the chunks and writes the mark (version + 1, new random token). If anything
 fails before Spark commits, the state still names the old mark, and the engine, left under a token that nobody
-will ever ask for, is rebuilt from the chunks.
+will ever request, is rebuilt from the chunks.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ META = StructType(
         StructField("rows", LongType()),
         StructField("fingerprint", StringType()),
         StructField("lenient", BooleanType()),
-        # What a snapshot is made with, the query being unknown to it.
+        # Metadata for a snapshot, which does not know the query.
         StructField("batch", LongType()),
         StructField("stage", StringType()),
         StructField("identity", StringType()),
@@ -92,7 +92,7 @@ CHUNK = StructType(
     ]
 )
 
-# Below this many rows or chunks a rewrite saves nothing worth having.
+# Below this many rows or chunks a rewrite is not worthwhile.
 _FEW_ROWS = 65536
 _FEW_CHUNKS = 256
 
@@ -119,7 +119,7 @@ class Meta:
     """What is committed. Chunks [first_chunk, first_log_chunk) are the snapshot, up to next_chunk the log after it.
 
     `rows` counts the changes and snapshot rows in all of them, to compare with the rows that are alive. `lenient` says
-    that the log may hold changes that were set aside, and so must be replayed as it was applied.
+    that the log may contain rejected changes, and so must be replayed as it was applied.
     """
 
     version: int = 0
@@ -142,7 +142,7 @@ class Meta:
         )
 
     def wasteful(self, live: int) -> bool:
-        """More than half of the chunks' rows are dead, or the log is in crumbs."""
+        """Whether more than half of the chunks' rows are dead, or the log has too many small chunks."""
         snapshot = self.first_log_chunk - self.first_chunk
         log = self.next_chunk - self.first_log_chunk
         return self.rows > max(2 * live, _FEW_ROWS) or log > _FEW_CHUNKS + 4 * (snapshot + self.rows // _FEW_ROWS)
@@ -236,7 +236,7 @@ class CellProcessor(StatefulProcessor):
                 raise StateError(
                     f"cell {cell} ({self._stage.name}): state chunk {index} is missing",
                     code="CROWN-STATE-CORRUPT",
-                    hint="restore the checkpoint from a copy, or start again with a new one",
+                    hint="restore the checkpoint from a copy, or start over with a new one",
                 )
             yield Chunk(found[0], found[1], found[2], bytes(found[3]))
 
@@ -257,7 +257,7 @@ class CellProcessor(StatefulProcessor):
 
 
 def live_rows(stats: dict[str, Any]) -> int:
-    """Rows that are alive in the engine: at least what a snapshot would hold."""
+    """Return rows that are alive in the engine: at least what a snapshot would hold."""
     return sum(int(part.get("rows", 0)) for part in stats["stages"]) + sum(
         int(part.get("stored_rows", 0)) for part in stats["tables"]
     )

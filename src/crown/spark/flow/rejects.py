@@ -60,5 +60,5 @@ class Rejects:
 
 
 def rejected(spark: SparkSession, path: str) -> DataFrame:
-    """The changes that were set aside so far: batch, cell, table, partition and position in the source, reason, row."""
+    """Return the rejected changes so far: batch, cell, table, partition and position in the source, reason, row."""
     return spark.read.schema(SCHEMA).json(path)

@@ -17,7 +17,7 @@ _SAME_IN_SPARK = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct
 
 
 def selection(plan: Plan, table: str) -> str | None:
-    """The condition for rows of `table`, or None when all are needed."""
+    """Return the condition for rows of `table`, or None when all are needed."""
     conditions = [_condition(atom) for atom in _atoms(plan, table)]
     wanted = [condition for condition in conditions if condition is not None]
     if not conditions or len(wanted) < len(conditions):
@@ -26,7 +26,7 @@ def selection(plan: Plan, table: str) -> str | None:
 
 
 def compares(plan: Plan, table: str) -> bool:
-    """Whether the condition for rows of `table` asks for more than values that are not NULL."""
+    """Return whether the condition for rows of `table` is more than a check for NULL."""
     return all(_comparisons(atom) for atom in _atoms(plan, table))
 
 
@@ -36,7 +36,7 @@ def _atoms(plan: Plan, table: str) -> list[Atom]:
 
 
 def _condition(atom: Atom) -> str | None:
-    """What every row of the atom satisfies."""
+    """Return what every row of the atom satisfies."""
     parts = [
         f"{quoted(binding.expression.name)} IS NOT NULL"
         for binding in atom.bindings
@@ -57,7 +57,7 @@ def _conjuncts(expression: Expression) -> tuple[Expression, ...]:
 
 
 def to_spark_sql(expression: Expression) -> str | None:
-    """The expression as Spark SQL text, or None where it isn't certain to mean the same.
+    """Return the expression as Spark SQL text, or None where it isn't certain to mean the same.
 
     >>> from crown.types import BOOLEAN, INT64
     >>> to_spark_sql(Call("lt", (Column("a", INT64), Literal(3, INT64)), BOOLEAN))

@@ -42,7 +42,7 @@ class StoredStage:
 
 
 def last_batch(checkpoint: str) -> int | None:
-    """The last batch that Spark has committed."""
+    """Return the last batch that Spark has committed."""
     return max(_numbers(f"{checkpoint}/commits"), default=None)
 
 
@@ -78,9 +78,9 @@ def _stored(spark: SparkSession, checkpoint: str, operator: int, batch: int) -> 
 
 
 def check_checkpoint(spark: SparkSession, checkpoint: str, views: Sequence[View]) -> None:
-    """Refuse a checkpoint that other views have made than these, or whose state can't be read. A new one is fine.
+    """Raise an error for a checkpoint of other views, or one whose state can't be read. A new one is fine.
 
-    All state is read once: what is damaged is found now and not by a task that Spark tries again and again.
+    All state is read once, so that damage is found now and not by a task that Spark retries.
     """
     try:
         batch = last_batch(checkpoint)
@@ -154,7 +154,7 @@ def _corrupt(checkpoint: str, reason: str) -> StateError:
         f"the state in the checkpoint {checkpoint} is damaged",
         code="CROWN-STATE-CORRUPT",
         reason=reason,
-        hint="restore the checkpoint from a copy, or start again with a new checkpoint and a new target "
+        hint="restore the checkpoint from a copy, or start over with a new checkpoint and a new target "
         "(materialize(..., overwrite=True) replaces the old one)",
     )
 

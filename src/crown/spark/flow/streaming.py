@@ -54,29 +54,29 @@ def maintain(
     rejects: str | None = None,
     batch: bool = False,
 ) -> DataFrame:
-    """The deltas of `sql` as a streaming DataFrame: the view's columns, `_change_type`, for bags `_multiplicity`.
+    """Return the deltas of `sql` as a stream: the view's columns, `_change_type`, and `_multiplicity` for bags.
 
     `tables` are streaming DataFrames of changes (with Delta's `_change_type`, or insert-only without it) and static
     ones, which are loaded once before the first deltas. `keys` names primary keys (such tables take upserts), `windows`
     the windows of tables (as in `crown.View`), `cells` the number of engines (default: the session's shuffle
     partitions).
 
-    `on_invalid` is what happens to changes that don't fit: `raise` fails the batch, `quarantine` sets them aside in the
+    `on_invalid` says what happens to invalid changes: `raise` fails the batch, `quarantine` writes them to the
     directory `rejects` (see `crown.spark.rejected`).
 
     With `batch`, deltas also have `_batch`, the number of the batch, and `_position`, a number that no other delta of
-    the batch has. A batch that Spark runs again gives the same deltas under the same numbers, so a consumer of a sink
+    the batch has. A batch that Spark runs again has the same deltas with the same numbers, so a consumer of a sink
     that may repeat a batch (Kafka) drops what it has seen by the two.
 
     The result composes with any sink and trigger in append mode, and may be a table of another view. A checkpoint
-    belongs to one query, schema and number of cells; `writeStream...start()` refuses another.
+    belongs to one query, schema and number of cells; `writeStream...start()` rejects any other.
     """
     cells = chosen_cells(spark, cells)
     if on_invalid == "quarantine" and rejects is None:
         raise PlanError(
-            "quarantine needs a place",
+            "on_invalid='quarantine' needs a directory for rejected changes",
             code="CROWN-SPARK-REJECTS",
-            hint='give rejects="path of a directory that all executors can write to"',
+            hint='give rejects="directory" that all executors can write to',
         )
     settings.advise(spark, cells)
     schema = table_schema(tables, keys=keys or {}, profiles=profiles or {}, windows=windows or {})
@@ -94,7 +94,7 @@ def assemble(
     rejects: str | None = None,
     batch: bool = False,
 ) -> DataFrame:
-    """The operators of a laid-out query."""
+    """Return the operators of a laid-out query."""
     side = Rejects(rejects, topology.fingerprint) if on_invalid == "quarantine" and rejects is not None else None
     shown = output_schema(topology.result, names=topology.names)
     packed = [
@@ -122,7 +122,7 @@ def assemble(
             observed = _merged(observed, topology, inputs)
         return observed.mapInArrow(unpacker, shown)
 
-    # Spark wants every metric of a query to have a name of its own, and these deltas may meet those of other views.
+    # Spark requires a unique name for every metric of a query, and these deltas may be combined with other views.
     view = MaintainedView(spark, topology, read)
     return maintained(deltas(f"{METRICS}-{next(_numbers)}"), view, alone=deltas(METRICS))
 
@@ -132,7 +132,7 @@ def run_stage(packed: DataFrame, stage: Stage) -> DataFrame:
 
 
 def prepared(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
-    """Exactly what the kernel needs of a table's changes: its columns, the kind of change."""
+    """Return what the kernel needs of a table's changes: its columns and the kind of change."""
     table = next(table for table in plan.tables if table.name == name)
     frame = by_key(frame, table)
     columns = [F.col(quoted(column.name)).alias(column.name) for column in table.columns]
@@ -155,7 +155,7 @@ def prepared(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
 def dispatched(
     changes: DataFrame, plan: Plan, name: str, cells: int, *, keyed: bool = False, rejects: Rejects | None = None
 ) -> DataFrame:
-    """A table's changes as packed blobs: routed by the plan, or with `keyed` by the table's primary key."""
+    """Return a table's changes as packed blobs: routed by the plan, or with `keyed` by the table's primary key."""
     table = next(table for table in plan.tables if table.name == name)
     ordered = bool(table.primary_key or table.window)
     routed = None if keyed or cells == 1 else to_json(plan)
@@ -175,7 +175,7 @@ def dispatched(
 
 
 def _untouched(changes: DataFrame, plan: Plan, table: Table) -> bool:
-    """Whether Spark has nothing to do with a table's changes, and so needs not see them."""
+    """Return whether Spark need not process a table's changes."""
     return not (
         table.primary_key
         or table.window
@@ -186,13 +186,13 @@ def _untouched(changes: DataFrame, plan: Plan, table: Table) -> bool:
 
 
 def _netting(table: Table, rejects: Rejects | None) -> Netting | None:
-    """What cancels changes of a table early: not where each that is rejected must be found again."""
+    """Return what cancels changes of a table early: not where each that is rejected must be found again."""
     required = tuple(column.name for column in table.columns if not column.nullable)
     return Netting(required) if rejects is None else None
 
 
 def merge_dispatcher(topology: Topology) -> tuple[Dispatcher, int]:
-    """What sends the cells' outputs to the merge stage, and the number of its cells."""
+    """Return what sends the cells' outputs to the merge stage, and the number of its cells."""
     merge = topology.merge
     assert merge is not None
     cells = topology.layout.merge_cells
@@ -207,7 +207,7 @@ def merge_dispatcher(topology: Topology) -> tuple[Dispatcher, int]:
 def _changes(
     spark: SparkSession, topology: Topology, name: str, frame: DataFrame, on_invalid: str, side: Rejects | None
 ) -> DataFrame:
-    """The table's changes as a stream, with keys and windows resolved where the cells can't do it."""
+    """Return the table's changes as a stream, with keys and windows resolved where the cells can't do it."""
     if not frame.isStreaming:
         frame = load_once(spark, frame)
     if name not in topology.resolved:
@@ -226,7 +226,7 @@ def _merged(deltas: DataFrame, topology: Topology, inputs: tuple[str, ...]) -> D
 
 
 def _metrics() -> list[Any]:
-    """What each batch reports in the query's progress under `observedMetrics`."""
+    """Return what each batch reports in the query's progress under `observedMetrics`."""
     load = F.struct("cell", "updates", "deltas", "rows", "seconds")
     return [
         F.sum("updates").alias("updates"),
@@ -244,20 +244,20 @@ def chosen_cells(spark: SparkSession, cells: int | None) -> int:
         cells = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
         if cells > _MOST_DEFAULT_CELLS:
             raise PlanError(
-                "the number of cells is not given",
+                "the number of cells is missing",
                 code="CROWN-PLAN-CELLS",
-                reason=f"the session has {cells} shuffle partitions, too many to take as a default",
+                reason=f"the session has {cells} shuffle partitions, which is too many for a default",
                 hint="give cells=..., about the number of cores, or set spark.sql.shuffle.partitions to it",
             )
     if cells < 1:
-        raise PlanError("a view needs at least one cell", code="CROWN-PLAN-CELLS")
+        raise PlanError(f"cells must be at least 1, got {cells}", code="CROWN-PLAN-CELLS")
     return cells
 
 
 def used_tables(topology: Topology, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """The DataFrames that the query reads, by the plan's names."""
+    """Return the DataFrames that the query reads, by the plan's names."""
     by_lower = {name.lower(): frame for name, frame in tables.items()}
     missing = [table.name for table in topology.cell.tables if table.name.lower() not in by_lower]
     if missing:
-        raise SchemaError(f"no DataFrame was given for table {missing[0]!r}", code="CROWN-SPARK-TABLE")
+        raise SchemaError(f"there is no DataFrame for table {missing[0]!r}", code="CROWN-SPARK-TABLE")
     return {table.name: by_lower[table.name.lower()] for table in topology.cell.tables}

@@ -73,7 +73,7 @@ class Topology:
         return Identity(self.fingerprint, self.cells, self.sql, self.query.tables)
 
     def described(self) -> tuple[Identity, dict[str, str]]:
-        """The identity, and the plans of all stages as a state holds them."""
+        """Return the identity, and the plans of all stages as a state holds them."""
         return self.identity, {name: to_json(plan_) for name, plan_ in self.plans.items()}
 
     def table(self, name: str) -> Table:

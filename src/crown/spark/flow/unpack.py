@@ -42,7 +42,7 @@ _ROWS = 1 << 16
 class NumberingUnpacker:
     """As `Unpacker`, with the number of the batch and the position of each delta in it.
 
-    A batch that Spark runs again gives the same deltas, but an engine that was rebuilt may list them in another order.
+    A batch that Spark runs again has the same deltas, but a rebuilt engine may list them in a different order.
     So each cell's are sorted by value.
     """
 
@@ -90,7 +90,7 @@ def delta_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch in exactly the schema that Spark was told: the view's columns by position, dictionaries decoded."""
+    """Convert the batch to the schema that Spark expects: the view's columns by position, dictionaries decoded."""
     own = (name if name in (CHANGE_TYPE, MULTIPLICITY) else position for position, name in enumerate(schema.names))
     columns = [batch.column(place).cast(field.type) for place, field in zip(own, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,6 +1,6 @@
 """The engine host: one resident process beside each executor, holding the engines of the cells that run there.
 
-Python workers come and go (idle ones are closed after 60 s, any slot may get any cell), so they can't hold
+Python workers are short-lived (idle ones are closed after 60 s, any slot may get any cell), so they can't hold
 engines. The host can: workers reach it over a private Unix socket, and it leaves with its executor.
 It holds nothing that can't be rebuilt: the state store is the only truth, and an engine is used only when its
 (version, token) are those that the state names.

@@ -1,4 +1,4 @@
-"""The host process: binds its socket, serves, and leaves when its executor is gone or nobody has asked for long."""
+"""The host process: binds its socket, serves, and exits when its executor is gone or it has been idle for long."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class CellEngine:
     ) -> Iterator[bytes]:
         """The deltas of `blobs` on the engine at `mark`, which is then at version + 1 under the token `following`.
 
-        `chunks` gives the state that `mark` names; it is read only when the host has no such engine.
+        `chunks` returns the state that `mark` names; it is read only if the host does not have that engine.
         """
         for attempt in range(_ATTEMPTS):
             try:
@@ -74,18 +74,18 @@ class CellEngine:
             self.result = reply.trailer
             return
         raise self._named(
-            "other attempts keep taking this cell's engine",
+            "other attempts keep taking the engine of this cell",
             code="CROWN-ENGINE-TAKEN",
-            hint="Spark retries the task by itself; if this goes on, turn speculation off",
+            hint="Spark retries the task; if this continues, turn speculation off",
         )
 
     def rejected(self, mark: tuple[int, str]) -> pa.Table:
-        """What the last batch set aside."""
+        """Return the changes that the last batch rejected."""
         blobs = self._ask("rejected", mark)
         return read_blob(blobs[0]).read_all()
 
     def save(self, mark: tuple[int, str]) -> list[bytes]:
-        """The engine's state in parts."""
+        """Return the engine's state in parts."""
         return self._ask("save", mark)
 
     def _apply_once(
@@ -95,7 +95,7 @@ class CellEngine:
         blobs: list[tuple[str, bytes]],
         chunks: Callable[[], Iterable[Chunk]],
     ) -> Message | None:
-        """The reply, or None when another attempt took the engine in between."""
+        """Return the reply, or None when another attempt took the engine in between."""
         connection = _connected()
         header = self._header(mark)
         connection.send({"do": "have", **header})
@@ -147,17 +147,17 @@ class CellEngine:
     def _died(self, error: HostGone) -> StateError:
         tail = log_tail()
         return self._named(
-            "the engine host died while it worked for this cell",
+            "the engine host died while it processed this cell",
             code="CROWN-HOST-DIED",
             reason=f"{error}; most often it ran out of memory"
             + (f". Its log ends with:\n{tail}" if tail else " and was killed by the system"),
-            hint="give it more memory (CROWN_HOST_MEMORY, the machine), or use more cells",
+            hint="give it more memory (CROWN_HOST_MEMORY, or a larger machine), or use more cells",
         )
 
     def _failed(self, error: RemoteError) -> CrownError:
         if error.kind == "MemoryError":
             return self._named(
-                "the cell does not fit into the engine host's memory",
+                "the cell does not fit into the memory of the engine host",
                 code="CROWN-HOST-MEMORY",
                 reason=error.message,
                 hint="raise CROWN_HOST_MEMORY, or use more cells",

@@ -24,7 +24,7 @@ Key = tuple[str, str, int]  # query, stage, cell
 
 
 def engine_class() -> Any:
-    """The kernel's engine, or what CROWN_SPARK_ENGINE names (`module:Class`; benchmarks measure against a
+    """Return the kernel's engine, or what CROWN_SPARK_ENGINE names (`module:Class`; benchmarks measure against a
     do-nothing).
     """
     module, _, name = os.environ.get("CROWN_SPARK_ENGINE", "crown._kernel:Engine").partition(":")
@@ -56,7 +56,7 @@ class Engines:
         return held
 
     def forget_idle(self, seconds: float) -> None:
-        """Drop the engines that nobody asked for lately: another executor may have their cells by now."""
+        """Drop the engines that have been idle: another executor may have their cells by now."""
         limit = time.monotonic() - seconds
         with self._lock:
             for key, held in list(self._cells.items()):
@@ -65,11 +65,11 @@ class Engines:
 
 
 def rebuild(plan: str, chunks: Iterable[Chunk], on_invalid: str, *, deltas: bool = True) -> Any:
-    """The engine that the chunks stand for, in time linear in their rows.
+    """Return the engine that the chunks stand for, in time linear in their rows.
 
     The log is replayed without deltas (nothing is enumerated), and the engine that keeps what deltas need is then
     loaded from that one's rows. Where order can't matter, the whole log is one batch, so that rows which came and went
-    cost next to nothing. Upserts, windows and changes that were set aside depend on the batches: those are replayed one
+    cost next to nothing. Upserts, windows and rejected changes depend on the batches: those are replayed one
     by one.
     """
     kernel = engine_class()
@@ -101,7 +101,7 @@ def _depends_on_order(plan: str) -> bool:
 
 
 def _batches(chunks: Iterable[Chunk], parts: list[bytes]) -> Iterator[list[tuple[str, memoryview]]]:
-    """The log's batches in order; snapshot parts, which come before all of them, are added to `parts`."""
+    """Yield the log's batches in order; snapshot parts, which come before all of them, are added to `parts`."""
     version = -1
     blobs: list[tuple[str, memoryview]] = []
     for index, chunk in enumerate(chunks):

@@ -44,7 +44,7 @@ class Executor:
 
     @staticmethod
     def of_this_worker() -> Executor:
-        """The nearest JVM above this process; the parent where there is none (a test, a plain script)."""
+        """Return the nearest JVM above this process; the parent where there is none (a test, a plain script)."""
         pid = os.getppid()
         while pid > 1:
             if _command(pid) == "java":
@@ -81,7 +81,7 @@ class Executor:
 
 
 def connect() -> Connection:
-    """A connection to this executor's host, started if need be."""
+    """Return a connection to this executor's host, started if need be."""
     executor = Executor.of_this_worker()
     directory = _private_directory(executor)
     connection = _try_connect(directory)
@@ -95,7 +95,7 @@ def connect() -> Connection:
 
 
 def log_tail(lines: int = 5) -> str:
-    """The end of the host's log, for error messages."""
+    """Return the end of the host's log, for error messages."""
     try:
         log = _base() / str(Executor.of_this_worker()) / "host.log"
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
@@ -176,7 +176,7 @@ def _cannot_start(cause: str) -> StateError:
         "the engine host could not start",
         code="CROWN-HOST-START",
         reason=cause + (f"; its log ends with:\n{tail}" if tail else ""),
-        hint="check that `python -m crown.spark.host --help` works on the executor's machine",
+        hint="check that `python -m crown.spark.host --help` works on the machine of the executor",
     )
 
 
@@ -199,7 +199,7 @@ def _try_connect(directory: Path) -> Connection | None:
     if reply.header["protocol"] != VERSION:
         connection.close()
         raise StateError(
-            f"the running engine host speaks protocol {reply.header['protocol']}, this worker {VERSION}",
+            f"the running engine host uses protocol {reply.header['protocol']}, this worker uses {VERSION}",
             code="CROWN-HOST-PROTOCOL",
             reason="Crown was upgraded while the executor ran",
             hint="restart the application",
@@ -208,7 +208,7 @@ def _try_connect(directory: Path) -> Connection | None:
 
 
 def _base() -> Path:
-    """The first place where this user can have a private directory."""
+    """Return the first place where this user can have a private directory."""
     places = [Path(tempfile.gettempdir()) / f"crown-{os.getuid()}"]
     if runtime := os.environ.get("XDG_RUNTIME_DIR"):
         places.append(Path(runtime) / "crown")
@@ -221,10 +221,10 @@ def _base() -> Path:
             return place
         problems.append(f"{place}: {problem}")
     raise StateError(
-        "there is no private directory for the engine host",
+        "the engine host has no private directory",
         code="CROWN-HOST-DIRECTORY",
         reason="; ".join(problems),
-        hint="remove what is in the way, or set TMPDIR to a directory of your own",
+        hint="remove the file or directory, or set TMPDIR to your own directory",
     )
 
 
@@ -233,10 +233,10 @@ def _private_directory(executor: Executor) -> Path:
     problem = _claim(directory)
     if problem is not None:
         raise StateError(
-            f"{directory} can't be the engine host's directory",
+            f"the engine host can't use the directory {directory}",
             code="CROWN-HOST-DIRECTORY",
             reason=problem,
-            hint="remove what is in the way, or set TMPDIR to a directory of your own",
+            hint="remove the file or directory, or set TMPDIR to your own directory",
         )
     return directory
 
@@ -254,7 +254,7 @@ def _claim(directory: Path) -> str | None:
     if found.st_uid != os.getuid():
         return "it belongs to another user"
     if found.st_mode & 0o077:
-        return "others may enter it: its mode must be 0700"
+        return "other users have access: its mode must be 0700"
     return None
 
 
@@ -275,7 +275,7 @@ def _stat_fields(pid: int) -> list[str]:
 
 
 def _start_time(pid: int) -> str:
-    """The process's start time; empty when it is gone or a zombie."""
+    """Return the process's start time; empty when it is gone or a zombie."""
     try:
         fields = _stat_fields(pid)
         return "" if fields[0] in "ZX" else fields[19]

@@ -100,8 +100,8 @@ class Connection:
     def send(
         self, header: dict[str, Any], blobs: Iterable[Any] = (), trailer: Callable[[], dict[str, Any]] = dict
     ) -> None:
-        """Send one message; `trailer` is asked after the last blob. If `blobs` fails half way the other side is
-        told.
+        """Send one message; `trailer` is called after the last blob. If `blobs` fails half way, the other side is
+        notified.
         """
         self._frame(_HEADER, json.dumps(header).encode())
         try:
@@ -119,7 +119,7 @@ class Connection:
         self._frame(_ERROR, json.dumps(describe(error)).encode())
 
     def receive(self) -> Message:
-        """The next message. Its blobs must be read to the end before the one after it."""
+        """Return the next message. Its blobs must be read to the end before the one after it."""
         kind, body = self._read()
         if kind == _ERROR:
             raise _remote(body)
@@ -128,7 +128,7 @@ class Connection:
         return Message(self, json.loads(body))
 
     def next_blob(self) -> tuple[bytes | None, dict[str, Any]]:
-        """The next blob of the message being read, or None and the trailer."""
+        """Return the next blob of the message being read, or None and the trailer."""
         kind, body = self._read()
         if kind == _BLOB:
             return body, {}

@@ -25,7 +25,7 @@ from crown.spark.host.protocol import VERSION, Connection, HostGone, Message
 
 
 class Server:
-    """Serves until told to stop; `busy` and `last_request` tell the watcher whether anyone needs it."""
+    """Serves until stopped; `busy` and `last_request` let the watcher see whether it is in use."""
 
     def __init__(self) -> None:
         self.engines = Engines()
@@ -152,12 +152,12 @@ def _mark(message: Message) -> tuple[int, str]:
 def _require(held: Held, message: Message) -> None:
     if held.mark != _mark(message):
         raise StateError(
-            "another attempt took the cell's engine", code="CROWN-ENGINE-TAKEN", hint="Spark retries the task by itself"
+            "another attempt took the cell's engine", code="CROWN-ENGINE-TAKEN", hint="Spark retries the task"
         )
 
 
 def _rejected(engine: Any, tables: list[pa.Table]) -> pa.Table | None:
-    """The changes the kernel set aside, with the position in their source where the dispatcher noted it."""
+    """Return the changes that the kernel rejected, with the position in their source if the dispatcher recorded it."""
     rejected = pa.table(engine.rejected())
     if rejected.num_rows == 0:
         return None

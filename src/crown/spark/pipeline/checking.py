@@ -30,9 +30,9 @@ from crown.sql import load_schema, parse
 _MARKS = (CHANGE_TYPE, MULTIPLICITY)
 _DELIVERY = {
     "materialized": "exactly once: a batch that Spark repeats replaces its own version",
-    "postgres": "exactly once: each batch is one transaction and is noted by its number",
+    "postgres": "exactly once: each batch is one transaction, recorded by its number",
     "kafka": "at least once: a batch that Spark repeats is sent again; drop repeats by _batch and _position",
-    **dict.fromkeys((*FILES, "text", "delta"), "exactly once: Spark notes the files of each batch"),
+    **dict.fromkeys((*FILES, "text", "delta"), "exactly once: Spark records the files of each batch"),
 }
 
 
@@ -58,8 +58,8 @@ def check(pipeline: PipelineDescription) -> Check:
         _check_directory(pipeline.rejects, place.at("rejects"))
     for jar in local_jars(pipeline.spark):
         if not Path(jar).exists():
-            raise place.at("spark.spark.jars").fault(f"names {jar}, which is not there", code="PATH")
-    delivery = _DELIVERY.get(pipeline.sink.format, "as the sink promises: Spark may repeat a batch after a failure")
+            raise place.at("spark.spark.jars").fault(f"names {jar}, which does not exist", code="PATH")
+    delivery = _DELIVERY.get(pipeline.sink.format, "depends on the sink: Spark may repeat a batch after a failure")
     schema = {table.name: described(table, place) for table in pipeline.tables}
     unknown = next((name for name, value in schema.items() if value is None), None)
     if unknown is not None:
@@ -107,7 +107,7 @@ def _declared(ddl: str, place: FileKey) -> Any:
 
 
 def _parquet_schema(path: str | None) -> Any:
-    """The columns of a static table's files, where they can be read without Spark."""
+    """Return the columns of a static table's files, where they can be read without Spark."""
     found = _files(path or "", ".parquet")
     return pyarrow.parquet.read_schema(found[0]) if found else None
 
@@ -118,7 +118,7 @@ def _files(path: str, ending: str) -> list[str]:
 
 
 def _parsed(pipeline: PipelineDescription, schema: Mapping[str, Any], place: FileKey) -> Query:
-    """The query, which can be planned."""
+    """Return the query, which can be planned."""
     loaded: dict[str, Any] = {}
     for name, value in schema.items():
         try:
@@ -148,7 +148,7 @@ def _check_source(table: TableSource, pipeline: PipelineDescription, place: File
     if table.path is not None:
         path = _local(table.path)
         if path is not None and not glob.has_magic(path) and not Path(path).exists():
-            raise place.at("path").fault(f"is {table.path}, which is not there", code="PATH", hint="create it first")
+            raise place.at("path").fault(f"is {table.path}, which does not exist", code="PATH", hint="create it first")
 
 
 def _check_sink(pipeline: PipelineDescription, place: FileKey) -> None:
@@ -163,7 +163,7 @@ def _check_sink(pipeline: PipelineDescription, place: FileKey) -> None:
         others = {"checkpoint": pipeline.checkpoint, **{f"tables.{t.name}.path": t.path for t in pipeline.tables}}
         for name, path in others.items():
             if path == sink.path:
-                raise place.at("path").fault(f"is the path of {name} too", code="PATH", hint="give each its own")
+                raise place.at("path").fault(f"is also the path of {name}", code="PATH", hint="use different paths")
 
 
 def _check_format(format_: str, known: tuple[str, ...], pipeline: PipelineDescription, place: FileKey) -> None:
@@ -171,9 +171,9 @@ def _check_format(format_: str, known: tuple[str, ...], pipeline: PipelineDescri
         artifact = CONNECTORS[format_]
         if not has_connector(artifact, pipeline.spark):
             raise place.at("format").fault(
-                f"is {format_!r}, and Spark's connector for it is not there",
+                f"is {format_!r}, but Spark's connector for it is not installed",
                 code="CONNECTOR",
-                reason=f"no jar named {artifact} is among PySpark's jars, and no setting of [spark] names one",
+                reason=f"there is no jar {artifact} among PySpark's jars or in the settings of [spark]",
                 hint=f'name it in [spark]: "spark.jars.packages" with the coordinates of {artifact}, or "spark.jars" '
                 "with its file",
             )
@@ -196,12 +196,12 @@ def _check_key(pipeline: PipelineDescription, planned: Plan, place: FileKey) -> 
     names = [column.name for column in planned.columns]
     for column in pipeline.sink.key:
         if column not in names:
-            hint = closest(column, names) + f"the query shows {', '.join(names)}"
-            raise place.fault(f"names {column!r}, which is no column of the query", hint=hint)
+            hint = closest(column, names) + f"the query has the columns {', '.join(names)}"
+            raise place.fault(f"names {column!r}, which is not a column of the query", hint=hint)
 
 
 def _local(path: str) -> str | None:
-    """The path on this machine; None for one elsewhere."""
+    """Return the path on this machine; None for one elsewhere."""
     if path.startswith("file:"):
         return "/" + path.removeprefix("file:").lstrip("/")
     return None if "://" in path else path

@@ -36,12 +36,12 @@ def check_claim(pipeline: PipelineDescription, checked: Check) -> None:
     if is_same and before.get("cells") == now["cells"]:
         return
     changed = [name for name in {**before, **now} if name != "view" and before.get(name) != now.get(name)]
-    differences = "; ".join(f"{name} was {before.get(name)!r}, is {now.get(name)!r}" for name in changed)
+    differences = "; ".join(f"{name} was {before.get(name)!r}, now {now.get(name)!r}" for name in changed)
     raise StateError(
         f"the checkpoint {pipeline.checkpoint} belongs to another pipeline",
         code="CROWN-STATE-OTHER-PLAN",
         reason=differences,
-        hint="use a new checkpoint, or go back to what it was made with",
+        hint="use a new checkpoint, or go back to the previous query and options",
     )
 
 
@@ -64,7 +64,7 @@ def write_claim(pipeline: PipelineDescription, checked: Check) -> None:
 
 
 def _noted(checkpoint: str) -> dict[str, Any] | None:
-    """What the note says, if there is one and it counts."""
+    """Return what the note says, if there is one and it counts."""
     try:
         text = read_file(checkpoint, _NOTE)
         if text is None or not names_in(f"{checkpoint}/offsets"):

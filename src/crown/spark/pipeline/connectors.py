@@ -1,4 +1,4 @@
-"""Whether a connector's jar will be on Spark's class path, as far as can be told without starting it."""
+"""Find out whether a connector's jar will be on Spark's class path, without starting Spark."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _PATHS = ("spark.jars", "spark.driver.extraClassPath")
 
 
 def has_connector(artifact: str, settings: Mapping[str, str]) -> bool:
-    """Whether a jar whose name holds `artifact` is among PySpark's or is named by a setting."""
+    """Return whether a jar whose name holds `artifact` is among PySpark's or is named by a setting."""
     return any(artifact in text for text in (*_words(settings), *_jars(settings)))
 
 
 def local_jars(settings: Mapping[str, str]) -> list[str]:
-    """The files on this machine that `spark.jars` names."""
+    """Return the files on this machine that `spark.jars` names."""
     named = [jar.strip() for jar in settings.get("spark.jars", "").split(",") if jar.strip()]
     return [jar.removeprefix("file:") for jar in named if "://" not in jar and not glob.has_magic(jar)]
 
 
 def _words(settings: Mapping[str, str]) -> Iterator[str]:
-    """All that names jars: the pipeline's settings, the defaults of the installation, the command line's."""
+    """Yield all that names jars: the pipeline's settings, the defaults of the installation, the command line's."""
     yield from settings.values()
     yield os.environ.get("PYSPARK_SUBMIT_ARGS", "")
     for home in _homes():

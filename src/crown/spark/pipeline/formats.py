@@ -23,7 +23,7 @@ _DEBEZIUM = ("decimals", "timestamps", "binary", "unavailable")
 
 
 def table_options(format_: str, given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The options that a table of this format takes."""
+    """Return the options that a table of this format takes."""
     if format_ in FILES:
         return (*_COMMON, "path", "static", "files_per_batch")
     if format_ == "kafka":
@@ -36,7 +36,7 @@ def table_options(format_: str, given: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def sink_options(format_: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The options that a sink takes, and those that it needs."""
+    """Return the options that a sink takes, and those that it needs."""
     match format_:
         case "materialized":
             return ("format", "path", "overwrite"), ("path",)

@@ -28,7 +28,7 @@ class Pipeline(PipelineDescription):
         return check(self)
 
     def session(self) -> SparkSession:
-        """A session with the recommended settings, then the file's own."""
+        """Return a session with the recommended settings, then the file's own."""
         from crown.spark.pipeline.running import session
 
         return session(self)

@@ -64,7 +64,7 @@ def read(path: Path) -> PipelineDescription:
         if not options.get(name):
             raise place.missing(name)
     if options.get("on_invalid") == "quarantine" and "rejects" not in options:
-        raise place.missing("rejects", 'with on_invalid = "quarantine", name the directory where changes are set aside')
+        raise place.missing("rejects", 'with on_invalid = "quarantine", name the directory for rejected changes')
     given = {name: options[name] for name in ("cells", "on_invalid", "trigger", "master", "spark") if name in options}
     return PipelineDescription(
         query=query,
@@ -81,7 +81,7 @@ def _tables(data: Mapping[str, Any], base: Path, place: FileKey) -> tuple[TableS
     found: dict[str, TableSource] = {}
     for name, value in data.items():
         if name.lower() in found:
-            raise place.at(name).fault("is there twice", hint="names of tables differ by more than their case")
+            raise place.at(name).fault("is defined twice", hint="table names are not case-sensitive")
         found[name.lower()] = _table(name, value, base, place.at(name))
     return tuple(found.values())
 
@@ -163,7 +163,7 @@ def _mapping(value: Any, place: FileKey) -> dict[str, Any]:
 
 def _text(value: Any, place: FileKey) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise place.fault(f"is {value!r}, not a text")
+        raise place.fault(f"is {value!r}, not a string")
     return value
 
 
@@ -200,7 +200,7 @@ def _settings(value: Any, place: FileKey) -> dict[str, str]:
     found = {}
     for name, setting in _flat(_mapping(value, place)):
         if not isinstance(setting, str | int | float | bool):
-            raise place.at(name).fault(f"is {setting!r}", hint="a text, a number, true or false")
+            raise place.at(name).fault(f"is {setting!r}", hint="use a string, a number, true or false")
         found[name] = str(setting).lower() if isinstance(setting, bool) else str(setting)
     return found
 
@@ -220,13 +220,15 @@ def _spark(value: Any, place: FileKey) -> dict[str, str]:
     found = _settings(value, place)
     for name in found:
         if not name.startswith("spark."):
-            raise place.at(name).fault("is no setting of Spark", code="OPTION", hint="their names begin with spark.")
+            raise place.at(name).fault(
+                "is not a Spark setting", code="OPTION", hint="the names of settings start with spark."
+            )
     return found
 
 
 def _trigger(value: Any, place: FileKey) -> str:
     if not isinstance(value, str) or not (value == "available" or _INTERVAL.fullmatch(value.strip())):
-        hint = '"available" (what is there, then end) or an interval such as "10 seconds"'
+        hint = 'use "available" (process what exists, then stop) or an interval such as "10 seconds"'
         raise place.fault(f"is {value!r}", hint=hint)
     return value
 

@@ -1,4 +1,4 @@
-"""How many changes of a batch were set aside: malformed records as well as changes that a cell refused."""
+"""Count the rejected changes of a batch: malformed records and changes that a cell rejected."""
 
 from __future__ import annotations
 

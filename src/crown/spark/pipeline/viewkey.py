@@ -8,7 +8,7 @@ from crown.ir.plan import AggregateStage, MapStage, Plan, TreeStage
 
 
 def view_key(plan: Plan) -> tuple[str, ...]:
-    """Names of the view's columns; empty where only whole rows, or nothing, differ."""
+    """Return names of the view's columns; empty where only whole rows, or nothing, differ."""
     stages = {stage.id: stage for stage in plan.stages}
     last = plan.stages[-1]
     # Where each column of the view comes from, stage by stage downwards.

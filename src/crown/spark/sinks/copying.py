@@ -54,7 +54,7 @@ _WEIGHT = "_weight"
 
 
 def postgres_type(field: StructField) -> str:
-    """The type of a column, as PostgreSQL itself writes it."""
+    """Return the type of a column, as PostgreSQL itself writes it."""
     type_ = field.dataType
     if isinstance(type_, DecimalType):
         return f"numeric({type_.precision},{type_.scale})"
@@ -64,14 +64,14 @@ def postgres_type(field: StructField) -> str:
         raise SchemaError(
             f"column {field.name!r} is of type {type_.simpleString()}",
             code="CROWN-SINK-TYPE",
-            reason="the PostgreSQL sink takes numbers, texts, booleans, binaries, dates and timestamps",
+            reason="the PostgreSQL sink supports numbers, strings, booleans, binary, dates and timestamps",
             hint="cast the column, or leave it out",
         )
     return _TYPES[type(type_)]
 
 
 def readable(fields: Sequence[StructField]) -> list[Column]:
-    """The columns in a form that reaches Python as it is."""
+    """Return the columns in a form that reaches Python as it is."""
     columns = []
     for position, field in enumerate(fields):
         column = F.col(quoted(field.name))
@@ -92,7 +92,7 @@ def weight_of(schema: StructType) -> Column:
 
 
 def encoder(fields: Sequence[StructField]) -> Callable[[Sequence[Any]], bytes]:
-    """What writes a row, its weight last, as a line."""
+    """Return what writes a row, its weight last, as a line."""
     writers = [(field.name, _writer(field.dataType)) for field in fields] + [(_WEIGHT, str)]
 
     def encode(row: Sequence[Any]) -> bytes:
@@ -110,10 +110,10 @@ def _written(name: str, write: Callable[[Any], str], value: Any) -> str:
         return write(value)
     except (ValueError, OverflowError) as error:
         raise InvalidChange(
-            f"PostgreSQL can't hold a value of column {name!r}",
+            f"PostgreSQL can't store a value of column {name!r}",
             code="CROWN-SINK-VALUE",
             reason=f"{str(value)[:80]!r}: {error}",
-            hint="replace or leave out such values in the query",
+            hint="replace or filter such values in the query",
         ) from error
 
 
@@ -135,7 +135,7 @@ def _writer(type_: DataType) -> Callable[[Any], str]:
 
 def _text(value: str) -> str:
     if "\0" in value:
-        raise ValueError("a text with a NUL character")
+        raise ValueError("a string with a NUL character")
     return value.translate(_ESCAPES)
 
 

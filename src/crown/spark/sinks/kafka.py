@@ -44,7 +44,7 @@ def to_kafka(
     for column in key:
         if column not in deltas.columns:
             raise PlanError(
-                f"key names {column!r}, which is no column of the deltas",
+                f"key names {column!r}, which is not a column of the deltas",
                 code="CROWN-SINK-KEY",
                 hint=f"columns are {', '.join(deltas.columns)}",
             )

@@ -19,7 +19,7 @@ def materialize(
     table: str | None = None,
     overwrite: bool = False,
 ) -> DataStreamWriter:
-    """A stream writer (choose a trigger, then `.start()`) that keeps a target equal to the view of `deltas`.
+    """Return a stream writer (choose a trigger, then `.start()`) that keeps a target equal to the view of `deltas`.
 
     `parquet="path"` is a versioned table of parquet files: see `read_materialized`. `postgres="connection string"` with
     `table="name"` is a PostgreSQL table, created if it is not there; each batch is one transaction and is noted by
@@ -30,12 +30,16 @@ def materialize(
     checkpoint `overwrite` does nothing, so a program may leave it on.
     """
     if (parquet is None) == (postgres is None):
-        raise PlanError("name one target", code="CROWN-SINK-TARGET", hint="give either parquet=... or postgres=...")
+        raise PlanError(
+            "materialize needs exactly one target",
+            code="CROWN-SINK-TARGET",
+            hint="give either parquet=... or postgres=...",
+        )
     target: ParquetTarget | PostgresTarget
     if parquet is not None:
         target = ParquetTarget(parquet, deltas.schema, checkpoint, overwrite=overwrite)
     elif table is None:
-        raise PlanError("PostgreSQL needs a table", code="CROWN-SINK-TARGET", hint='give table="name"')
+        raise PlanError("the PostgreSQL target needs a table", code="CROWN-SINK-TARGET", hint='give table="name"')
     else:
         assert postgres is not None
         target = PostgresTarget(postgres, table, deltas.schema, checkpoint, overwrite=overwrite)

@@ -19,7 +19,7 @@ from crown.errors import SchemaError, StateError
 from crown.spark.filesystem import read_file
 from crown.spark.flow.state import last_batch
 
-_NEW = "use a new checkpoint and materialize(..., overwrite=True), which replaces what is in the target"
+_NEW = "use a new checkpoint and materialize(..., overwrite=True), which replaces the target"
 
 
 FORMAT = 1  # of what a target notes; before there were numbers, it was this one
@@ -53,7 +53,7 @@ class Owner:
 
 
 def step(target: str, owner: Owner | None, stream: str | None, batch: int, *, overwrite: bool) -> Step:
-    """What `batch` of `stream` does to a target of `owner` (None: there is no target); or the reason why it must not.
+    """Decide what `batch` of `stream` does to a target of `owner` (None: there is no target), or raise an error.
 
     `stream` is None for one that has not started yet.
     """
@@ -67,9 +67,9 @@ def step(target: str, owner: Owner | None, stream: str | None, batch: int, *, ov
         raise StateError(
             f"the target {target} belongs to another stream"
             if owner.stream is not None
-            else f"the target {target} has rows that no stream of Crown's has noted",
+            else f"the target {target} has rows that Crown did not write",
             code="CROWN-SINK-OTHER",
-            reason="a stream adds to what it has written itself, and would mix its rows with those that are there",
+            reason="the stream would mix its rows with the existing ones",
             hint="materialize(..., overwrite=True) replaces them"
             if batch == 0
             else f"choose another target, or {_NEW}; stop the other stream first",
@@ -80,7 +80,7 @@ def step(target: str, owner: Owner | None, stream: str | None, batch: int, *, ov
         raise StateError(
             f"the target {target} is ahead of the checkpoint",
             code="CROWN-SINK-AHEAD",
-            reason=f"it has batch {owner.batch}, and the checkpoint, perhaps an older copy, goes on with {batch}",
+            reason=f"it has batch {owner.batch}, but the checkpoint, perhaps an older copy, continues with {batch}",
             hint=_NEW,
         )
     return Step.REPEAT if batch == owner.batch else Step.NEXT
@@ -90,14 +90,14 @@ def _behind(target: str, batch: int, last: int) -> StateError:
     return StateError(
         f"the target {target} lacks batches of this stream",
         code="CROWN-SINK-BEHIND",
-        reason=f"the checkpoint goes on with batch {batch}, the target "
+        reason=f"the checkpoint continues with batch {batch}, but the target "
         + (f"has none after {last}" if last >= 0 else "has none"),
         hint=_NEW,
     )
 
 
 def stream_id(spark: SparkSession, checkpoint: str) -> str | None:
-    """The id of a checkpoint's stream; None before its first start."""
+    """Return the id of a checkpoint's stream; None before its first start."""
     try:
         text = read_file(checkpoint, "metadata")
     except pa.ArrowException:  # a file system that only Spark knows
@@ -106,19 +106,19 @@ def stream_id(spark: SparkSession, checkpoint: str) -> str | None:
 
 
 def next_batch(checkpoint: str) -> int:
-    """The batch that a stream goes on with."""
+    """Return the next batch of a stream."""
     last = last_batch(checkpoint)
     return 0 if last is None else last + 1
 
 
 def data_columns(schema: StructType) -> list[str]:
-    """The view's columns among those of its deltas."""
+    """Return the view's columns among those of its deltas."""
     if CHANGE_TYPE not in schema.names:
         raise SchemaError(
-            "this DataFrame is no stream of deltas",
+            "this DataFrame is not a stream of deltas",
             code="CROWN-SINK-DELTAS",
             reason=f"it has no column {CHANGE_TYPE}",
-            hint="give what crown.spark.maintain returns",
+            hint="pass the result of crown.spark.maintain",
         )
     names = [name for name in schema.names if name not in (CHANGE_TYPE, MULTIPLICITY, BATCH, POSITION)]
     lower = [name.lower() for name in names]
@@ -127,7 +127,7 @@ def data_columns(schema: StructType) -> list[str]:
             raise SchemaError(
                 f"the view has two columns {name!r}",
                 code="CROWN-SINK-COLUMNS",
-                reason="a table tells its columns apart by name, whatever the case of its letters",
+                reason="column names are not case-sensitive",
                 hint="rename one of them with AS",
             )
     return names

@@ -91,16 +91,15 @@ class ParquetTarget:
         todo = step(self._path, owner, stream, batch, overwrite=self._overwrite)
         if current is not None and todo in (Step.NEXT, Step.REPEAT) and current["columns"] != self._columns:
             raise StateError(
-                f"the target {self._path} has other columns",
+                f"the target {self._path} has different columns",
                 code="CROWN-SINK-COLUMNS",
-                reason=f"they are {_shown(current['columns'])}; the view's are {_shown(self._columns)}",
-                hint="give the columns their old names with AS, or use a new checkpoint and "
-                "materialize(..., overwrite=True)",
+                reason=f"it has {_shown(current['columns'])}; the view has {_shown(self._columns)}",
+                hint="rename the columns with AS, or use a new checkpoint and materialize(..., overwrite=True)",
             )
         return todo
 
     def _write(self, deltas: DataFrame, batch: int, store: _Store) -> Version:
-        """The version that the batch leads to, with all its parts in place."""
+        """Return the version that the batch leads to, with all its parts in place."""
         spark = deltas.sparkSession
         before = store.version_before(batch)
         part = f"part-{store.prefix}-{batch:012d}"
@@ -130,7 +129,7 @@ def read_materialized(spark: SparkSession, path: str, *, version: int | None = N
     names = [name for name, _ in current["columns"]]
     weighted = _net(spark, path, store.read(versions[-1] if version is None else version).parts, names)
     weight = F.col(_weight(names))
-    wrong = F.raise_error(F.lit(f"[CROWN-SINK-CORRUPT] {path} takes away more rows than it has")).cast("long")
+    wrong = F.raise_error(F.lit(f"[CROWN-SINK-CORRUPT] {path} deletes more rows than it has")).cast("long")
     copies = F.explode(F.sequence(F.lit(1).cast("long"), F.when(weight > 0, weight).otherwise(wrong)))
     return weighted.withColumn(_weight(names), copies).drop(_weight(names))
 
@@ -143,7 +142,7 @@ def _net(spark: SparkSession, path: str, parts: tuple[str, ...], names: Sequence
 
 
 def _weight(names: Sequence[str]) -> str:
-    """The name of the column of weights: one that no column of the view has."""
+    """Return the name of the column of weights: one that no column of the view has."""
     weight = "_weight"
     while weight in [name.lower() for name in names]:
         weight += "_"
@@ -151,7 +150,7 @@ def _weight(names: Sequence[str]) -> str:
 
 
 def _current(path: str) -> dict[str, Any] | None:
-    """The stream that the table belongs to, and its columns."""
+    """Return the stream that the table belongs to, and its columns."""
     text = read_file(f"{path}/_versions", _CURRENT)
     return None if text is None else _read_note(path, text)
 

@@ -2,7 +2,7 @@
 
 The driver first takes all deltas of a batch, so that Spark's stateful stages have run whatever becomes of the
 transaction: Spark does not commit a batch whose stages nobody ran. Then it applies them, again if the connection is
-lost. The note tells whether a transaction whose end nobody saw was committed.
+lost. The note shows whether a transaction was committed if its end was lost.
 
 Deletes find their rows by an index over a hash of the whole row, which PostgreSQL computes such that equal rows have
 equal hashes (NULLs, NaN and both zeros included).
@@ -87,16 +87,16 @@ class PostgresTarget:
                         f"PostgreSQL can't be reached for the table {self._shown}",
                         code="CROWN-SINK-CONNECTION",
                         reason=str(error).strip(),
-                        hint="see that the server runs and takes connections; then start the stream again, "
-                        "which goes on where it was",
+                        hint="check that the server runs and accepts connections, then restart the stream, "
+                        "which continues where it stopped",
                     ) from error
                 time.sleep(min(2**attempt, 10) / 4)
             except psycopg.Error as error:
                 raise StateError(
-                    f"PostgreSQL refuses to write to the table {self._shown}",
+                    f"PostgreSQL can't write to the table {self._shown}",
                     code="CROWN-SINK-POSTGRES",
                     reason=str(error).strip(),
-                    hint="correct what it says and start the stream again, which goes on where it was",
+                    hint="fix the cause and restart the stream, which continues where it stopped",
                 ) from error
         raise AssertionError("no attempt was made")
 
@@ -163,10 +163,10 @@ class _Table:
         wanted = self._one("SELECT coalesce(sum(-weight), 0) FROM pg_temp.crown_changes WHERE weight < 0")
         if wanted is not None and wanted[0] != deleted:
             raise StateError(
-                f"the table {self._target._shown} is not what this stream has made it",
+                f"somebody else has changed the table {self._target._shown}",
                 code="CROWN-SINK-CHANGED",
-                reason=f"of {wanted[0]} rows that leave the view, {wanted[0] - deleted} are not in the table",
-                hint="let nobody else write to it; to start over, use a new checkpoint and "
+                reason=f"{wanted[0] - deleted} of {wanted[0]} rows to delete are not in the table",
+                hint="only Crown may write to it; to start over, use a new checkpoint and "
                 "materialize(..., overwrite=True)",
             )
 
@@ -182,7 +182,7 @@ class _Table:
         self._do("SELECT pg_advisory_xact_lock(hashtextextended({schema}, 0))", schema=f"crown {self._schema}")
 
     def _located(self, parts: Sequence[str]) -> tuple[str, str]:
-        """The table's schema (that where unqualified names are created, if it has none) and name."""
+        """Return the table's schema (that where unqualified names are created, if it has none) and name."""
         *above, name = parts
         if above:
             found = self._one("SELECT nspname FROM pg_namespace WHERE nspname = {name}", name=above[0])
@@ -194,7 +194,7 @@ class _Table:
             raise StateError(
                 missing,
                 code="CROWN-SINK-SCHEMA",
-                reason=f"the table {self._target._shown} would be in it",
+                reason=f"it should contain the table {self._target._shown}",
                 hint=f'create it (CREATE SCHEMA "{above[0]}"), or name another'
                 if above
                 else 'name one: "schema.table"',
@@ -229,9 +229,9 @@ class _Table:
         wanted = dict(zip(self._names, self._target._types, strict=True))
         if found != wanted:
             raise StateError(
-                f"the table {self._target._shown} has other columns than the view",
+                f"the table {self._target._shown} does not have the columns of the view",
                 code="CROWN-SINK-COLUMNS",
-                reason=f"its columns are {_shown(found)}; the view's are {_shown(wanted)}",
+                reason=f"it has {_shown(found)}; the view has {_shown(wanted)}",
                 hint="rename or cast the view's columns, change the table, or replace it with a new checkpoint and "
                 "materialize(..., overwrite=True)",
             )
@@ -304,7 +304,7 @@ class _Table:
         return self._sql.SQL(", ").join(map(self._sql.Identifier, names))
 
     def _do(self, text: str, **parts: Any) -> None:
-        """Run a statement. Values are parts of its text like names are: a name may hold what stands for a parameter."""
+        """Run a statement. Values are part of its text, like names: a name may contain a parameter placeholder."""
         composed = {
             name: part if isinstance(part, self._sql.Composable) else self._sql.Literal(part)
             for name, part in {"table": self._table, "notes": self._notes, **parts}.items()
@@ -326,9 +326,9 @@ def _parts(table: str) -> tuple[str, ...]:
     parts = tuple(quoted.replace('""', '"') if quoted else plain for quoted, plain in found)
     if not 1 <= len(parts) <= 2 or sum(match.end() - match.start() for match in _NAME.finditer(table)) != len(table):
         raise SchemaError(
-            f"{table!r} is no name of a table",
+            f"{table!r} is not a table name",
             code="CROWN-SINK-NAME",
-            hint='write "table" or "schema.table"; a part with a dot in it goes into double quotes',
+            hint='write "table" or "schema.table"; quote a part that contains a dot',
         )
     return parts
 
@@ -336,10 +336,10 @@ def _parts(table: str) -> tuple[str, ...]:
 def _check_name(name: str) -> None:
     if len(name.encode()) > _LONGEST_NAME or "\0" in name:
         raise SchemaError(
-            f"PostgreSQL can't hold the name {name!r}",
+            f"{name!r} is not a valid name in PostgreSQL",
             code="CROWN-SINK-NAME",
-            reason=f"names have at most {_LONGEST_NAME} bytes, and none of them is zero",
-            hint="choose a shorter one, for a column with AS",
+            reason=f"names have at most {_LONGEST_NAME} bytes and no NUL character",
+            hint="choose a shorter name; rename a column with AS",
         )
 
 

@@ -15,7 +15,7 @@ from crown.spark.schema import CORRUPT, KEYED_RECORD
 
 
 def by_key(frame: DataFrame, table: Table) -> DataFrame:
-    """The changes of a table, where their source marks records; any others as they are."""
+    """Return the changes of a table, where their source marks records; any others as they are."""
     if KEYED_RECORD not in frame.columns:
         return frame
     mark = F.col(KEYED_RECORD)

@@ -1,6 +1,6 @@
-"""Streams of changes from files and Delta change feeds (`debezium` and `kafka` have modules of their own).
+"""Streams of changes from files and Delta change feeds (`debezium` and `kafka` have their own modules).
 
-Each gives a streaming DataFrame that `maintain` takes: the table's columns and `_change_type`.
+Each function returns a streaming DataFrame for `maintain`: the table's columns and `_change_type`.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def files(
 
 
 def delta_feed(feed: DataFrame) -> DataFrame:
-    """A Delta change feed (`readChangeFeed`) as changes: its commit columns are dropped."""
+    """Return a Delta change feed (`readChangeFeed`) as changes: its commit columns are dropped."""
     if CHANGE_TYPE not in feed.columns:
         raise SchemaError(
-            "this DataFrame is no change feed",
+            "this DataFrame is not a change feed",
             code="CROWN-SOURCE-FEED",
             reason=f"it has no column {CHANGE_TYPE}",
             hint='read the table with .option("readChangeFeed", "true")',

@@ -54,7 +54,7 @@ def _check_options(
 ) -> None:
     units: dict[str, str | None] = dict(timestamps) if isinstance(timestamps, Mapping) else {"": timestamps}
     for column in units.keys() - {"", *row.fieldNames()}:
-        raise SchemaError(f"timestamps names {column!r}, which is no column", code="CROWN-SOURCE-OPTION")
+        raise SchemaError(f"timestamps= names {column!r}, which is not a column", code="CROWN-SOURCE-OPTION")
     given: list[tuple[str, str | None, tuple[str, ...]]] = [
         ("decimals", decimals, DECIMALS),
         ("binary", binary, BINARY),
@@ -63,12 +63,12 @@ def _check_options(
     for option, word, allowed in given:
         if word is not None and word not in allowed:
             raise SchemaError(
-                f"{option} can't be {word!r}", code="CROWN-SOURCE-OPTION", hint=f"one of {', '.join(allowed)}"
+                f"{option} must not be {word!r}", code="CROWN-SOURCE-OPTION", hint=f"one of {', '.join(allowed)}"
             )
 
 
 def read_record(rows: RowReader, text: str | None, key: str | None) -> list[Change]:
-    """The changes of a record; none of a tombstone."""
+    """Return the changes of a record; none of a tombstone."""
     record, fields = _unwrapped(text) if text is not None else (None, {})
     if record is None:
         return []
@@ -86,10 +86,10 @@ def read_record(rows: RowReader, text: str | None, key: str | None) -> list[Chan
         case "d":
             return [_by_message_key(rows, key)]
         case "t":
-            raise Unreadable("a truncate can't be applied: delete the rows instead, or start with a new checkpoint")
+            raise Unreadable("truncate is not supported: delete the rows instead, or start with a new checkpoint")
         case "m":
             return []  # a message in the log of the database, not a change
-    raise Unreadable(f"op is {operation!r}, none of c, r, u, d: this is no change record of Debezium")
+    raise Unreadable(f"op is {operation!r}, not c, r, u or d: this is not a change record of Debezium")
 
 
 def _by_message_key(rows: RowReader, key: str | None) -> Change:
@@ -101,7 +101,7 @@ def _by_message_key(rows: RowReader, key: str | None) -> Change:
 
 
 def _unwrapped(text: str) -> tuple[dict[str, Any] | None, dict[str, Fields]]:
-    """A record without what is around it, and the meanings of the fields of its images (of its own under "")."""
+    """Return a record without what is around it, and the meanings of the fields of its images (of its own under "")."""
     record = parse_json(text)
     schema = None
     if isinstance(record, dict) and "payload" in record and "op" not in record:

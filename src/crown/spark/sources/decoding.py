@@ -50,7 +50,7 @@ class RowReader:
     encodings: Encodings
 
     def whole(self, image: Any, fields: Fields | None, name: str) -> list[Any]:
-        """A row that must be complete."""
+        """Return a row that must be complete."""
         values, fault = self.partial(image, fields, name)
         if fault is not None:
             raise Unreadable(fault)
@@ -60,7 +60,7 @@ class RowReader:
         return values
 
     def partial(self, image: Any, fields: Fields | None, name: str) -> tuple[list[Any], str | None]:
-        """The row in an object, and the first fault in it; values with a fault are None."""
+        """Return the row in an object, and the first fault in it; values with a fault are None."""
         if not isinstance(image, dict):
             raise Unreadable(f"{name} is not an object")
         fault = None
@@ -102,7 +102,7 @@ RecordReader: TypeAlias = Callable[[RowReader, str | None, str | None], list[Cha
 
 
 def decoded(records: DataFrame, rows: RowReader, read: RecordReader, *, value: str, key: str) -> DataFrame:
-    """The changes of records with their text in the column `value`, and perhaps their key in `key`."""
+    """Return the changes of records with their text in the column `value`, and perhaps their key in `key`."""
     rows.check()
     output = StructType(
         [*(StructField(f.name, f.dataType) for f in rows.row.fields), *(StructField(m, StringType()) for m in _MARKS)]
@@ -150,14 +150,14 @@ def parse_json(text: str) -> Any:
 
 
 def _find(image: Mapping[str, Any], column: str) -> str | None:
-    """The field of a column; names match as Spark matches them, whatever their case."""
+    """Return the field of a column; names match as Spark matches them, whatever their case."""
     if column in image:
         return column
     return next((name for name in image if name.lower() == column.lower()), None)
 
 
 def _array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """Values as the decoder gives them, dates and timestamps as numbers."""
+    """Values as the decoder returns them, dates and timestamps as numbers."""
     if pa.types.is_date(type_):
         return pa.array(values, pa.int32()).cast(type_)
     if pa.types.is_timestamp(type_):

@@ -1,7 +1,7 @@
 """How Debezium and Kafka Connect write a column's value in JSON, read back as the column's own type.
 
 A value is read without loss or not at all: text in a number, a fraction that the column can't hold, a number without
-a unit in a TIMESTAMP raise `Unreadable`, never become NULL. What a value means is told by the Connect schema of its
+a unit in a TIMESTAMP raise `Unreadable`, never become NULL. The meaning of a value comes from the Connect schema of its
 field, where the record carries one, else by the source's options.
 """
 
@@ -68,7 +68,7 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Encodings:
-    """What the records don't say themselves. `timestamps` gives the unit of TIMESTAMP columns, for all or by column."""
+    """What the records don't say. `timestamps` is the unit of TIMESTAMP columns, for all or by column."""
 
     decimals: str | None = None
     timestamps: str | Mapping[str, str] | None = None
@@ -76,7 +76,7 @@ class Encodings:
     unavailable: str = UNAVAILABLE
 
     def meaning(self, column: str, type_: DataType) -> Meaning:
-        """What a column's values stand for where its record carries no schema."""
+        """Return what a column's values stand for where its record carries no schema."""
         if isinstance(self.timestamps, Mapping):
             unit = self.timestamps.get(column)
         else:
@@ -92,7 +92,7 @@ Reader: TypeAlias = Callable[[Any, Meaning], Any]
 
 
 def meaning_of(field: Mapping[str, Any]) -> Meaning:
-    """What the Connect schema of a field says of its values."""
+    """Return what the Connect schema of a field says of its values."""
     scale = (field.get("parameters") or {}).get("scale")
     return _meaning(field.get("name"), scale)
 
@@ -198,14 +198,14 @@ def _decimal(value: Any, meaning: Meaning, precision: int, scale: int, encodings
 def _decimal_text(text: str, encodings: Encodings) -> Decimal:
     """A decimal as text. Digits alone may just as well be base64, so they count only where the source says so."""
     if encodings.decimals is None and _BASE64.fullmatch(text):
-        raise _unfit(text, 'may be base64 or a number: say decimals="precise" or decimals="string"')
+        raise _unfit(text, 'could be base64 or a number: give decimals="precise" or decimals="string"')
     if not _NUMBER.fullmatch(text):
         raise _unfit(text, "is not a number")
     return Decimal(text)
 
 
 def _exactly(number: Decimal, precision: int, scale: int) -> Decimal:
-    """The number with exactly `scale` digits after the point."""
+    """Return the number with exactly `scale` digits after the point."""
     context = Context(prec=precision, traps=[Inexact, InvalidOperation])
     try:
         return context.quantize(number, Decimal((0, (1,), -scale)))
@@ -214,7 +214,7 @@ def _exactly(number: Decimal, precision: int, scale: int) -> Decimal:
 
 
 def _unscaled(value: Any, meaning: Meaning) -> Decimal:
-    """A decimal as its unscaled value in base64; with `scale` and `value` where each has a scale of its own."""
+    """Return a decimal as its unscaled value in base64; with `scale` and `value` if each value has its own scale."""
     scale = meaning.scale
     if isinstance(value, dict):
         scale, value = value.get("scale"), value.get("value")
@@ -251,7 +251,7 @@ def _date_text(days: int) -> str:
 
 def _time_text(micros: int) -> str:
     if not 0 <= micros <= _DAY:
-        raise _unfit(micros, "is no time of a day")
+        raise _unfit(micros, "is not a time of day")
     seconds, fraction = divmod(micros, UNITS["micros"])
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return f"{text}.{fraction:06d}" if fraction else text
@@ -300,7 +300,7 @@ def _timestamp(value: Any, meaning: Meaning, *, instant: bool) -> int:
     if meaning.kind == "days":
         return _checked_days(value) * _DAY
     if meaning.kind not in UNITS:
-        raise _unfit(value, 'is a timestamp of unknown unit: say timestamps="millis", "micros" or "nanos"')
+        raise _unfit(value, 'is a timestamp of unknown unit: give timestamps="millis", "micros" or "nanos"')
     micros = _micros(value, meaning.kind)
     if micros // _DAY not in _DAYS:
         raise _unfit(value, f"is out of range for a timestamp in {meaning.kind}")
@@ -315,7 +315,7 @@ def _timestamp_text(text: str, *, instant: bool) -> int:
     if int(hour) > 23 or int(minute) > 59 or int(second or 0) > 59:
         raise _unfit(text, "is not a timestamp")
     if (fraction or "")[6:].strip("0"):
-        raise _unfit(text, "has more than microseconds")
+        raise _unfit(text, "is more precise than microseconds")
     if zone is None and instant:
         raise _unfit(text, "has no time zone, which a TIMESTAMP needs; declare the column as TIMESTAMP_NTZ")
     seconds = _days(date, text) * 86_400 + int(hour) * 3600 + int(minute) * 60 + int(second or 0)
@@ -348,7 +348,7 @@ def _checked_days(days: int) -> int:
 def _micros(value: int, unit: str) -> int:
     micros, rest = divmod(value * UNITS["micros"], UNITS[unit])
     if rest:
-        raise _unfit(value, "has more than microseconds")
+        raise _unfit(value, "is more precise than microseconds")
     return micros
 
 

@@ -40,10 +40,12 @@ def kafka(
     primary key under that key.
     """
     if value not in VALUES:
-        raise SchemaError(f"value can't be {value!r}", code="CROWN-SOURCE-OPTION", hint=f"one of {', '.join(VALUES)}")
+        raise SchemaError(
+            f"value must not be {value!r}", code="CROWN-SOURCE-OPTION", hint=f"one of {', '.join(VALUES)}"
+        )
     if encodings and value != "debezium":
         raise SchemaError(
-            f"{sorted(encodings)[0]} is an option of Debezium's records",
+            f"{sorted(encodings)[0]} is an option for Debezium records",
             code="CROWN-SOURCE-OPTION",
             hint='give value="debezium" too',
         )
@@ -56,19 +58,19 @@ def kafka(
     if value == "debezium":
         return debezium(records, schema, **encodings)
     row = StructType([field for field in as_struct(schema).fields if field.name != CHANGE_TYPE])
-    # In plain JSON text can't stand for bytes of a number.
+    # In plain JSON, text can't be the bytes of a number.
     return decoded(records, RowReader(row, Encodings(decimals="string")), read_object, value="value", key="key")
 
 
 def read_object(rows: RowReader, text: str | None, key: str | None) -> list[Change]:
-    """The change of a record that is the row itself, with `_change_type` beside its columns."""
+    """Return the change of a record that is the row itself, with `_change_type` beside its columns."""
     if text is None:
-        raise Unreadable(f"the record has no value: say a deletion with {CHANGE_TYPE}")
+        raise Unreadable(f"the record has no value: mark a deletion with {CHANGE_TYPE}")
     record = parse_json(text)
     values = rows.whole(record, None, "the record")
     word = record.get(CHANGE_TYPE)
     if word is not None and word not in (*INSERTIONS, *DELETIONS):
-        raise Unreadable(f"{CHANGE_TYPE} is {word!r}, none of {', '.join(INSERTIONS + DELETIONS)}")
+        raise Unreadable(f"{CHANGE_TYPE} is {word!r}, not one of {', '.join(INSERTIONS + DELETIONS)}")
     columns = rows.row.fieldNames()
     if MULTIPLICITY in columns:
         place = columns.index(MULTIPLICITY)
@@ -76,5 +78,5 @@ def read_object(rows: RowReader, text: str | None, key: str | None) -> list[Chan
         if values[place] < 1:
             raise Unreadable(f"{MULTIPLICITY} is {values[place]}")
     elif record.get(MULTIPLICITY, 1) != 1:
-        raise Unreadable(f"the record stands for several rows: add {MULTIPLICITY} BIGINT to the schema")
+        raise Unreadable(f"the record represents several rows: add {MULTIPLICITY} BIGINT to the schema")
     return [Change(word or INSERT, values)]

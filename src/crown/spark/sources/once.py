@@ -45,7 +45,7 @@ class OnceSource(DataSource):
 
 
 def load_once(spark: SparkSession, static: DataFrame) -> DataFrame:
-    """`static` as a stream that gives all its rows in the first batch and nothing after."""
+    """Return `static` as a stream with all its rows in the first batch and nothing after."""
     spark.dataSource.register(OnceSource)
     once = spark.readStream.format("crown_once").load()
     return once.hint("shuffle_replicate_nl").crossJoin(static).drop("_once")

@@ -1,8 +1,8 @@
 """Parquet files of changes, read by the tasks that dispatch them.
 
 Spark's own scan turns the rows of a file into rows of the JVM, then into Arrow, and carries them to Python. None of it
-is needed here: Spark's file source gives the names of new files alone (it lists them and notes them in the checkpoint
-as ever), and the task that dispatches a file's changes reads them with Arrow.
+is needed here: Spark's file source only returns the names of new files (listed and recorded in the checkpoint
+as usual), and the task that dispatches a file's changes reads them with Arrow.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def remember_names(spark: SparkSession, changes: DataFrame, path: str, options: 
 
 
 def file_names(changes: DataFrame) -> DataFrame | None:
-    """The names of the files that a stream reads, if it is just that."""
+    """Return the names of the files that a stream reads, if it is just that."""
     return vars(changes).get(_REMEMBERED)
 
 
@@ -75,7 +75,7 @@ class FileDispatcher:
 
 
 def read_changes(name: str, columns: StructType) -> Iterator[pa.RecordBatch]:
-    """The changes in a file, in the form that is dispatched: NULL or no `_change_type` is an insertion."""
+    """Yield the changes in a file, in the form that is dispatched: NULL or no `_change_type` is an insertion."""
     wanted = to_arrow_schema(columns, timezone="UTC")
     try:
         opened = pyarrow.parquet.ParquetFile(_open(name))
@@ -84,7 +84,7 @@ def read_changes(name: str, columns: StructType) -> Iterator[pa.RecordBatch]:
             f"{name} can't be read as Parquet",
             code="CROWN-SOURCE-FILE",
             reason=str(error),
-            hint="move files in when they are complete, and leave them until their batch is done",
+            hint="move complete files in, and keep them until their batch is done",
         ) from error
     with opened as file:
         # Names match as Spark matches them, whatever their case.
@@ -98,7 +98,7 @@ def read_changes(name: str, columns: StructType) -> Iterator[pa.RecordBatch]:
 
 
 def _open(name: str) -> Any:
-    """The file of a name that Spark gives: a URI, but with nothing in its path escaped."""
+    """Return the file of a name that Spark gives: a URI, but with nothing in its path escaped."""
     if name.startswith("file:"):
         name = "/" + name.removeprefix("file:").lstrip("/")
     system, path = open_filesystem(name)
@@ -127,7 +127,7 @@ def _column(
     raise SchemaError(
         f"column {field.name} of {name} is {array.type}",
         code="CROWN-SOURCE-TYPE",
-        reason=f"the table's is {field.type}",
+        reason=f"the table has {field.type}",
         hint="correct the schema, or read the files with spark.readStream.parquet and cast the column",
     )
 
@@ -148,7 +148,7 @@ def _widens(own: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _from_path(field: pa.Field, name: str, rows: int) -> pa.Array:
-    """A column that the file lacks: the value in the name of a directory above (`day=3`), else NULL."""
+    """Return a column that the file lacks: the value in the name of a directory above (`day=3`), else NULL."""
     for directory in reversed(name.split("/")[:-1]):
         key, equals, value = directory.partition("=")
         if equals and unquote(key).lower() == field.name.lower() and value != _NO_PARTITION:

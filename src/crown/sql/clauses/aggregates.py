@@ -33,7 +33,7 @@ MARK = "@"  # aggregates are columns of this prefix until the SELECT is assemble
 
 
 def name_aggregates(statement: exp.Expr) -> None:
-    """Gives EVERY, SOME and ANY, which sqlglot takes for other functions or a quantifier, their aggregates."""
+    """Replace EVERY, SOME and ANY, which sqlglot parses as other functions or a quantifier, by their aggregates."""
     kind: type[exp.AggFunc] | None
     for node in list(statement.find_all(exp.Anonymous, exp.Any)):
         if isinstance(node, exp.Any):
@@ -68,7 +68,7 @@ class Aggregates:
         self._inside = False
 
     def bind(self, node: exp.Expr, binder: Binder) -> Expression:
-        """The aggregate as a column."""
+        """Return the aggregate as a column."""
         if self._inside:
             refuse_aggregate(self.context, node, "another aggregate")
         self._inside = True
@@ -111,8 +111,8 @@ class Aggregates:
             self.context.fail(
                 node,
                 "AGGREGATE-ARGUMENTS",
-                f"{function} of several columns is not maintained",
-                reason="a distinct count is kept per value of one column",
+                f"{function.upper()}{'(DISTINCT)' if distinct else ''} of several columns is not supported",
+                reason="distinct values are counted per column",
                 hint="count the rows of a subquery: SELECT COUNT(*) FROM (SELECT DISTINCT a, b FROM ...)",
             )
         present = [Call("not", (Call("is_null", (v,), BOOLEAN),), BOOLEAN) for v in values]
@@ -122,9 +122,9 @@ class Aggregates:
         self.context.fail(
             node,
             "AGGREGATE-FUNCTION",
-            f"the aggregate {node.key} is not maintained",
-            reason="COUNT, SUM, AVG, MIN, MAX, COUNT_IF, BOOL_AND and BOOL_OR are, also with DISTINCT and FILTER",
-            hint="write it with those: a variance is AVG(x * x) - AVG(x) * AVG(x)",
+            f"the aggregate {_name(node)} is not supported",
+            reason="supported are COUNT, SUM, AVG, MIN, MAX, COUNT_IF, BOOL_AND and BOOL_OR, with DISTINCT and FILTER",
+            hint="express it with these: a variance is AVG(x * x) - AVG(x) * AVG(x)",
         )
 
     def _add(
@@ -167,7 +167,7 @@ class Aggregates:
             self.context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{node.key} does not take {argument.type.sql_name}",
+                f"{_name(node)} does not take {argument.type.sql_name}",
                 hint="cast the argument",
             )
         return found
@@ -186,3 +186,7 @@ class Aggregates:
 
 def _when(condition: Expression, value: Expression) -> Expression:
     return fold(Call("case", (condition, value, Literal(None, value.type)), value.type), always)
+
+
+def _name(node: exp.Expr) -> str:
+    return str(getattr(node, "sql_name", node.key.upper)())

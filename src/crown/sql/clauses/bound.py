@@ -39,16 +39,16 @@ class BoundQuery:
 
 
 def refuse_placed(context: Context, node: exp.Expr, *parts: str) -> None:
-    """Refuse parts of a node that mean something elsewhere but have no meaning where it stands."""
+    """Reject parts of a node that are allowed elsewhere but have no meaning here."""
     for part in parts:
         value = node.args.get(part)
         if value:
             first = value[0] if isinstance(value, list) else value
-            context.fail(first, "SYNTAX", f"{_PLACED[part]} can't stand here", hint="put it inside the parentheses")
+            context.fail(first, "SYNTAX", f"{_PLACED[part]} is not allowed here", hint="move it inside the parentheses")
 
 
 def body_of(context: Context, bound: BoundQuery) -> Body:
-    """The bound query as a body of its own."""
+    """Return the bound query as a separate body."""
     if bound.body is not None:
         return bound.body
     bound = replace(bound, columns=typed(bound.columns))
@@ -75,12 +75,12 @@ def typed(columns: tuple[OutputColumn, ...]) -> tuple[OutputColumn, ...]:
 def living(
     branches: tuple[tuple[Branch, tuple[Expression, ...]], ...],
 ) -> tuple[tuple[Branch, tuple[Expression, ...]], ...]:
-    """The branches that can have rows; the first one if none can."""
+    """Return the branches that can have rows; the first one if none can."""
     return tuple(b for b in branches if not never_holds(b[0].predicates)) or branches[:1]
 
 
 def coerced(body: Body, columns: list[OutputColumn]) -> Body:
-    """The body with its first columns cast to the types of `columns`."""
+    """Return the body with its first columns cast to the types of `columns`."""
     if isinstance(body, SetOperation):
         return replace(body, left=coerced(body.left, columns), right=coerced(body.right, columns))
     if isinstance(body, Top):
@@ -104,7 +104,7 @@ def apply_order(context: Context, node: exp.Expr, bound: BoundQuery) -> BoundQue
 def relation_of(
     context: Context, bound: BoundQuery, alias: str, names: tuple[str, ...], node: exp.Expr | None
 ) -> Relation:
-    """A bound query as something to select from."""
+    """Return a bound query as something to select from."""
     columns = renamed(context, typed(bound.columns), names, node)
     if bound.branches is None:
         source = context.nest(alias or "subquery", body_of(context, bound))
@@ -124,7 +124,7 @@ def renamed(
     if not names:
         return columns
     if len(names) != len(columns):
-        context.fail(node, "COLUMN-ALIASES", f"{len(names)} names are given for {len(columns)} columns")
+        context.fail(node, "COLUMN-ALIASES", f"{len(names)} names for {len(columns)} columns")
     return tuple(replace(c, name=n) for c, n in zip(columns, names, strict=True))
 
 

@@ -1,6 +1,6 @@
 """Correlated subqueries as joins with groups: one row for each value of the correlated columns.
 
-A scalar aggregate correlated by equality is its value per group; where there is no group it is NULL, and a comparison
+A scalar aggregate correlated by equality is its value per group. Without a group it is NULL, and a comparison
 with NULL keeps no row, so an inner join is exact. EXISTS with one comparison to the outer row needs only the group's
 extremes: some y < x exactly when MIN(y) < x, some y <> x exactly when MIN(y) <> x or MAX(y) <> x.
 """
@@ -32,7 +32,7 @@ class Correlation:
 
 
 def correlation_of(predicate: Expression, inner: frozenset[str]) -> Correlation | None:
-    """The predicate as a comparison of one side each; None if it is anything else."""
+    """Return the predicate as a comparison of one side each; None if it is anything else."""
     if not (isinstance(predicate, Call) and predicate.function in FLIPPED):
         return None
     left, right = predicate.arguments
@@ -53,7 +53,7 @@ def group_relation(
     aggregates: Sequence[Collected],
     values: Sequence[Expression],
 ) -> Relation:
-    """One atom over a nested body with a row for each group: columns for `keys`, then for `values`.
+    """Return one atom over a nested body with a row for each group: columns for `keys`, then for `values`.
 
     `values` are over the aggregates, which they name with `MARK`.
     """
@@ -100,7 +100,7 @@ def _without_mark(expression: Expression) -> Expression:
 
 @dataclass(frozen=True)
 class Extremes:
-    """EXISTS decided by groups: their keys belong to the outer row by `keys`, and `holds` tells the answer."""
+    """EXISTS decided by groups: `keys` join the groups with the outer row, and `holds` is the condition."""
 
     groups: Relation
     keys: tuple[Expression, ...]
@@ -108,7 +108,7 @@ class Extremes:
 
     @property
     def fails(self) -> Expression:
-        """TRUE when the comparison is not TRUE, be it FALSE or unknown."""
+        """Return a predicate that is TRUE when the comparison is FALSE or unknown."""
         known = Call("coalesce", (self.holds, Literal(False, BOOLEAN)), BOOLEAN)
         return Call("not", (known,), BOOLEAN)
 
@@ -116,7 +116,7 @@ class Extremes:
 def extremes(
     context: Context, inner: Relation, known: frozenset[str], predicates: Sequence[Expression]
 ) -> Extremes | None:
-    """What decides EXISTS of `inner` with one comparison beside equalities; None if it is not of that form."""
+    """Return what decides EXISTS of `inner` with one comparison beside equalities; None if it is not of that form."""
     found = [correlation_of(p, known) for p in predicates]
     pairs = [c for c in found if c is not None]
     others = [c for c in pairs if c.function != "eq"]

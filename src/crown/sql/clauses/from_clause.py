@@ -31,13 +31,13 @@ _KINDS = frozenset(
 
 
 def bind_from(context: Context, select: exp.Select, parent: Scope | None, environment: Environment) -> Relation:
-    """The relation of FROM and its joins."""
+    """Return the relation of FROM and its joins."""
     clause = select.args.get("from_")
     if clause is None:
         context.fail(
             select,
             "NO-TABLE",
-            "a query without FROM has nothing to maintain",
+            "the query has no FROM clause",
             hint="select from a table",
         )
     relation = _item(context, clause.this, parent, environment)
@@ -57,9 +57,9 @@ def _item(context: Context, node: exp.Expr, parent: Scope | None, environment: E
         context.fail(
             node,
             "TABLE-FUNCTION",
-            "this FROM item is not maintained",
-            reason="LATERAL, VALUES and table functions are not tables with changes",
-            hint="put its rows into a table",
+            "this FROM item is not supported",
+            reason="LATERAL, VALUES and table functions are not tables that change",
+            hint="store its rows in a table",
         )
     for join in node.args.get("joins") or ():
         relation = _join(context, relation, join, parent, environment)
@@ -71,9 +71,9 @@ def _table(context: Context, node: exp.Table, environment: Environment) -> Relat
         context.fail(
             node,
             "TABLE-FUNCTION",
-            "table functions are not maintained",
-            reason="they are not tables with changes",
-            hint="put their rows into a table",
+            "table functions are not supported",
+            reason="they are not tables that change",
+            hint="store their rows in a table",
         )
     name, alias = node.name, node.alias or node.name
     names = _column_names(node)
@@ -98,7 +98,7 @@ def _table(context: Context, node: exp.Table, environment: Environment) -> Relat
     shown = [c.name for c in table.columns]
     if names:
         if len(names) != len(shown):
-            context.fail(node, "COLUMN-ALIASES", f"{len(names)} names are given for {len(shown)} columns")
+            context.fail(node, "COLUMN-ALIASES", f"{len(names)} names for {len(shown)} columns")
         shown = list(names)
     visible = tuple(VisibleColumn(s, atom.column(c.name), c.type) for s, c in zip(shown, table.columns, strict=True))
     return Relation((Branch((atom,)),), (VisibleTable(alias, visible),), visible)
@@ -132,9 +132,9 @@ def _view(context: Context, node: exp.Table, alias: str, names: tuple[str, ...],
         context.fail(
             node,
             "RECURSION",
-            f"view {view.name} is defined by itself",
-            reason="recursive views are not maintained",
-            hint="unroll it to a fixed number of joins",
+            f"view {view.name} refers to itself",
+            reason="recursive views are not supported",
+            hint="unroll it into a fixed number of joins",
         )
     definition = context.views.get(view.name.lower())
     if definition is None:
@@ -157,23 +157,23 @@ def _subquery(context: Context, node: exp.Subquery, parent: Scope | None, enviro
 
 
 def _column_names(node: exp.Expr) -> tuple[str, ...]:
-    """The names in the parentheses after an alias."""
+    """Return the names in the parentheses after an alias."""
     return tuple(c.name for c in node.args["alias"].columns) if node.args.get("alias") else ()
 
 
 def _aliased(context: Context, relation: Relation, node: exp.Subquery) -> Relation:
-    """A join in parentheses, under the alias that follows them."""
+    """Return a join in parentheses, under the alias that follows them."""
     if not node.args.get("alias"):
         return relation
     names = _column_names(node) or tuple(c.name for c in relation.visible)
     if len(names) != len(relation.visible):
-        context.fail(node, "COLUMN-ALIASES", f"{len(names)} names are given for {len(relation.visible)} columns")
+        context.fail(node, "COLUMN-ALIASES", f"{len(names)} names for {len(relation.visible)} columns")
     visible = tuple(replace(c, name=n) for c, n in zip(relation.visible, names, strict=True))
     return replace(relation, tables=(VisibleTable(node.alias, visible),), visible=visible)
 
 
 def _without_joins(node: exp.Subquery) -> exp.Expr:
-    """The query in the parentheses, with an ORDER BY or LIMIT that follows them."""
+    """Return the query in the parentheses, with an ORDER BY or LIMIT that follows them."""
     inner: exp.Expr = node.this
     if any(node.args.get(part) for part in ("order", "limit", "offset")):
         bare = node.copy()
@@ -185,14 +185,14 @@ def _without_joins(node: exp.Subquery) -> exp.Expr:
 
 def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None, environment: Environment) -> Relation:
     if not isinstance(join, exp.Join):
-        context.fail(join, "LATERAL", "this join is not maintained", hint="use JOIN ... ON")
+        context.fail(join, "LATERAL", "this join is not supported", hint="use JOIN ... ON")
     right = _item(context, join.this, parent, environment)
     _check_aliases(context, left, right, join)
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     method = (join.method or "").upper()
     if (side, kind) not in _KINDS or method not in ("", "NATURAL"):
         written = " ".join(filter(None, (method, side, kind)))
-        context.fail(join, "JOIN-KIND", f"{written} JOIN is not maintained", hint="use INNER or OUTER JOIN")
+        context.fail(join, "JOIN-KIND", f"{written} JOIN is not supported", hint="use INNER or OUTER JOIN")
     if kind in ("SEMI", "ANTI"):
         return _semi_join(context, left, right, join, parent, kind == "ANTI", method == "NATURAL")
     merged = _merged_names(context, left, right, join, method == "NATURAL")
@@ -219,8 +219,8 @@ def _too_many(context: Context, node: exp.Expr) -> None:
         node,
         "TOO-MANY-BRANCHES",
         f"these joins have more than {MAX_BRANCHES} combinations of matched and unmatched sides",
-        reason="each outer join or UNION ALL in FROM doubles the joins that are maintained side by side",
-        hint="split the query by views with DISTINCT or GROUP BY, or use inner joins where rows always match",
+        reason="each outer join or UNION ALL in FROM doubles the number of joins to maintain",
+        hint="split the query into views with DISTINCT or GROUP BY, or use inner joins where rows always match",
     )
 
 
@@ -232,8 +232,8 @@ def _check_aliases(context: Context, left: Relation, right: Relation, join: exp.
                 join.this,
                 "DUPLICATE-ALIAS",
                 f"{table.alias} is used twice in FROM",
-                reason="its columns could not be told apart",
-                hint="give each use an alias of its own",
+                reason="its columns would be ambiguous",
+                hint="give each use its own alias",
             )
 
 
@@ -258,7 +258,7 @@ def _semi_join(
 def _on(
     context: Context, both: Relation, join: exp.Join, parent: Scope | None
 ) -> tuple[list[Expression], list[Expression]]:
-    """The predicates of ON, and those among them that read the queries around this one."""
+    """Return the predicates of ON, and those among them that read the queries around this one."""
     if join.args.get("on") is None:
         return [], []
     binder = Binder(context, Scope(both, parent), NoAggregates(context, "ON"))
@@ -274,9 +274,9 @@ def _refuse_correlated_on(context: Context, predicates: Sequence[Expression], jo
         context.fail(
             context.places.get(predicates[0], context.place(join)),
             "CORRELATED-SUBQUERY",
-            "the ON of an outer, semi or anti join can't read a column of the query around it",
-            reason="which rows have a partner would differ for each outer row",
-            hint="join first in a subquery of FROM, and compare with the outer row in WHERE",
+            "the ON of an outer, semi or anti join can't use a column of the outer query",
+            reason="which rows match would differ for each outer row",
+            hint="join in a subquery in FROM first, and compare with the outer row in WHERE",
         )
 
 

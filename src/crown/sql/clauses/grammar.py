@@ -31,12 +31,12 @@ class Grammar(Protocol):
         parent: Scope | None,
         environment: Environment,
     ) -> tuple[Relation, list[Expression]]:
-        """The relation with WHERE applied, and the predicates that read the query around it."""
+        """Return the relation with WHERE applied, and the predicates that read the query around it."""
 
     def rows(
         self, context: Context, node: exp.Select, relation: Relation, parent: Scope | None, environment: Environment
     ) -> BoundQuery:
-        """All that follows WHERE."""
+        """Return all that follows WHERE."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Environment:
     names: Mapping[str, Definition]
 
     def inside(self, definition: Definition) -> Environment:
-        """Where the query of `definition` stands."""
+        """Return where the query of `definition` stands."""
         return replace(self, names=definition.names)
 
 
@@ -59,16 +59,16 @@ def with_definitions(context: Context, node: exp.Expr, environment: Environment)
     uses = Counter(table.name.lower() for table in node.find_all(exp.Table))
     for item in clause.expressions:
         if not isinstance(item, exp.CTE):
-            context.fail(item, "UNSUPPORTED", "this WITH item is not maintained", hint="name a SELECT")
+            context.fail(item, "UNSUPPORTED", "this WITH item is not supported", hint="write a SELECT")
         name = item.alias
         reads_itself = any(t.name.lower() == name.lower() and not t.db for t in item.this.find_all(exp.Table))
         if clause.args.get("recursive") and reads_itself:
             context.fail(
                 item.args["alias"],
                 "RECURSION",
-                f"{name} is recursive",
-                reason="recursive queries are not maintained: one change may travel any number of steps",
-                hint="unroll it to a fixed number of joins",
+                f"the recursive query {name} is not supported",
+                reason="a change could propagate through any number of steps",
+                hint="unroll it into a fixed number of joins",
             )
         columns = tuple(c.name for c in item.args["alias"].columns)
         definition = Definition(item.this, columns, dict(known), context.sql, shared=uses[name.lower()] > 1)

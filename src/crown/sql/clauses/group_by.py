@@ -19,7 +19,7 @@ from crown.sql.scope import Scope
 
 
 def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> list[exp.Expr] | None:
-    """The expressions of GROUP BY; None without it."""
+    """Return the expressions of GROUP BY; None without it."""
     clause = node.args.get("group")
     if clause is None:
         return None
@@ -29,15 +29,17 @@ def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> list[e
             context.fail(
                 several[0] if several else clause,
                 "GROUPING-SETS",
-                "ROLLUP, CUBE and GROUPING SETS are not maintained",
-                reason="it is a union of several groupings",
+                "ROLLUP, CUBE and GROUPING SETS are not supported",
+                reason="they are unions of several groupings",
                 hint="write a UNION ALL of SELECTs, one for each grouping",
             )
     if clause.args.get("all"):
         return [i.node if i.star is None else exp.Placeholder() for i in items if not i.node.find(exp.AggFunc)]
     if not clause.expressions:
         # The parser takes a GROUP BY that ends the text; no database does.
-        context.fail(node, "SYNTAX", "syntax error: GROUP BY without expressions", hint="name what to group by")
+        context.fail(
+            node, "SYNTAX", "syntax error: GROUP BY without expressions", hint="list the expressions to group by"
+        )
     return list(clause.expressions)
 
 
@@ -63,7 +65,7 @@ class Groups:
                 self.names[expression] = self.free_name(name)
 
     def add_scalars(self, columns: list[VisibleColumn]) -> None:
-        """A scalar subquery has one value: grouping by it too changes no group. Without groups it can't be shown."""
+        """Add scalar subqueries to the groups: they have one value, so no group changes. An error without groups."""
         self._scalars = frozenset(c.id for c in columns)
         for column in columns if self.names else ():
             self.names[column.reference] = self.free_name("scalar")
@@ -80,7 +82,7 @@ class Groups:
                 index = next((i for i, item in enumerate(items) if item.name.lower() == node.name.lower()), None)
         if index is not None:
             if items[index].star is None and items[index].node.find(exp.AggFunc):
-                self.context.fail(node, "AGGREGATE-PLACE", "GROUP BY can't name an aggregate", hint="use HAVING")
+                self.context.fail(node, "AGGREGATE-PLACE", "aggregates are not allowed in GROUP BY", hint="use HAVING")
             return outputs[index], items[index].name
         expression = binder.bind(node)
         shown = next((i.name for i, e in zip(items, outputs, strict=True) if e == expression), None)
@@ -96,7 +98,7 @@ class Groups:
         return name
 
     def rewrite(self, expression: Expression, renames: Mapping[str, str], node: exp.Expr) -> Expression:
-        """The expression over group columns and aggregates; an error when it needs anything else."""
+        """Return the expression over group columns and aggregates; an error when it needs anything else."""
         if expression in self.names:
             return Column(self.names[expression], expression.type)
         if isinstance(expression, Column):
@@ -106,16 +108,16 @@ class Groups:
                 self.context.fail(
                     node,
                     "SCALAR-SUBQUERY",
-                    "a scalar subquery beside aggregates without GROUP BY is not maintained",
-                    reason="the one row must exist even when no row joins with the subquery's",
-                    hint="add GROUP BY, or put each into a subquery of FROM and compare them in WHERE",
+                    "a scalar subquery beside aggregates without GROUP BY is not supported",
+                    reason="the result must have one row even if no row joins with the subquery",
+                    hint="add GROUP BY, or move each into a subquery in FROM and compare them in WHERE",
                 )
             self.context.fail(
                 node,
                 "NOT-GROUPED",
-                "this reads a column that is neither grouped by nor aggregated",
-                reason="a group has many values of it",
-                hint="add it to GROUP BY, or take MIN or MAX of it",
+                "this column is neither in GROUP BY nor inside an aggregate",
+                reason="a group has many values of the column",
+                hint="add it to GROUP BY, or use MIN or MAX",
             )
         if isinstance(expression, Call):
             arguments = tuple(self.rewrite(a, renames, node) for a in expression.arguments)

@@ -1,4 +1,4 @@
-"""The first rows of a SELECT by an order over its outputs; what the order needs beside them is carried along."""
+"""The first rows of a SELECT by an order over its outputs; other expressions of the order become hidden columns."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def over_outputs(
             context.fail(
                 place,
                 "ORDER-NOT-OUTPUT",
-                "ORDER BY needs a column that is not in the output",
+                "ORDER BY uses a column that is not in the output",
                 reason=(
-                    "a row of DISTINCT may have many values of it"
+                    "one DISTINCT row may have many values of it"
                     if distinct
-                    else "without LIMIT a result is ordered when it is read, by its own columns"
+                    else "without LIMIT the result is sorted when it is read, by its own columns"
                 ),
                 hint="add it to SELECT" if distinct else "add it to SELECT, or add a LIMIT",
             )
@@ -75,7 +75,7 @@ def over_outputs(
 
 
 def topped(context: Context, bound: BoundQuery, ordering: Ordering, limit: tuple[int, int] | None) -> BoundQuery:
-    """`bound` shows the outputs and then the columns of `ordering`."""
+    """Apply LIMIT to `bound`, which has the outputs and then the columns of `ordering`."""
     if limit is None:
         return replace(bound, order=ordering.order)
     shown = len(bound.columns) - len(ordering.columns)

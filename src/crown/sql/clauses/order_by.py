@@ -19,7 +19,7 @@ def bind_order(
     columns: Sequence[OutputColumn],
     other: Callable[[exp.Expr], Expression] | None = None,
 ) -> tuple[Order, ...]:
-    """The ORDER BY of `node`; `other` binds expressions that are no output column."""
+    """Return the ORDER BY of `node`; `other` binds expressions that are not an output column."""
     clause = node.args.get("order")
     return tuple(_order(context, item, columns, other) for item in clause.expressions) if clause is not None else ()
 
@@ -31,7 +31,7 @@ def _order(
     descending = bool(item.args.get("desc")) if isinstance(item, exp.Ordered) else False
     nulls_first = item.args.get("nulls_first") if isinstance(item, exp.Ordered) else None
     if item.args.get("with_fill") is not None:
-        context.fail(item, "UNSUPPORTED", "WITH FILL is not maintained", hint="remove it")
+        context.fail(item, "UNSUPPORTED", "WITH FILL is not supported", hint="remove it")
     expression = _subject(context, subject, columns, other)
     return Order(expression, descending, bool(nulls_first) if nulls_first is not None else not descending)
 
@@ -51,13 +51,13 @@ def _subject(
     context.fail(
         node,
         "ORDER-NOT-OUTPUT",
-        "ORDER BY must name output columns here",
-        hint=nearest(node.name, [c.name for c in columns]) or "use a column's name or its position",
+        "ORDER BY must use output columns here",
+        hint=nearest(node.name, [c.name for c in columns]) or "use the name or position of a column",
     )
 
 
 def ordinal(context: Context, node: exp.Expr, count: int) -> int:
-    """A column's position, from 1."""
+    """Return a column's position, from 1."""
     text = node.name
     if not text.isdigit() or not 1 <= int(text) <= count:
         context.fail(node, "ORDINAL", f"there is no output column {text}", hint=f"positions are 1 to {count}")
@@ -69,21 +69,21 @@ def bind_limit(context: Context, node: exp.Expr, ordered: bool) -> tuple[int, in
     limit, offset = node.args.get("limit"), node.args.get("offset")
     if limit is None:
         if offset is not None:
-            context.fail(offset, "LIMIT", "OFFSET without LIMIT is not maintained", hint="add ORDER BY and LIMIT")
+            context.fail(offset, "LIMIT", "OFFSET without LIMIT is not supported", hint="add ORDER BY and LIMIT")
         return None
     count = (limit.args.get("count") or exp.Literal.number(1)) if isinstance(limit, exp.Fetch) else limit.expression
     options = limit.args.get("limit_options")
     odd = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
     if limit.args.get("expressions") or odd:
-        context.fail(limit, "LIMIT", "this form of LIMIT is not maintained", hint="write LIMIT and a number")
+        context.fail(limit, "LIMIT", "this form of LIMIT is not supported", hint="write LIMIT and a number")
     number = _count(context, limit, count)
     skipped = _count(context, offset, offset.expression) if offset is not None else 0
     if not ordered:
         context.fail(
             limit,
             "LIMIT-WITHOUT-ORDER",
-            "LIMIT without ORDER BY is not maintained",
-            reason="which rows stay would not be determined by the tables",
+            "LIMIT without ORDER BY is not supported",
+            reason="the tables do not determine which rows to return",
             hint="add ORDER BY",
         )
     return number, skipped
@@ -91,5 +91,10 @@ def bind_limit(context: Context, node: exp.Expr, ordered: bool) -> tuple[int, in
 
 def _count(context: Context, clause: exp.Expr, node: exp.Expr | None) -> int:
     if not isinstance(node, exp.Literal) or not node.name.isdigit() or len(node.name) > 18:
-        context.fail(clause, "LIMIT", "LIMIT and OFFSET take a number", hint="write e.g. LIMIT 10")
+        context.fail(
+            clause,
+            "LIMIT",
+            "LIMIT and OFFSET must be whole numbers of at most 18 digits",
+            hint="write LIMIT 10, for example",
+        )
     return int(node.name)

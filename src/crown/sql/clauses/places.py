@@ -1,4 +1,4 @@
-"""Clauses where aggregates or scalar subqueries may not stand."""
+"""Clauses where aggregates or scalar subqueries are not allowed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def refuse_aggregate(context: Context, node: exp.Expr, clause: str) -> NoReturn:
     context.fail(
         node,
         "AGGREGATE-PLACE",
-        f"an aggregate can't stand in {clause}",
-        reason="it is computed after the rows are joined and filtered",
+        f"aggregates are not allowed in {clause}",
+        reason="aggregates are computed after rows are joined and filtered",
         hint="use HAVING, or a subquery with GROUP BY",
     )
 
@@ -33,7 +33,7 @@ class NoAggregates:
         self.context.fail(
             node,
             "SUBQUERY-PLACE",
-            f"a scalar subquery can't stand in {self.clause}",
+            f"scalar subqueries are not allowed in {self.clause}",
             hint="move the comparison to WHERE",
         )
 

@@ -53,7 +53,7 @@ def bind_query(context: Context, node: exp.Expr, parent: Scope | None, environme
         node,
         "NOT-A-QUERY",
         f"{node.key.upper()} is not a query" if statement else "this is not a query",
-        reason="a view is the answer of a SELECT",
+        reason="a view is the result of a SELECT",
         hint="write a SELECT, or a UNION, EXCEPT or INTERSECT of them",
     )
 

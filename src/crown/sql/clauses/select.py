@@ -76,7 +76,7 @@ class _Shown:
 
 
 def _order_expression(binder: Binder, node: exp.Expr) -> Expression:
-    """An ORDER BY expression that is no output column by name: bound like an output, matched with outputs later."""
+    """Bind an ORDER BY expression that is not the name of an output column; it is matched with outputs later."""
     expression = binder.bind(node)
     place = binder.context.place(node)
     if place is not None:
@@ -204,8 +204,8 @@ def _is_distinct(context: Context, node: exp.Select) -> bool:
         context.fail(
             distinct,
             "DISTINCT-ON",
-            "DISTINCT ON is not maintained",
-            reason="which row stays depends on an order of rows",
+            "DISTINCT ON is not supported",
+            reason="which row is returned depends on the order of rows",
             hint="use MIN or MAX with GROUP BY",
         )
     return distinct is not None

@@ -50,7 +50,7 @@ class SelectSubqueries:
         self.required: dict[str, exp.Expr] = {}  # columns that are absent instead of NULL where a group is missing
 
     def scalar(self, node: exp.Expr, scope: Scope) -> Expression:
-        """The value of the subquery, as a column of a relation to be joined."""
+        """Return the value of the subquery, as a column of a relation to be joined."""
         query = node
         while isinstance(query, exp.Subquery) and not any(query.args.get(p) for p in _NOT_PLAIN):
             refuse_placed(self.context, query, "joins", "alias")
@@ -82,7 +82,7 @@ class SelectSubqueries:
     def _correlated(
         self, query: exp.Select, relation: Relation, correlated: list[Expression], scope: Scope
     ) -> Expression:
-        """An aggregate correlated by equality: its value for each group of the correlated columns."""
+        """Return an aggregate correlated by equality: its value for each group of the correlated columns."""
         pairs = [correlation_of(p, relation.ids) for p in correlated]
         keys = [p for p in pairs if p is not None and p.function == "eq"]
         aggregates = Aggregates(self.context)
@@ -104,9 +104,9 @@ class SelectSubqueries:
             self.context.fail(
                 query,
                 "CORRELATED-SUBQUERY",
-                "this correlated scalar subquery is not maintained",
-                reason="it is joined by key: it must stand in WHERE, compare with the query around it by equality "
-                "only, and be NULL, not a count of 0, where no row matches",
+                "this correlated scalar subquery is not supported",
+                reason="it is joined by key, so it must be in WHERE, compare with the outer query by equality "
+                "only, and be NULL, not a count of 0, if no row matches",
                 hint="join with a subquery that groups by the correlated columns",
             )
         groups = group_relation(self.context, relation, [k.inner for k in keys], aggregates.found, values)
@@ -120,8 +120,8 @@ class SelectSubqueries:
         self.context.fail(
             query,
             "SCALAR-SUBQUERY",
-            "this scalar subquery is not maintained",
-            reason="it must have exactly one row whatever the tables hold: one aggregate without GROUP BY",
+            "this scalar subquery is not supported",
+            reason="it must return exactly one row for any data: one aggregate without GROUP BY",
             hint="use MAX, MIN or another aggregate without GROUP BY, or join with the subquery",
         )
 
@@ -132,9 +132,9 @@ class SelectSubqueries:
             self.context.fail(
                 self.required[column],
                 "CORRELATED-SUBQUERY",
-                "this correlated scalar subquery is not maintained here",
-                reason="where no row matches it is NULL, and this condition may still hold",
-                hint="compare it directly, in a condition of its own",
+                "this correlated scalar subquery is not supported here",
+                reason="it is NULL if no row matches, and this condition may still be true",
+                hint="compare it directly, in a separate condition",
             )
 
     def aggregate(self, node: exp.Expr, binder: Binder) -> Expression:
@@ -143,7 +143,7 @@ class SelectSubqueries:
         return self.aggregates.bind(node, binder)
 
     def join(self, relation: Relation) -> Relation:
-        """The relation with the scalar subqueries' rows beside it."""
+        """Return the relation with the scalar subqueries' rows beside it."""
         for scalar in self.joined:
             relation = relation.with_branches(b.joined(s) for b in relation.branches for s in scalar.branches)
         self.joined = []

@@ -55,7 +55,7 @@ def _attach(context: Context, table: TableSchema, option: Option) -> None:
             option.position,
             "WINDOW",
             f"table {table.name} has two windows",
-            reason="a window is one of the table: its rows leave for every use of it",
+            reason="a window belongs to the table and applies to every use of it",
             hint="give one window, or register the table under two names",
         )
     context.windows[key] = window

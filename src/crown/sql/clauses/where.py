@@ -67,7 +67,7 @@ def bind_where(
 
 
 def _conjuncts(node: exp.Expr, negated: bool) -> list[tuple[exp.Expr, bool]]:
-    """The parts of a conjunction, with NOT pushed inwards as far as subquery tests need it."""
+    """Return the parts of a conjunction, with NOT pushed inwards as far as subquery tests need it."""
     if isinstance(node, exp.Paren):
         return _conjuncts(node.this, negated)
     if isinstance(node, exp.Not):
@@ -79,7 +79,7 @@ def _conjuncts(node: exp.Expr, negated: bool) -> list[tuple[exp.Expr, bool]]:
 
 
 def _subquery_test(node: exp.Expr) -> exp.Expr | None:
-    """The subquery of EXISTS, IN (SELECT ...), = ANY (SELECT ...) or <> ALL (SELECT ...)."""
+    """Return the subquery of EXISTS, IN (SELECT ...), = ANY (SELECT ...) or <> ALL (SELECT ...)."""
     if isinstance(node, exp.Exists):
         return node.this if isinstance(node.this, exp.Query) else None
     if isinstance(node, exp.In):
@@ -111,7 +111,7 @@ def _restrict(
         binder = Binder(context, scope, NoAggregates(context, "WHERE"))
         inner, correlated, outputs = _inner(context, query, scope, environment)
         if len(outputs) != len(subjects):
-            context.fail(node, "IN-COLUMNS", f"IN compares {len(subjects)} with {len(outputs)} columns")
+            context.fail(node, "IN-COLUMNS", f"IN compares {len(subjects)} columns with {len(outputs)}")
         pairs = [(binder.bind(s), o) for s, o in zip(subjects, outputs, strict=True)]
         equal = [compare(context, node, "eq", s, o) for s, o in pairs]
         construct = "NOT IN" if negated else "IN"
@@ -146,15 +146,15 @@ def _null_conditions(
     pairs: list[tuple[Expression, Expression]],
     node: exp.Expr,
 ) -> list[Subcondition]:
-    """The parts of NOT IN that are about NULL."""
+    """Return the parts of NOT IN that are about NULL."""
     outer_nullable = [any(context.may_be_null(s, b) for b in relation.branches) for s, _ in pairs]
     inner_nullable = [any(context.may_be_null(o, b) for b in inner.branches) for _, o in pairs]
     if len(pairs) > 1 and any(outer_nullable + inner_nullable):
         context.fail(
             node,
             "NOT-IN-ROWS",
-            "NOT IN of several columns that may be NULL is not maintained",
-            reason="a NULL in one column makes the comparison unknown only where the others are equal",
+            "NOT IN of several columns that may be NULL is not supported",
+            reason="a NULL in one column makes the comparison unknown only if the others are equal",
             hint="use NOT EXISTS, or declare the columns NOT NULL",
         )
     found: list[Subcondition] = []
@@ -171,7 +171,7 @@ def _null_conditions(
 def _inner(
     context: Context, query: exp.Expr, scope: Scope, environment: Environment
 ) -> tuple[Relation, list[Expression], list[Expression]]:
-    """The subquery of a condition: its relation, its correlated predicates, and its output expressions."""
+    """Return the subquery of a condition: its relation, its correlated predicates, and its output expressions."""
     while isinstance(query, exp.Subquery) and not any(query.args.get(p) for p in ("limit", "offset", "with_")):
         refuse_placed(context, query, "joins", "alias")
         query = query.this
@@ -223,7 +223,7 @@ def _conditions(
 
 
 def _known(relation: Relation) -> frozenset[str]:
-    """The ids that the relation gives a value, its atoms' own columns included."""
+    """Return the ids that have a value in the relation, including the columns of its atoms."""
     return relation.ids | frozenset(i for b in relation.branches for i in b.values)
 
 

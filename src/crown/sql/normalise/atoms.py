@@ -14,7 +14,7 @@ from crown.sql.scalar.fold import conjuncts
 
 
 def lower(context: Context, source: Source, expression: Expression) -> Expression:
-    """The expression over the source's own column names; what it reads is noted in the context."""
+    """Return the expression over the source's own column names; what it reads is noted in the context."""
     if isinstance(expression, Column):
         name = source_column(expression.name)
         context.read(source.source, name)

@@ -24,7 +24,7 @@ from crown.types import BOOLEAN, DataType
 class Wanted:
     """A column that the surrounding Select sees, over source columns.
 
-    With `bind` it is a variable of its own where it reads one atom only, even where its inputs are variables
+    With `bind` it is a separate variable if it reads only one atom, even if its inputs are variables
     too: grouping and DISTINCT then need nothing finer.
     """
 
@@ -34,7 +34,7 @@ class Wanted:
 
 
 def build_conjunction(context: Context, branch: Branch, wanted: Sequence[Wanted]) -> Conjunction:
-    """The conjunction of a branch."""
+    """Return the conjunction of a branch."""
     level = build_level(context, branch)
     if level.never:
         # No row can satisfy the predicates: the conjunction stays, with an atom that lets nothing through.
@@ -83,7 +83,7 @@ def _choose_terms(level: Level, wanted: Sequence[Wanted]) -> None:
 
 
 def _maximal_terms(expression: Expression) -> Iterator[Expression]:
-    """The largest parts of an expression that read one atom, without widening casts."""
+    """Yield the largest parts of an expression that read one atom, without widening casts."""
     touched = atoms_of(expression)
     if len(touched) == 1:
         yield stripped(expression)
@@ -97,7 +97,7 @@ def _spans(members: list[Expression]) -> bool:
 
 
 def _over_variables(level: Level, expression: Expression) -> Expression:
-    """The expression with its terms replaced by their variables."""
+    """Return the expression with its terms replaced by their variables."""
     if not atoms_of(expression):
         return expression
     if expression in level.classes:
@@ -113,7 +113,7 @@ def _over_variables(level: Level, expression: Expression) -> Expression:
 
 
 def _uncast(expression: Expression, target: DataType) -> Expression:
-    """A variable that was narrowed to its column's type only to be widened again."""
+    """Return a variable that was narrowed to its column's type only to be widened again."""
     if isinstance(expression, Call) and expression.function == "cast" and expression.arguments[0].type == target:
         return expression.arguments[0]
     return expression
@@ -141,7 +141,7 @@ class _Writer:
                 level.variables[representative] = self.namer.variable(members, aliases, suggestion)
 
     def atoms(self, level: Level, extra: dict[str, list[tuple[str, Expression]]]) -> tuple[Atom, ...]:
-        """The level's atoms; `extra` binds further variables of the level around it, by atom."""
+        """Return the level's atoms; `extra` binds further variables of the level around it, by atom."""
         bound: dict[str, list[tuple[str, Expression]]] = {s.id: [] for s in level.branch.atoms}
         for members in level.classes.classes():
             self._push_constant(level, members)
@@ -185,7 +185,7 @@ class _Writer:
         )
 
     def condition(self, level: Level, parent: Level) -> Condition:
-        """The condition's atoms, with the outer variables bound to the inner terms that must equal them."""
+        """Return the condition's atoms, with the outer variables bound to the inner terms that must equal them."""
         extra: dict[str, list[tuple[str, Expression]]] = {}
         for outer_term, inner_term in level.correlated:
             variable = parent.variables[parent.classes.find(outer_term)]
@@ -209,7 +209,7 @@ class _Writer:
         return Condition(atoms, level.negated, tuple(self.condition(child, level) for child in level.children))
 
     def variables(self, atoms: tuple[Atom, ...], conditions: tuple[Condition, ...]) -> tuple[Variable, ...]:
-        """All variables. One is nullable unless an atom of the conjunction itself rules that out."""
+        """Return all variables. One is nullable unless an atom of the conjunction itself rules that out."""
         found: dict[str, Variable] = {}
         for atom, outer in [(a, True) for a in atoms] + [(a, False) for a in _atoms_of_conditions(conditions)]:
             source, rejected = self.source_of_atom[atom.name], null_rejected(atom.filter)

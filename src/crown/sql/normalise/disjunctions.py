@@ -13,7 +13,7 @@ from crown.types import BOOLEAN
 
 
 def factored(predicate: Expression) -> Expression:
-    """An equivalent predicate with the common parts of an OR outside it; other predicates as they are."""
+    """Return an equivalent predicate with the common parts of an OR outside it; other predicates as they are."""
     if not (isinstance(predicate, Call) and predicate.function == "or"):
         return predicate
     sides = [conjuncts(side) for side in predicate.arguments]

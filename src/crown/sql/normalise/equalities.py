@@ -13,7 +13,7 @@ from crown.types import DataType
 
 
 def stripped(expression: Expression) -> Expression:
-    """The expression under casts that keep distinct values distinct."""
+    """Return the expression under casts that keep distinct values distinct."""
     while (
         isinstance(expression, Call)
         and expression.function == "cast"
@@ -35,7 +35,7 @@ class Classes:
         return term in self._parent
 
     def add(self, term: Expression) -> Expression:
-        """The representative of the class of `term`, which is put in if it is new."""
+        """Return the representative of the class of `term`, which is put in if it is new."""
         if term not in self._parent:
             self._parent[term] = term
             self._types[term] = term.type
@@ -83,7 +83,7 @@ class Classes:
 
 
 def equated_terms(predicate: Expression) -> tuple[Expression, Expression] | None:
-    """The two terms of an equality between expressions over one atom each; None for any other predicate."""
+    """Return the two terms of an equality between expressions over one atom each; None for any other predicate."""
     if not (isinstance(predicate, Call) and predicate.function == "eq"):
         return None
     left, right = (stripped(a) for a in predicate.arguments)

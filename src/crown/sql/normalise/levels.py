@@ -1,7 +1,7 @@
 """Sorting predicates: each goes to its atom's filter, to a class of equal terms, to the residual, or to a correlation.
 
 A level is one conjunction of atoms: a branch, or a condition inside it. Equalities inside a condition never
-merge variables of the level around it (they hold only inside), so each level has classes of its own.
+merge variables of the level around it (they hold only inside), so each level has its own classes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def never_holds(predicates: tuple[Expression, ...]) -> bool:
 
 
 def build_level(context: Context, branch: Branch) -> Level:
-    """The level of a branch, with its conditions below it."""
+    """Return the level of a branch, with its conditions below it."""
     return _build(context, branch, None, None)
 
 

@@ -23,7 +23,7 @@ class Namer:
         self._atoms: set[str] = set()
 
     def variable(self, members: list[Expression], aliases: dict[str, str], suggestion: str = "") -> str:
-        """A name after the first plain column of a class, else after the output it is shown as."""
+        """Return a name after the first plain column of a class, else after the output it is shown as."""
         plain = next((m for m in members if isinstance(m, Column)), None)
         if plain is not None:
             base = readable(f"{aliases.get(atom_of(plain.name), '')}_{source_column(plain.name)}")

@@ -1,4 +1,4 @@
-"""Relations as bodies of their own, where a semi-join or anti-join needs a single source joined by equality."""
+"""Nest relations as separate bodies, where a semi-join or anti-join needs a single source joined by equality."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from crown.sql.scalar.fold import conjuncts
 
 
 def has_residual(branch: Branch) -> bool:
-    """Whether the branch compares its own atoms other than by equality."""
+    """Return whether the branch compares its own atoms other than by equality."""
     parts = [part for p in branch.predicates for part in conjuncts(factored(p))]
     return any(len(atoms_of(p)) > 1 and atoms_of(p) <= branch.atom_ids and equated_terms(p) is None for p in parts)
 
 
 def nested_if_residual(context: Context, relation: Relation, *, force: bool = False) -> Relation:
-    """The relation itself, or one atom over a nested body with the same columns."""
+    """Return the relation itself, or one atom over a nested body with the same columns."""
     if not force and not any(has_residual(b) for b in relation.branches):
         return relation
     return nest_relation(context, relation, distinct=False)
@@ -31,7 +31,7 @@ def nested_if_residual(context: Context, relation: Relation, *, force: bool = Fa
 def nest_relation(
     context: Context, relation: Relation, *, distinct: bool, only: frozenset[str] | None = None
 ) -> Relation:
-    """One atom over a nested body that shows the relation's columns (those in `only`), under the same names."""
+    """Return one atom over a nested body that shows the relation's columns (those in `only`), under the same names."""
     every: dict[str, VisibleColumn] = {}
     for column in [c for t in relation.tables for c in t.columns] + list(relation.visible):
         if only is None or column.id in only:

@@ -14,7 +14,7 @@ from crown.sql.relation import Branch, Relation, Subcondition, atoms_of
 
 
 def restricted(context: Context, branch: Branch, predicates: list[Expression]) -> Branch:
-    """The branch with further predicates, given over its columns."""
+    """Return the branch with further predicates, given over its columns."""
     added = tuple(context.in_branch(p, branch) for p in predicates)
     return replace(branch, predicates=branch.predicates + added)
 
@@ -45,7 +45,7 @@ def outer_join(
 def _unmatched(
     context: Context, kept: Relation, other: Relation, predicates: list[Expression], node: exp.Expr
 ) -> list[Branch]:
-    """The rows of `kept` without a partner in `other`, padded with NULLs."""
+    """Return the rows of `kept` without a partner in `other`, padded with NULLs."""
     alone = filtered(context, kept, other, predicates, True, node, "outer join", pad=True)
     return [branch.added_by("outer join") for branch in alone.branches]
 
@@ -81,7 +81,7 @@ def filtered(
 
 
 def attached(branch: Branch, condition: Subcondition) -> Branch:
-    """The branch with a condition; what a positive one asks of the outer row alone is asked of it directly."""
+    """Return the branch with a condition. Hoist EXISTS predicates that only touch outer columns."""
     inner = condition.branch
     if not condition.negated:
         hoisted = tuple(p for p in inner.predicates if not atoms_of(p) & inner.atom_ids and atoms_of(p))

@@ -55,7 +55,7 @@ _TRIMS = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 class Subqueries(Protocol):
-    """What the binder hands on: scalar subqueries, and aggregates where they may stand."""
+    """Callbacks of the binder: for scalar subqueries, and for aggregates where they are allowed."""
 
     def scalar(self, node: exp.Expr, scope: Scope) -> Expression: ...
 
@@ -72,9 +72,9 @@ class Binder:
         return boolean(self.context, node, self.bind(node))
 
     def bind(self, node: exp.Expr) -> Expression:
-        """The typed expression of `node`."""
+        """Return the typed expression of `node`."""
         if not isinstance(node, exp.Expr):
-            self.context.fail(None, "SYNTAX", "a function or operator lacks an argument")
+            self.context.fail(None, "SYNTAX", "an argument of a function or operator is missing")
         if node.args.get("negate"):  # sqlglot's form of NOT LIKE
             plain = node.copy()
             plain.set("negate", None)
@@ -95,7 +95,7 @@ class Binder:
     def _column(self, node: exp.Expr) -> Expression:
         assert isinstance(node, exp.Column)
         if isinstance(node.this, exp.Star):
-            self.context.fail(node, "STAR", "* can't stand here", hint="name the columns")
+            self.context.fail(node, "STAR", "* is not allowed here", hint="name the columns")
         return resolve(self.context, self.scope, node).reference
 
     def _literal(self, node: exp.Expr) -> Expression:
@@ -103,7 +103,7 @@ class Binder:
             return Literal(str(node.this), STRING)
         found = literals.number(str(node.this))
         if found is None:
-            self.context.fail(node, "LITERAL", f"{node.this} is not a number Crown can hold", hint="38 digits at most")
+            self.context.fail(node, "LITERAL", f"{node.this} is not a supported number", hint="use at most 38 digits")
         return found
 
     def _arithmetic(self, node: exp.Expr) -> Expression:
@@ -129,11 +129,11 @@ class Binder:
             self.context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{left.type.sql_name} and {right.type.sql_name} can't be combined by {operator}",
+                f"{left.type.sql_name} and {right.type.sql_name} can't be combined with {operator}",
                 hint="cast both sides to numbers",
             )
         operand, result = found
-        if operand == "float64":  # what stands beside an integer is read as one, also where both become doubles
+        if operand == "float64":  # a string combined with an integer is read as one, even if both become doubles
             left, right = self._read_as_integer(node, left, right), self._read_as_integer(node, right, left)
         operands = [cast(self.context, node, side, _operand_type(side.type, operand)) for side in (left, right)]
         return self.call(operator, operands, result, node)
@@ -150,7 +150,7 @@ class Binder:
     def _tuple_comparison(self, node: exp.Expr) -> Expression:
         left, right = node.this, node.expression
         if not (isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and isinstance(node, exp.EQ)):
-            self.context.fail(node, "TUPLE", "rows are compared by = only", hint="compare column by column")
+            self.context.fail(node, "TUPLE", "rows can only be compared with =", hint="compare the columns one by one")
         if len(left.expressions) != len(right.expressions):
             self.context.fail(node, "TYPE-CLASH", "the two rows have different lengths")
         parts = [
@@ -177,7 +177,7 @@ class Binder:
         if isinstance(value, exp.Boolean):
             wanted = Literal(bool(value.this), BOOLEAN)
             return self.call("is_not_distinct", [boolean(self.context, node, subject), wanted], BOOLEAN, node)
-        self.context.fail(node, "UNKNOWN-FUNCTION", "IS takes NULL, TRUE or FALSE here", hint="write IS NULL")
+        self.context.fail(node, "UNKNOWN-FUNCTION", "IS must be followed by NULL, TRUE or FALSE", hint="write IS NULL")
 
     def _not_distinct(self, node: exp.Expr) -> Expression:
         same = compare(self.context, node, "is_not_distinct", self.bind(node.this), self.bind(node.expression))
@@ -186,7 +186,9 @@ class Binder:
 
     def _between(self, node: exp.Expr) -> Expression:
         if node.args.get("symmetric"):
-            self.context.fail(node, "UNKNOWN-FUNCTION", "BETWEEN SYMMETRIC is not known", hint="use LEAST and GREATEST")
+            self.context.fail(
+                node, "UNKNOWN-FUNCTION", "BETWEEN SYMMETRIC is not supported", hint="use LEAST and GREATEST"
+            )
         subject = self.bind(node.this)
         low = compare(self.context, node, "ge", subject, self.bind(node.args["low"]))
         high = compare(self.context, node, "le", subject, self.bind(node.args["high"]))
@@ -208,11 +210,11 @@ class Binder:
         self.context.fail(
             node,
             "SUBQUERY-PLACE",
-            "a subquery condition can't stand here",
-            reason="EXISTS and IN (SELECT ...) are semi-joins and anti-joins: conditions of WHERE joined by AND",
-            hint="put the groups into a subquery of FROM, and this into the WHERE around it"
+            "EXISTS and IN (SELECT ...) are not allowed here",
+            reason="they are semi-joins and anti-joins: conditions in WHERE, combined with AND",
+            hint="compute the groups in a subquery in FROM, and move this into the WHERE around it"
             if above_groups
-            else "move it to an AND of WHERE; for OR write two queries with UNION",
+            else "combine it with AND in WHERE; instead of OR, write two queries with UNION",
         )
 
     def _case(self, node: exp.Expr) -> Expression:
@@ -264,7 +266,7 @@ class Binder:
                 return found
         subject = self.bind(node.this)
         if not subject.type.is_numeric:
-            self.context.fail(node, "TYPE-CLASH", f"{subject.type.sql_name} has no negative")
+            self.context.fail(node, "TYPE-CLASH", f"cannot negate a {subject.type.sql_name}")
         return self.call("negate", [subject], subject.type, node)
 
     def _absolute(self, node: exp.Expr) -> Expression:
@@ -278,12 +280,12 @@ class Binder:
         if target == "timestamp_ntz" and self.context.is_spark and node.args["to"].this == typenames.Kind.TIMESTAMP:
             target = TIMESTAMP  # to_timestamp() is a cast to sqlglot
         if node.args.get("format"):
-            self.context.fail(node, "UNKNOWN-FUNCTION", "CAST with a format is not known", hint="use to_date")
+            self.context.fail(node, "UNKNOWN-FUNCTION", "CAST with a format is not supported", hint="use to_date")
         if target is None:
             self.context.fail(
                 node,
                 "UNKNOWN-TYPE",
-                f"type {node.args['to'].sql('spark')} is not maintained",
+                f"type {node.args['to'].sql('spark')} is not supported",
                 hint="use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
             )
         subject = self.bind(node.this)
@@ -310,7 +312,9 @@ class Binder:
     def _substring(self, node: exp.Expr) -> Expression:
         bounds = [self.bind(bound) for key in ("start", "length") if (bound := node.args.get(key)) is not None]
         if node.args.get("start") is None:
-            self.context.fail(node, "UNKNOWN-FUNCTION", "substring takes a start", hint="write substring(s, 1, length)")
+            self.context.fail(
+                node, "UNKNOWN-FUNCTION", "substring needs a start position", hint="write substring(s, 1, length)"
+            )
         subject = self.bind(node.this)
         if subject.type != BINARY:
             subject = cast(self.context, node, subject, STRING)
@@ -338,7 +342,7 @@ class Binder:
         return self._matches(node, node, Literal(text, STRING))
 
     def _escape(self, node: exp.Expr) -> Expression:
-        """LIKE with an escape character of its own: the kernel's is the backslash."""
+        """Bind LIKE with ESCAPE; the kernel's escape character is the backslash."""
         like, pattern, escape = node.this, node.this.expression, node.expression.name
         if not isinstance(like, exp.Like | exp.ILike) or not isinstance(pattern, exp.Literal) or len(escape) != 1:
             self.context.fail(node, "UNKNOWN-FUNCTION", "ESCAPE takes one character, after LIKE and a literal pattern")
@@ -371,7 +375,7 @@ class Binder:
                 node,
                 "UNKNOWN-FUNCTION",
                 "dayofweek is not supported in this dialect",
-                reason="dialects begin the week on different days",
+                reason="dialects start the week on different days",
                 hint="use EXTRACT(ISODOW FROM ...), which is 1 for Monday",
             )
         return calls.date_part(self, node, "dayofweek", node.this)
@@ -421,13 +425,13 @@ class Binder:
         self.context.fail(
             node,
             "WINDOW-FUNCTION",
-            "window functions are not maintained",
-            reason="one change may move the value of every row of its partition",
-            hint="use GROUP BY, or ORDER BY ... LIMIT for a top list",
+            "window functions are not supported",
+            reason="one change may change every row of its partition",
+            hint="use GROUP BY, or ORDER BY ... LIMIT for the top rows",
         )
 
     def _interval(self, node: exp.Expr) -> Expression:
-        self.context.fail(node, "INTERVAL", "an interval can only be added to or taken from a date or timestamp")
+        self.context.fail(node, "INTERVAL", "an interval can only be added to or subtracted from a date or timestamp")
 
     def _paren(self, node: exp.Expr) -> Expression:
         return self.bind(node.this)
@@ -439,10 +443,10 @@ class Binder:
         return Literal(None, types.NULL)
 
     def _star(self, node: exp.Expr) -> Expression:
-        self.context.fail(node, "STAR", "* can't stand here", hint="name the columns")
+        self.context.fail(node, "STAR", "* is not allowed here", hint="name the columns")
 
     def _alias(self, node: exp.Expr) -> Expression:
-        self.context.fail(node, "SYNTAX", "an alias can't stand here", hint="remove AS and the name")
+        self.context.fail(node, "SYNTAX", "an alias is not allowed here", hint="remove AS and the alias")
 
 
 class AliasBinder(Binder):
@@ -464,12 +468,12 @@ class AliasBinder(Binder):
 
 
 def _operand_type(type_: DataType, operand: DataType | None) -> DataType:
-    """The type to cast an operand to; without one, a decimal keeps its own and an integer becomes one."""
+    """Return the type to cast an operand to; without one, a decimal keeps its own and an integer becomes one."""
     return operand or types.decimal(*(type_.as_decimal or (types.MAX_PRECISION, 0)))
 
 
 def _literal_types(left: Expression, right: Expression) -> tuple[DataType, DataType]:
-    """The operands' types; beside a decimal, an integer literal is a decimal of just its digits."""
+    """Return the operands' types; beside a decimal, an integer literal is a decimal of just its digits."""
 
     def narrowed(side: Expression, other: Expression) -> DataType:
         if isinstance(side, Literal) and side.type.is_integer and other.type.is_decimal:

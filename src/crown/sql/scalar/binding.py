@@ -19,13 +19,13 @@ class ScalarBinder(Protocol):
     def context(self) -> Context: ...
 
     def bind(self, node: exp.Expr) -> Expression:
-        """The typed expression of `node`."""
+        """Return the typed expression of `node`."""
 
     def string(self, node: exp.Expr) -> Expression:
-        """The expression of `node`, cast to a string."""
+        """Return the expression of `node`, cast to a string."""
 
     def call(self, function: str, arguments: list[Expression], type_: DataType, node: exp.Expr) -> Expression:
-        """A call of the kernel's `function`, folded where its arguments are constants."""
+        """Return a call of the kernel's `function`, folded where its arguments are constants."""
 
 
 # The rule of a function by its name, and the rule of one of sqlglot's classes.

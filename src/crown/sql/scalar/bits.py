@@ -14,7 +14,7 @@ from crown.types import BOOLEAN, INT32, INT64, STRING
 
 
 def _integers(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], name: str) -> list[Expression]:
-    """The arguments as integers of their common type; a string is read as a bigint."""
+    """Return the arguments as integers of their common type; a string is read as a bigint."""
     values = [binder.bind(part) for part in parts]
     for value in values:
         if value.type not in (*types.INTEGERS, types.NULL, STRING):

@@ -44,13 +44,15 @@ def number(binder: ScalarBinder, node: exp.Expr) -> Expression:
     if subject.type in (types.NULL, STRING):
         return cast(binder.context, node, subject, FLOAT64)
     if not subject.type.is_numeric:
-        binder.context.fail(node, "TYPE-CLASH", f"a number is needed here, not {subject.type.sql_name}")
+        binder.context.fail(node, "TYPE-CLASH", f"expected a number, not {subject.type.sql_name}")
     return subject
 
 
 def _round(binder: ScalarBinder, node: exp.Expr) -> Expression:
     if node.args.get("truncate") is not None:
-        binder.context.fail(node, "UNKNOWN-FUNCTION", "round that truncates is not supported", hint="use floor or ceil")
+        binder.context.fail(
+            node, "UNKNOWN-FUNCTION", "round with truncation is not supported", hint="use floor or ceil"
+        )
     digits = node.args.get("decimals")
     return rounded(binder, node, [node.this, *([digits] if digits is not None else [])], "round")
 
@@ -91,7 +93,7 @@ def _whole(binder: ScalarBinder, node: exp.Expr) -> Expression:
     function = "floor" if isinstance(node, exp.Floor) else "ceil"
     if node.args.get("decimals") is not None or node.args.get("to") is not None:
         binder.context.fail(
-            node, "UNKNOWN-FUNCTION", f"{function} to a number of digits is not known", hint="use round"
+            node, "UNKNOWN-FUNCTION", f"{function} to a number of digits is not supported", hint="use round"
         )
     subject = number(binder, node.this)
     if subject.type.is_integer:
@@ -227,7 +229,7 @@ def _clock(binder: ScalarBinder, node: exp.Expr) -> Expression:
 
 
 def _truncated(binder: ScalarBinder, node: exp.Expr) -> Expression:
-    """Spark's `date_trunc` gives a timestamp, its `trunc` a date."""
+    """Spark's `date_trunc` returns a timestamp, its `trunc` a date."""
     given = node.args["unit"].name.lower() if node.args.get("unit") is not None else ""
     unit = _UNITS.get(given)
     type_ = DATE if isinstance(node, exp.DateTrunc) and binder.context.is_spark else TIMESTAMP
@@ -236,7 +238,7 @@ def _truncated(binder: ScalarBinder, node: exp.Expr) -> Expression:
             node,
             "INTERVAL",
             f"a {type_} can't be truncated to {given or 'this'}",
-            reason="Spark's answer would be NULL for every row",
+            reason="the result would be NULL for every row",
             hint=f"use {', '.join(_DATE_UNITS if type_ == DATE else dict.fromkeys(_UNITS.values()))}",
         )
     subject = cast(binder.context, node, binder.bind(node.this), type_)

@@ -20,7 +20,7 @@ def always(_: str) -> bool:
 
 
 def cast(context: Context, node: exp.Expr, expression: Expression, target: DataType) -> Expression:
-    """The expression as a value of `target`, or an error at `node`."""
+    """Return the expression as a value of `target`, or an error at `node`."""
     source = expression.type
     if source == target:
         return expression
@@ -30,8 +30,8 @@ def cast(context: Context, node: exp.Expr, expression: Expression, target: DataT
             context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{expression.value!r} is not a value of type {target.sql_name}",
-                hint="write the literal as a value of the column's type",
+                f"{expression.value!r} is not a valid {target.sql_name}",
+                hint="write a literal of the type of the column",
             )
         return folded
     if source == types.NULL:
@@ -41,13 +41,13 @@ def cast(context: Context, node: exp.Expr, expression: Expression, target: DataT
     context.fail(
         node,
         "TYPE-CLASH",
-        f"{source.sql_name} can't become {target.sql_name}",
-        hint="compare or combine values of one kind",
+        f"{source.sql_name} can't be converted to {target.sql_name}",
+        hint="use values of the same kind, or CAST",
     )
 
 
 def unify(context: Context, node: exp.Expr, expressions: Sequence[Expression], what: str) -> list[Expression]:
-    """All expressions cast to their common type."""
+    """Return all expressions cast to their common type."""
     common = types.NULL
     for expression in expressions:
         found = types.common_type(common, expression.type)
@@ -56,7 +56,7 @@ def unify(context: Context, node: exp.Expr, expressions: Sequence[Expression], w
                 node,
                 "TYPE-CLASH",
                 f"{what} mixes {common.sql_name} and {expression.type.sql_name}",
-                reason="there is no type that holds both",
+                reason="they have no common type",
                 hint="cast one side to the type of the other",
             )
         common = found
@@ -66,23 +66,23 @@ def unify(context: Context, node: exp.Expr, expressions: Sequence[Expression], w
 
 
 def boolean(context: Context, node: exp.Expr, expression: Expression) -> Expression:
-    """A condition: boolean, or NULL."""
+    """Return a condition: boolean, or NULL."""
     if expression.type == types.NULL:
         return Literal(None, BOOLEAN)
     if expression.type != BOOLEAN:
         context.fail(
             node,
             "TYPE-CLASH",
-            f"a condition must be boolean, this is {expression.type.sql_name}",
-            hint="compare it with something",
+            f"a condition must be boolean, not {expression.type.sql_name}",
+            hint="compare it with a value",
         )
     return expression
 
 
 def compare(context: Context, node: exp.Expr, function: str, left: Expression, right: Expression) -> Expression:
-    """A comparison of two values in their common type."""
+    """Return a comparison of two values in their common type."""
     first, second = unify(context, node, (left, right), "this comparison")
     if first.type == BOOLEAN and function in ("lt", "le", "gt", "ge") and STRING in (left.type, right.type):
-        context.fail(node, "TYPE-CLASH", "booleans have no order with strings")
+        context.fail(node, "TYPE-CLASH", "booleans and strings can't be ordered")
     call = Call(function, (first, second), BOOLEAN)
     return context.mark(fold(call, always), node)

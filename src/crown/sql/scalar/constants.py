@@ -1,4 +1,4 @@
-"""Constants are computed by the kernel, so that they are what it would compute for each row."""
+"""The kernel evaluates constants, so that they equal what it would compute for each row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST = 10_000  # of a text that is kept in the plan instead of its expressio
 
 
 def evaluate(expression: Expression) -> Literal:
-    """The value of an expression without columns; raises a `CrownError` where it has none.
+    """Return the value of an expression without columns; raises a `CrownError` where it has none.
 
     >>> from crown.types import DATE, STRING
     >>> evaluate(Call("cast", (Literal("1994-01-01", STRING),), DATE))
@@ -23,7 +23,7 @@ def evaluate(expression: Expression) -> Literal:
 
 
 def folded(call: Call) -> Expression:
-    """The value of a call of literals, or the call itself where it has none: its rows will tell why."""
+    """Return the value of a call of literals, or the call itself where it has none: its rows will tell why."""
     try:
         value = evaluate(call)
     except CrownError:
@@ -32,7 +32,7 @@ def folded(call: Call) -> Expression:
 
 
 def convert(literal: Literal, target: DataType) -> Literal | None:
-    """The literal as a value of `target`, or None when it has none there.
+    """Return the literal as a value of `target`, or None when it has none there.
 
     >>> from crown.types import INT32, INT8
     >>> convert(Literal(300, INT32), INT8)

@@ -35,7 +35,7 @@ def interval_arithmetic(
 
 
 def day_arithmetic(context: Context, node: exp.Expr, operator: str, left: Expression, right: Expression) -> Expression:
-    """A date plus or minus a number of days, or the days between two dates."""
+    """Return a date plus or minus a number of days, or the days between two dates."""
     if operator == "add" and right.type == DATE:
         left, right = right, left
     if left.type == DATE and isinstance(right, Literal) and right.type.is_integer and right.value is not None:
@@ -51,13 +51,13 @@ def day_arithmetic(context: Context, node: exp.Expr, operator: str, left: Expres
     context.fail(
         node,
         "TYPE-CLASH",
-        f"{left.type.sql_name} and {right.type.sql_name} can't be combined by {operator}",
+        f"{left.type.sql_name} and {right.type.sql_name} can't be combined with {operator}",
         hint="use INTERVAL, or compare the two values instead",
     )
 
 
 def add_days(context: Context, node: exp.Expr, subject: Expression, days: Expression) -> Expression:
-    """A date and some days after it."""
+    """Return a date and some days after it."""
     return shifted_by(context, node, "date_add", subject, days)
 
 
@@ -87,7 +87,7 @@ def _amount(context: Context, interval: exp.Interval) -> tuple[int, str]:
             "INTERVAL",
             "this interval is not understood",
             reason="an interval is a whole number of one unit, from microseconds to years",
-            hint="write e.g. INTERVAL 3 MONTH",
+            hint="write INTERVAL 3 MONTH, for example",
         )
     amount = sign * int(text)
     if abs(amount) * MONTHS.get(name, 1) >= 1 << 31 or abs(amount) * MICROSECONDS.get(name, 1) >= 1 << 63:

@@ -37,7 +37,7 @@ def is_null_literal(expression: Expression) -> bool:
 
 
 def fold(call: Call, column: Nullable) -> Expression:
-    """One call, its arguments already folded."""
+    """Return one call, its arguments already folded."""
     arguments = call.arguments
     function = call.function
     if is_strict(function) and any(is_null_literal(a) for a in arguments):
@@ -66,7 +66,7 @@ def fold(call: Call, column: Nullable) -> Expression:
 
 
 def conjuncts(expression: Expression) -> list[Expression]:
-    """The parts of a conjunction, without those that are always TRUE."""
+    """Return the parts of a conjunction, without those that are always TRUE."""
     if isinstance(expression, Call) and expression.function == "and":
         return [part for argument in expression.arguments for part in conjuncts(argument)]
     return [] if expression == TRUE else [expression]

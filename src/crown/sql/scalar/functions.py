@@ -185,7 +185,7 @@ _AGGREGATES = ("count", "sum", "avg", "min", "max", "count_if", "bool_and", "boo
 
 
 def named_call(binder: ScalarBinder, node: exp.Expr) -> Expression:
-    """A function of sqlglot's classes, or one that it only knows by name; an error if Crown doesn't know it."""
+    """Return a function of sqlglot's classes, or one that it only knows by name; an error if Crown doesn't know it."""
     context = binder.context
     refuse_non_deterministic(context, node)
     if isinstance(node, exp.Anonymous):
@@ -208,7 +208,7 @@ def _listed(value: exp.Expr | list[exp.Expr]) -> list[exp.Expr]:
 
 
 def call_by_name(binder: ScalarBinder, node: exp.Expr, name: str, parts: Sequence[exp.Expr]) -> Expression:
-    """The function `name` of Spark with these arguments."""
+    """Return the function `name` of Spark with these arguments."""
     special = SPECIAL.get(name)
     if special is not None:
         return special(binder, node, parts)
@@ -241,13 +241,13 @@ def _argument(binder: ScalarBinder, node: exp.Expr, type_: DataType | None) -> E
     return binder.context.fail(
         node,
         "TYPE-CLASH",
-        f"a string or binary is needed here, not {value.type.sql_name}",
+        f"expected a string or binary, not {value.type.sql_name}",
         hint="cast it to a string",
     )
 
 
 def name_of(node: exp.Expr) -> str:
-    """The function's name in Spark, in lower case; empty for an operator."""
+    """Return the function's name in Spark, in lower case; empty for an operator."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
     try:
@@ -264,9 +264,9 @@ def refuse_non_deterministic(context: Context, node: exp.Expr) -> None:
         context.fail(
             node,
             "NON-DETERMINISTIC",
-            f"{shown} gives another value each time",
-            reason="a maintained result must depend on the tables alone; a deletion must find the row it inserted",
-            hint="add the value as a column of the table when the row is written",
+            f"{shown} returns a different value each time",
+            reason="a result must only depend on the tables, and a deletion must find the row that was inserted",
+            hint="store the value in a column when the row is written",
         )
 
 
@@ -276,9 +276,9 @@ def _unknown(context: Context, node: exp.Expr) -> NoReturn:
     context.fail(
         node,
         "UNKNOWN-FUNCTION",
-        f"function {shown} is not known to Crown",
-        reason="the engine must compute exactly what Spark computes, and be able to do it again",
-        hint=nearest(shown, [*known, *_AGGREGATES], 0.75) or "compute it upstream as a column of the table",
+        f"function {shown} is not supported",
+        reason="the engine must compute exactly the value that Spark computes",
+        hint=nearest(shown, [*known, *_AGGREGATES], 0.75) or "compute it upstream, as a column of the table",
     )
 
 

@@ -13,7 +13,7 @@ _SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf
 
 
 def number(text: str) -> Literal | None:
-    """A numeric literal as Spark types it: the least of int32 and int64, else decimal; with an exponent float64.
+    """Return a numeric literal as Spark types it: the least of int32 and int64, else decimal; with an exponent float64.
 
     >>> number("7"), number("1.50")
     (Literal(value=7, type='int32'), Literal(value='1.50', type='decimal(3,2)'))
@@ -37,7 +37,7 @@ def number(text: str) -> Literal | None:
 
 
 def sort_key(literal: Literal) -> Decimal | float | str:
-    """A value that orders literals of one type as SQL does."""
+    """Return a value that orders literals of one type as SQL does."""
     if isinstance(literal.value, str) and literal.type.is_decimal:
         return Decimal(literal.value)
     if isinstance(literal.value, str) and literal.type.is_float:

@@ -1,4 +1,4 @@
-"""Regular expressions and time patterns: literals that the kernel compiles, and refuses where Java may differ."""
+"""Regular expressions and time patterns: literals that the kernel compiles, and rejects if Java may differ."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def checked(
                 node,
                 "PATTERN",
                 error.message,
-                reason="it must mean the same in the engine as in Java, and so in Spark",
-                hint="write it with plain classes, groups and quantifiers, or compute the value upstream"
+                reason="it must have the same meaning in the engine as in Java, which Spark uses",
+                hint="use plain classes, groups and quantifiers, or compute the value upstream"
                 if error.code == "CROWN-PLAN-REGEX"
                 else "use y, M, d, H, m, s and S, as in yyyy-MM-dd HH:mm:ss",
             )
@@ -54,12 +54,12 @@ def _not_literal(binder: ScalarBinder, node: exp.Expr, what: str) -> NoReturn:
         "PATTERN",
         f"{what} must be a literal",
         reason="it is compiled when the query is planned",
-        hint="write it as text, or compute the value upstream",
+        hint="write a literal, or compute the value upstream",
     )
 
 
 def time_pattern(binder: ScalarBinder, node: exp.Expr) -> Literal:
-    """A time pattern in Spark's letters."""
+    """Return a time pattern in Spark's letters."""
     pattern = literal_text(binder, node, "the time pattern")
     if binder.context.is_spark:
         return pattern
@@ -111,13 +111,13 @@ def _date_format(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]
 
 
 def written_time(binder: ScalarBinder, node: exp.Expr, subject: Expression, pattern: Literal) -> Expression:
-    """A timestamp written by a time pattern."""
+    """Return a timestamp written by a time pattern."""
     call = checked(binder, node, "date_format", subject, [pattern])
     return binder.call("date_format", list(call.arguments), STRING, node)
 
 
 def read_time(binder: ScalarBinder, node: exp.Expr, subject: Expression, pattern: Literal) -> Expression:
-    """A string read by a time pattern, as a timestamp."""
+    """Return a string read by a time pattern, as a timestamp."""
     call = checked(binder, node, "to_timestamp", subject, [pattern])
     return binder.call("to_timestamp", list(call.arguments), TIMESTAMP, node)
 

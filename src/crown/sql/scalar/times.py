@@ -24,7 +24,7 @@ def _count(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], name
 
 
 def _moment(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], default: str | None) -> Expression:
-    """A string read by a pattern; anything else, and a string without one, is cast to a timestamp."""
+    """Return a string read by a pattern; anything else, and a string without one, is cast to a timestamp."""
     subject = binder.bind(parts[0])
     if subject.type != STRING or (len(parts) == 1 and default is None):
         return cast(binder.context, node, subject, TIMESTAMP)

@@ -1,1 +1,1 @@
-"""Schemas: tables, keys and options, from whatever the user has."""
+"""Schemas: tables, keys and options, from text, dicts, Arrow or Spark."""

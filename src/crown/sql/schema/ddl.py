@@ -34,7 +34,7 @@ class ViewDefinition:
 
 
 def read_ddl(sql: str, dialect: str) -> tuple[list[TableDefinition], list[ViewDefinition]]:
-    """The tables and views that the text defines, in order. Other statements are errors."""
+    """Return the tables and views that the text defines, in order. Other statements are errors."""
     try:
         text, options = take_options(sql)
         statements = [s for s in parse_statements(text, dialect) if not isinstance(s, exp.Semicolon)]
@@ -47,7 +47,12 @@ def read_ddl(sql: str, dialect: str) -> tuple[list[TableDefinition], list[ViewDe
     seen: set[str] = set()
     for statement in statements:
         if not isinstance(statement, exp.Create) or statement.args.get("kind") not in ("TABLE", "VIEW"):
-            raise _error(sql, span(statement) or (0, 1), "STATEMENT", "only CREATE TABLE and CREATE VIEW make a schema")
+            raise _error(
+                sql,
+                span(statement) or (0, 1),
+                "STATEMENT",
+                "a schema consists of CREATE TABLE and CREATE VIEW statements",
+            )
         _check_parts(sql, statement)
         target = statement.this
         table = target.this if isinstance(target, exp.Schema) else target
@@ -85,16 +90,16 @@ def _check_parts(sql: str, create: exp.Create) -> None:
 
 
 def _words(node: exp.Expr, ending: str) -> str:
-    """The words of a constraint or property, from the name that sqlglot gives it."""
+    """Return the words of a constraint or property, from the name that sqlglot gives it."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__.removesuffix(ending)).upper()
 
 
 def _unread(sql: str, node: exp.Expr, words: str) -> SchemaError:
-    return _error(sql, span(node), "UNSUPPORTED", f"{words} is not understood here", "remove it, or list the columns")
+    return _error(sql, span(node), "UNSUPPORTED", f"{words} is not supported here", "remove it, or list the columns")
 
 
 def _owner(statements: list[exp.Expr], position: int) -> exp.Expr | None:
-    """The last statement that begins before `position`."""
+    """Return the last statement that begins before `position`."""
     before = [s for s in statements if (span(s) or (position, 0))[0] < position]
     return before[-1] if before else None
 
@@ -158,7 +163,7 @@ def _table(sql: str, create: exp.Create, name: str, options: list[Option]) -> Ta
 
 
 def _items(create: exp.Create) -> Iterator[exp.Expr]:
-    """The columns and constraints; those of Hive's PARTITIONED BY (column type) come last, as in Hive."""
+    """Yield the columns and constraints; those of Hive's PARTITIONED BY (column type) come last, as in Hive."""
     for item in create.this.expressions:
         if isinstance(item, exp.Constraint):
             yield from item.expressions
@@ -173,7 +178,7 @@ def _items(create: exp.Create) -> Iterator[exp.Expr]:
 def _key_column(sql: str, node: exp.Expr) -> str:
     inner = node.this if isinstance(node, exp.Ordered) else node
     if not isinstance(inner, exp.Identifier | exp.Column):
-        raise _error(sql, span(node), "KEY", "a primary key is a list of columns")
+        raise _error(sql, span(node), "KEY", "a primary key must be a list of columns")
     return str(inner.name)
 
 
@@ -186,7 +191,7 @@ def _column(sql: str, table: str, definition: exp.ColumnDef) -> tuple[TableColum
             sql,
             span(definition.this),
             "TYPE",
-            f"column {table}.{definition.name} has type {written}, which Crown does not maintain",
+            f"column {table}.{definition.name} has type {written}, which is not supported",
             "use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
         )
     constraints = [c.kind for c in definition.constraints if isinstance(c, exp.ColumnConstraint)]

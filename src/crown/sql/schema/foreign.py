@@ -10,7 +10,7 @@ from crown.arrow import crown_type
 from crown.sql.typenames import from_name
 from crown.types import DataType
 
-ForeignColumn = tuple[str, DataType | None, bool, str]  # name, type (None: not maintained), nullable, type as written
+ForeignColumn = tuple[str, DataType | None, bool, str]  # name, type (None: not supported), nullable, type as written
 
 
 def columns(value: Any) -> list[ForeignColumn] | None:
@@ -30,7 +30,7 @@ def columns(value: Any) -> list[ForeignColumn] | None:
 
 
 def arrow_type(value: Any) -> DataType | None:
-    """The type of a pyarrow DataType; None for anything else."""
+    """Return the type of a pyarrow DataType; None for anything else."""
     return crown_type(value) if isinstance(value, pyarrow.DataType) else None
 
 

@@ -1,4 +1,4 @@
-"""What a CREATE may say beside columns, types and keys without changing an answer. All else is refused.
+"""Parts of CREATE, other than columns, types and keys, that do not change results. Everything else is rejected.
 
 Rows arrive with all their values, so defaults, generated values and checks have been applied before; where and how a
 database stores a table is its own business. But a collation changes what is equal, a hidden column what `*` shows, and

@@ -55,7 +55,7 @@ class Option:
 
 
 def take_options(sql: str) -> tuple[str, list[Option]]:
-    """The text with its options blanked, and the options.
+    """Return the text with its options blanked, and the options.
 
     >>> text, options = take_options("SELECT 1 FROM g WINDOW (ROWS 10)")
     >>> text, options[0].rows
@@ -91,7 +91,7 @@ def _window(sql: str, match: re.Match[str]) -> Option | None:
         match.span(),
         "WINDOW",
         "this window is not understood",
-        reason="a table's window is a number of rows or a range of one of its columns",
+        reason="a window is a number of rows, or a range of a column of the table",
         hint="write WINDOW (ROWS 1000) or WINDOW (RANGE INTERVAL 1 DAY ON ts) after the table",
     )
 
@@ -109,7 +109,7 @@ def _sized(size: int, option: Option, sql: str) -> int:
 
 
 def window_for(option: Option, column_type: DataType | None, sql: str) -> Window:
-    """The window in the unit of its column. `column_type` is None for a row window or an unknown column."""
+    """Return the window in the unit of its column. `column_type` is None for a row window or an unknown column."""
     if option.rows is not None:
         return Window(rows=_sized(option.rows, option, sql))
     amount, unit = option.amount or 0, option.unit or ""
@@ -124,6 +124,6 @@ def window_for(option: Option, column_type: DataType | None, sql: str) -> Window
         option.position,
         "WINDOW",
         f"a range of {amount} {unit or 'units'} does not fit column {option.column} ({column_type or 'not found'})",
-        reason="a range is seconds to weeks on a timestamp, days or weeks on a date, a plain number on an integer",
-        hint="write e.g. WINDOW (RANGE INTERVAL 1 DAY ON ts)",
+        reason="a range is seconds to weeks for a timestamp, days or weeks for a date, a number for an integer",
+        hint="write WINDOW (RANGE INTERVAL 1 DAY ON ts), for example",
     )

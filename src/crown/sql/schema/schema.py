@@ -1,4 +1,4 @@
-"""Schemas: tables with typed columns, keys and options, and views, from whatever the user has."""
+"""Schemas: tables with typed columns, keys and options, and views, from text, dicts, Arrow or Spark."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class Schema:
     views: Mapping[str, ViewSchema] = field(default_factory=dict)
 
     def with_options(self, profiles: Mapping[str, Any] | None, windows: Mapping[str, Any] | None) -> Schema:
-        """The schema with profiles and windows given by table name."""
+        """Return the schema with profiles and windows given by table name."""
         tables = dict(self.tables)
         for given, options in (("profiles", profiles), ("windows", windows)):
             if options is not None and not isinstance(options, Mapping):
-                raise SchemaError(f"{given} must be a dict by table name, not {options!r}", code="CROWN-SCHEMA-OPTION")
+                raise SchemaError(f"{given} must be a dict of table names, not {options!r}", code="CROWN-SCHEMA-OPTION")
         for name, profile in (profiles or {}).items():
             tables[_known(tables, name)] = replace(tables[_known(tables, name)], profile=_profile(profile))
         for name, window in (windows or {}).items():
@@ -73,7 +73,7 @@ class Schema:
 
 
 def load_schema(schema: SchemaLike, *, dialect: str = "spark") -> Schema:
-    """A `Schema` from CREATE TABLE text, the path of a file that holds it, or a mapping by table name.
+    """Return a `Schema` from CREATE TABLE text, the path of a file that holds it, or a mapping by table name.
 
     A mapping's values are ``{column: type}``, the same with ``primary_key``, ``not_null``, ``profile`` and
     ``window`` beside ``columns``, a pyarrow schema or a Spark ``StructType``.
@@ -97,9 +97,9 @@ def load_schema(schema: SchemaLike, *, dialect: str = "spark") -> Schema:
             described[str(name).lower()] = _table(str(name), value)
         return Schema(described, {})
     raise SchemaError(
-        f"a schema can't be made from {type(schema).__name__}",
+        f"a {type(schema).__name__} is not a schema",
         code="CROWN-SCHEMA-KIND",
-        hint="give CREATE TABLE text, the path of a .sql file, a dict, or Arrow or Spark schemas by table name",
+        hint="give CREATE TABLE text, the path of a .sql file, or a dict of tables, also with Arrow or Spark schemas",
     )
 
 
@@ -142,7 +142,7 @@ def _table(name: str, value: Any) -> TableSchema:
 
 
 def _column_names(table: str, columns: tuple[TableColumn, ...], option: str, value: Any) -> tuple[str, ...]:
-    """The columns that an option names, spelled as the table spells them."""
+    """Return the columns that an option names, spelled as the table spells them."""
     if value is None:
         return ()
     names = [value] if isinstance(value, str) else value
@@ -180,7 +180,7 @@ def _foreign_columns(name: str, value: Any) -> tuple[TableColumn, ...]:
     found = foreign.columns(value)
     if found is None:
         raise SchemaError(
-            f"the description of table {name} is a {type(value).__name__}, which is not understood",
+            f"a {type(value).__name__} does not describe table {name}",
             code="CROWN-SCHEMA-KIND",
             hint="give a dict {column: type}, a pyarrow schema or a Spark StructType",
         )
@@ -205,7 +205,7 @@ def _checked(name: str, columns: tuple[TableColumn, ...]) -> tuple[TableColumn, 
 
 def _type_error(table: str, column: str, text: str) -> SchemaError:
     return SchemaError(
-        f"column {table}.{column} has type {text.strip()!r}, which Crown does not maintain",
+        f"column {table}.{column} has type {text.strip()!r}, which is not supported",
         code="CROWN-SCHEMA-TYPE",
         hint="use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
     )
@@ -213,7 +213,7 @@ def _type_error(table: str, column: str, text: str) -> SchemaError:
 
 def _known(tables: Mapping[str, TableSchema], name: str) -> str:
     if not isinstance(name, str) or name.lower() not in tables:
-        raise SchemaError(f"there is no table {name} to give an option to", code="CROWN-SCHEMA-OPTION")
+        raise SchemaError(f"there is no table {name}", code="CROWN-SCHEMA-OPTION")
     return name.lower()
 
 

@@ -116,7 +116,7 @@ pub fn overlay<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
 pub fn split_part<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     let (subject, delimiter, part) = (text(&arguments[0])?, text(&arguments[1])?, arguments[2].integer());
     if part == 0 {
-        return Err(KernelError::invalid("CROWN-FUNCTION", "split_part counts parts from 1, or from the end from -1"));
+        return Err(KernelError::invalid("CROWN-FUNCTION", "the part number of split_part must not be 0"));
     }
     let parts: Vec<&str> = if delimiter.is_empty() { vec![subject] } else { subject.split(delimiter).collect() };
     let index = if part > 0 { part - 1 } else { parts.len() as i64 + part };
