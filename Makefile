@@ -1,7 +1,7 @@
 # Every target sets up what it needs by itself and does nothing when nothing changed. `make help` lists them.
 #
-# The set-up has two steps, each with a stamp file in .venv: the virtual environment, then packages and kernel by one
-# editable install. Python sources are used in place, so editing one needs no step at all.
+# The set-up has three steps, each with a stamp file in .venv: the virtual environment, then packages and kernel by one
+# editable install, then the jar for Spark. Python sources are used in place, so editing one needs no step at all.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -14,7 +14,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
-RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates/crown-kernel crates/crown-python -name '*.rs' -o -name Cargo.toml)
+JVM_SOURCES := tools/build-jvm $(shell find crates/crown-jvm jvm -name '*.rs' -o -name '*.java' -o -name Cargo.toml)
 
 ##@ The two commands
 
@@ -28,7 +29,7 @@ test: java setup test-kernel test-python ## The default test suite: the kernel's
 ##@ While you work
 
 .PHONY: setup
-setup: $(VENV)/.installed ## Virtual environment, packages and kernel (every target does this by itself)
+setup: $(VENV)/.installed $(VENV)/.jar ## Virtual environment, packages and kernel (every target does this by itself)
 
 .PHONY: check
 check: setup ## Lint, format and types: ruff, mypy --strict, clippy, rustfmt
@@ -46,7 +47,7 @@ format: setup ## Rewrite the sources as ruff and rustfmt want them
 
 .PHONY: test-kernel
 test-kernel: setup ## The kernel's tests alone (cargo)
-	cargo test --locked --quiet -p crown-kernel
+	cargo test --locked --quiet -p crown-kernel -p crown-jvm
 
 .PHONY: test-python
 test-python: java setup ## The Python tests alone (pytest, two processes); ARGS="-k name" to choose
@@ -80,7 +81,7 @@ wheel: setup ## Build the wheel (one for all Pythons from 3.11) into dist/
 
 .PHONY: clean
 clean: ## Remove the virtual environment and all build products
-	rm -rf $(VENV) target build dist artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis src/crown/_kernel*.so
+	rm -rf $(VENV) target build dist artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis src/crown/_kernel*.so src/crown/spark/jars
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help
@@ -104,3 +105,9 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt $(RUST_SOURC
 	@$(PIP) install --constraint constraints.txt --no-compile --upgrade pip maturin setuptools
 	@$(PIP) install --constraint constraints.txt --no-compile --no-build-isolation --editable '.[dev]'
 	@touch $@
+
+# Not made without a JDK, and so tried again each time: views on Spark then run in Python workers.
+$(VENV)/.jar: $(VENV)/.installed $(RUST_SOURCES) $(JVM_SOURCES)
+	@if tools/prerequisites jdk; then \
+		echo "set-up: cells inside Spark's JVM" && $(BIN)/python tools/build-jvm && touch $@; \
+	fi

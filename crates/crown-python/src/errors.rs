@@ -1,53 +1,9 @@
 //! Kernel errors as the exceptions of `crown.errors`.
 
-use crown_kernel::error::{KernelError, Kind};
+use crown_kernel::error::{advice, KernelError, Kind};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-
-/// Why a change of this kind can't be taken, and what to do about it.
-fn advice(code: &str) -> (Option<&'static str>, Option<&'static str>) {
-    match code {
-        "CROWN-CHANGE-ABSENT" => (
-            Some("a deletion must match a row that is there at that point of the batch"),
-            Some("check the row, or set on_invalid='quarantine' to set such changes aside"),
-        ),
-        "CROWN-CHANGE-DIFFERS" => (
-            Some("a deletion on a table with a PRIMARY KEY must not contradict the row of that key"),
-            Some("give the key alone (NULL elsewhere), or the row as it is"),
-        ),
-        "CROWN-CHANGE-NULL" => {
-            (Some("the schema says NOT NULL or PRIMARY KEY"), Some("give a value, or relax the schema"))
-        }
-        "CROWN-CHANGE-TYPE" | "CROWN-CHANGE-VALUE" => {
-            (Some("values must fit the type that the schema gives the column"), Some("convert the column first"))
-        }
-        "CROWN-CHANGE-PROFILE" => (
-            Some("the planner relies on the declared profile"),
-            Some("declare the table arbitrary (or fifo) if rows do leave it"),
-        ),
-        "CROWN-CHANGE-ARROW" => {
-            (Some("the data breaks the Arrow format"), Some("write it with another library or version, or as rows"))
-        }
-        "CROWN-CHANGE-COLUMN" => (
-            Some("a change carries every column that the view reads (a deletion by PRIMARY KEY only the key)"),
-            Some("add the column, or name the columns as the schema does"),
-        ),
-        "CROWN-PLAN-COLUMNS" => (
-            Some("a row of a table or of a step of the plan has at most 64 columns"),
-            Some("read fewer columns, or split the query into several views"),
-        ),
-        "CROWN-ITERATION" => (
-            Some("too many rows were left to keep a copy of them"),
-            Some("use to_arrow(), which reads the whole result at one point in time"),
-        ),
-        "CROWN-FORKED" => (
-            Some("the thread that used it does not exist in this process"),
-            Some("fork while nobody uses the view, start processes with 'spawn', or load the view in the child"),
-        ),
-        _ => (None, None),
-    }
-}
 
 pub fn raise(py: Python<'_>, error: &KernelError) -> PyErr {
     let class = match error.kind {
