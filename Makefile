@@ -1,7 +1,7 @@
 # Every target sets up what it needs, and does nothing if nothing has changed. `make help` lists the targets.
 #
-# The set-up has two steps, each with a stamp file in .venv: the virtual environment, then packages and kernel in one
-# editable install. Python sources are used in place, so editing them needs no step.
+# The set-up has three steps, each with a stamp file in .venv: the virtual environment, then packages and kernel in one
+# editable install, then the jar for Spark. Python sources are used in place, so editing them needs no step.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -14,7 +14,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
-RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates/crown-kernel crates/crown-python -name '*.rs' -o -name Cargo.toml)
+JVM_SOURCES := tools/build-jvm $(shell find crates/crown-jvm jvm -name '*.rs' -o -name '*.java' -o -name Cargo.toml)
 
 ##@ The two commands
 
@@ -28,7 +29,7 @@ test: java setup test-kernel test-python ## Run the default test suite: kernel, 
 ##@ While you work
 
 .PHONY: setup
-setup: $(VENV)/.installed ## Create the virtual environment, install packages, build the kernel (every target does this)
+setup: $(VENV)/.installed $(VENV)/.jar ## Create the virtual environment, install packages, build kernel and jar (every target does this)
 
 .PHONY: check
 check: setup ## Check lint, format and types: ruff, mypy --strict, clippy, rustfmt
@@ -46,7 +47,7 @@ format: setup ## Format the sources with ruff and rustfmt
 
 .PHONY: test-kernel
 test-kernel: setup ## Run only the kernel tests (cargo)
-	cargo test --locked --quiet -p crown-kernel
+	cargo test --locked --quiet -p crown-kernel -p crown-jvm
 
 .PHONY: test-python
 test-python: java setup ## Run only the Python tests (pytest, two processes); select with ARGS="-k name"
@@ -85,7 +86,7 @@ wheel: setup ## Build the wheel (one for all Pythons from 3.11) into dist/
 
 .PHONY: clean
 clean: ## Remove the virtual environment and all build artifacts
-	rm -rf $(VENV) target build dist artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis src/crown/_kernel*.so
+	rm -rf $(VENV) target build dist artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis src/crown/_kernel*.so src/crown/spark/jars
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help
@@ -109,3 +110,9 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt $(RUST_SOURC
 	@$(PIP) install --constraint constraints.txt --no-compile --upgrade pip maturin setuptools
 	@$(PIP) install --constraint constraints.txt --no-compile --no-build-isolation --editable '.[dev]'
 	@touch $@
+
+# Not made without a JDK, and so tried again each time: views on Spark then run in Python workers.
+$(VENV)/.jar: $(VENV)/.installed $(RUST_SOURCES) $(JVM_SOURCES)
+	@if tools/prerequisites jdk; then \
+		echo "set-up: cells inside Spark's JVM" && $(BIN)/python tools/build-jvm && touch $@; \
+	fi

@@ -42,6 +42,7 @@ from benchmarks.workloads import WORKLOADS
 from crown.spark import configure, files, maintain, run_batch
 from crown.spark.flow.chunks import log_chunks, write_blob
 from crown.spark.host.engines import rebuild
+from crown.spark.settings import ENGINE
 from crown.workload import streams
 
 CELLS = 2
@@ -108,6 +109,8 @@ def session() -> SparkSession:
     builder = builder.config("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
     spark = configure(builder.config("spark.driver.memory", "2g"), cells=CELLS).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    # The engines that stand in for Crown's are Python's; `spark_engines` compares with cells in Spark's JVM.
+    spark.conf.set(ENGINE, "python")
     return spark
 
 
@@ -121,9 +124,9 @@ class Drained:
     cpu_seconds: dict[str, float]  # of the whole run, by kind of process
 
 
-def drained(frame: DataFrame, directory: Path) -> Drained:
+def drained(frame: DataFrame, directory: Path, files: str = "large") -> Drained:
     """A run over the large batches, of which each has as many changes."""
-    parts = (directory / "large").iterdir()
+    parts = (directory / files).iterdir()
     batch_rows = sum(pyarrow.parquet.read_metadata(part).num_rows for part in parts) // BATCHES
     checkpoint = tempfile.mkdtemp(dir=directory)
     before = usage()
@@ -223,7 +226,7 @@ def write_files(edges: pa.Table, path: Path, batches: int) -> None:
         os.utime(path / f"{number:03d}.parquet", (1_700_000_000 + number,) * 2)
 
 
-def _source(spark: SparkSession, path: Path) -> DataFrame:
+def source(spark: SparkSession, path: Path) -> DataFrame:
     return spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", CELLS).parquet(str(path))
 
 
@@ -254,9 +257,9 @@ def _measure_part(directory: Path, query: str, repeat: int) -> dict[str, Any]:
 
 def _with_engine(spark: SparkSession, directory: Path, name: str, repeat: int, *, crown: bool) -> dict[str, Any]:
     sql = WORKLOADS[name].text()
-    streaming = maintain(spark, sql, {"G": _source(spark, directory / "large")}, cells=CELLS)
+    streaming = maintain(spark, sql, {"G": source(spark, directory / "large")}, cells=CELLS)
     by_file = maintain(spark, sql, {"G": _files(spark, directory / "large")}, cells=CELLS)
-    small = maintain(spark, sql, {"G": _source(spark, directory / "small")}, cells=CELLS)
+    small = maintain(spark, sql, {"G": source(spark, directory / "small")}, cells=CELLS)
     drained(streaming, directory)
     found: dict[str, Any] = {"micro_batch_ms": fixed_cost(small, directory)}
     found["streaming"] = asdict(drained(streaming, directory))
@@ -272,8 +275,8 @@ def _with_engine(spark: SparkSession, directory: Path, name: str, repeat: int, *
 def _plain(spark: SparkSession, directory: Path, repeat: int) -> dict[str, Any]:
     bounded = spark.read.parquet(str(directory / "large"))
     shuffled = lambda: bounded.repartition(CELLS, "src").mapInArrow(identity, COLUMNS)  # noqa: E731
-    pass_through = fixed_cost(_source(spark, directory / "small"), directory)
-    scans = [asdict(drained(_source(spark, directory / "large"), directory)) for _ in range(repeat + 2)]
+    pass_through = fixed_cost(source(spark, directory / "small"), directory)
+    scans = [asdict(drained(source(spark, directory / "large"), directory)) for _ in range(repeat + 2)]
     return {
         "scan": sorted(scans[1:], key=lambda scan: float(scan["rows_per_second"]))[len(scans[1:]) // 2],
         "repartition_identity_seconds": statistics.median([timed(shuffled) for _ in range(repeat + 1)][1:]),

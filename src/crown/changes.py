@@ -21,5 +21,8 @@ MULTIPLICITY = "_multiplicity"  # the number of copies
 # Where requested: the number of the batch that a change belongs to, and a number that no other change of it has.
 BATCH = "_batch"
 POSITION = "_position"
+# In Spark's real-time mode: the batch whose state the change's batch began with, and the attempt at that batch.
+AFTER = "_after"
+ATTEMPT = "_attempt"
 # The commit that Delta's change feed names beside a change.
 COMMIT_COLUMNS = frozenset({"_commit_version", "_commit_timestamp"})

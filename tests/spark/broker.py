@@ -6,15 +6,17 @@ the user, where Maven puts them at the first use if it is there and gets them. T
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +28,49 @@ _CONNECTOR = (
     "org.apache.commons:commons-pool2:2.12.0",
 )
 _MINUTES = 10
+
+
+# Sends lines of "topic, key, value" (a tab between them) and prints a topic as JSON, by Kafka's own client.
+CLIENT = """
+import java.time.Duration; import java.util.*; import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.*; import org.apache.kafka.clients.consumer.*;
+import org.apache.kafka.clients.producer.*; import org.apache.kafka.common.TopicPartition;
+public class Client {
+  public static void main(String[] given) throws Exception {
+    Properties p = new Properties();
+    p.put("bootstrap.servers", given[0]);
+    for (String way : new String[] {"key.serializer", "value.serializer"})
+      p.put(way, "org.apache.kafka.common.serialization.StringSerializer");
+    for (String way : new String[] {"key.deserializer", "value.deserializer"})
+      p.put(way, "org.apache.kafka.common.serialization.StringDeserializer");
+    Scanner lines = new Scanner(System.in, "UTF-8");
+    if (given[1].equals("create")) {
+      try (Admin admin = Admin.create(p)) {
+        List<NewTopic> topics = new ArrayList<>();
+        for (int i = 2; i < given.length; i++) topics.add(new NewTopic(given[i], 2, (short) 1));
+        admin.createTopics(topics).all().get(60, TimeUnit.SECONDS);
+      }
+    } else if (given[1].equals("send")) {
+      try (KafkaProducer<String, String> producer = new KafkaProducer<>(p)) {
+        while (lines.hasNextLine()) {
+          String[] parts = lines.nextLine().split("\\t", -1);
+          String value = parts[2].equals("NULL") ? null : parts[2];
+          producer.send(new ProducerRecord<>(parts[0], parts[1].isEmpty() ? null : parts[1], value));
+        }
+      }
+    } else {
+      try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(p)) {
+        List<TopicPartition> all = List.of(new TopicPartition(given[2], 0), new TopicPartition(given[2], 1));
+        consumer.assign(all); consumer.seekToBeginning(all);
+        Map<TopicPartition, Long> ends = consumer.endOffsets(all);
+        while (all.stream().anyMatch(t -> consumer.position(t) < ends.get(t)))
+          for (ConsumerRecord<String, String> r : consumer.poll(Duration.ofMillis(500)))
+            System.out.println(r.partition() + "\\t" + r.key() + "\\t" + r.value());
+      }
+    }
+  }
+}
+"""
 
 
 def jars(kind: str) -> list[str]:
@@ -117,3 +162,32 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+class Kafka:
+    """A broker, and Kafka's client in Java."""
+
+    def __init__(self, servers: str, directory: Path) -> None:
+        self.servers = servers
+        self._classes = os.pathsep.join([str(directory), *jars("broker")])
+        source = directory / "Client.java"
+        source.write_text(CLIENT)
+        subprocess.run(["javac", "-cp", self._classes, "-d", str(directory), str(source)], check=True)
+
+    def create(self, *topics: str) -> None:
+        self._client("create", *topics)
+
+    def send(self, records: Iterable[tuple[str, str, str | None]]) -> None:
+        lines = (f"{topic}\t{key}\t{'NULL' if value is None else value}" for topic, key, value in records)
+        self._client("send", text="\n".join(lines))
+
+    def read(self, topic: str) -> list[tuple[int, dict[str, Any], dict[str, Any]]]:
+        """Partition, key and value of all records, each partition's in order."""
+        lines = [line.split("\t") for line in self._client("read", topic).splitlines()]
+        return [(int(partition), json.loads(key), json.loads(value)) for partition, key, value in lines]
+
+    def _client(self, *arguments: str, text: str = "") -> str:
+        command = ["java", "-Xmx256m", "-cp", self._classes, "Client", self.servers, *arguments]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout

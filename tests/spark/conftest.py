@@ -9,7 +9,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install cro
 from pyspark.sql import SparkSession
 
 from crown.spark import configure
+from crown.spark.settings import ENGINE, JAR
+from tests.spark.broker import Kafka, broker, jars
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +58,25 @@ def spark(quick_python: str) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(params=["jvm", "python"])
+def engine(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Cells in Spark's JVM, then in Python workers."""
+    name: str = request.param
+    if name == "jvm" and not JAR.exists():
+        pytest.skip("there is no jar: install a JDK and run make setup")
+    spark.conf.set(ENGINE, name)
+    yield name
+    spark.conf.unset(ENGINE)
+
+
+@pytest.fixture
+def python_engine(spark: SparkSession) -> Iterator[None]:
+    """Cells in Python workers."""
+    spark.conf.set(ENGINE, "python")
+    yield
+    spark.conf.unset(ENGINE)
 
 
 @pytest.fixture
@@ -108,3 +131,12 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait()
+
+
+@pytest.fixture(scope="module")
+def kafka(quick_python: str) -> Iterator[Kafka]:
+    if shutil.which("javac") is None:
+        pytest.skip("there is no javac to compile Kafka's client with: install a JDK")
+    jars("connector")
+    with tempfile.TemporaryDirectory(prefix="crown-kafka-") as folder, broker(Path(folder)) as servers:
+        yield Kafka(servers, Path(folder))

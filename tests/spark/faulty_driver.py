@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from crown.spark import configure, maintain
 from tests.spark.streams import stream
+
+
+def straggle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Be slow in the first attempt of one task, so that Spark runs a second one beside it."""
+    context = TaskContext.get()
+    if context is not None and context.attemptNumber() == 0 and context.partitionId() == 0:
+        time.sleep(3)
+    yield from batches
 
 
 def main(master: str, directory: str, sql: str, cells: int, options: list[str]) -> None:
@@ -29,6 +41,8 @@ def main(master: str, directory: str, sql: str, cells: int, options: list[str]) 
     base = Path(directory)
     tables = {path.name: stream(spark, path, by_name=True) for path in (base / "in").iterdir()}
     deltas = maintain(spark, sql, tables, cells=cells)
+    if os.environ.get("STRAGGLE"):
+        deltas = deltas.mapInArrow(straggle, deltas.schema)
     writer = deltas.writeStream.format("parquet").option("path", str(base / "out"))
     query = writer.option("checkpointLocation", str(base / "checkpoint")).trigger(availableNow=True).start()
     print("started", flush=True)

@@ -50,6 +50,17 @@ def random_changes(
     return changes
 
 
+def history_of(rng: random.Random, judge: Judge, batches: int, size: int = 12) -> list[list[Change]]:
+    """Random batches that are valid one after the other (on a copy of the judge)."""
+    scratch = Judge(judge.sql, judge.schema)
+    history = []
+    for _ in range(batches):
+        changes = random_changes(rng, scratch.tables, size)
+        scratch.apply(changes)
+        history.append(changes)
+    return history
+
+
 class Feed:
     """Directories of change files, one per table of the judge."""
 

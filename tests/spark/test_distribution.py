@@ -27,7 +27,7 @@ from crown.spark.flow.cells import cell_keys
 from crown.spark.flow.chunks import read_blob, write_blob
 from crown.spark.flow.dispatch import Dispatcher
 from crown.spark.flow.netting import Netting
-from crown.spark.flow.streaming import merge_dispatcher
+from crown.spark.flow.python import merge_dispatcher
 from crown.spark.flow.topology import Topology, lay_out
 from crown.spark.flow.unpack import Repacker
 from crown.spark.schema import DELETED
@@ -99,9 +99,8 @@ class Laid:
             # Selections are left to the kernel, which does them again.
             packed += self.dispatched(name, rows)
         deltas = self.cells.apply(packed)
-        if self.merge is not None:
-            dispatcher, _ = merge_dispatcher(self.topology)
-            deltas = self.merge.apply(Repacker(dispatcher)(deltas))
+        if self.merge is not None and self.topology.merge is not None:
+            deltas = self.merge.apply(Repacker(merge_dispatcher(self.topology.merge))(deltas))
         tables = [read_blob(blob).read_all() for batch in deltas for blob in batch["blob"].to_pylist() if blob]
         plain = [
             table.set_column(
@@ -210,8 +209,8 @@ def test_groups_are_merged_by_all_their_columns() -> None:
     sql = "SELECT a.src % 2 AS half, b.dst, COUNT(*) AS n FROM g a JOIN g b ON a.dst = b.src GROUP BY a.src % 2, b.dst"
     topology = lay_out(sql, {"g": {"columns": {"src": "bigint", "dst": "bigint"}}}, 8)
     assert topology.merge is not None
-    dispatcher, cells = merge_dispatcher(topology)
-    assert cells == 8
+    dispatcher = merge_dispatcher(topology.merge)
+    assert len(dispatcher.keys) == 8
     columns = {
         column.name: pa.array([number % 2 for number in range(400)], pa.int64())
         for column in topology.merge.tables[0].columns

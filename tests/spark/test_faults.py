@@ -12,13 +12,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from crown.spark import maintain, snapshot
+from crown.spark.flow.jvm import JvmFlow
+from crown.spark.settings import ENGINE, JAR
 from tests.conftest import SEED
 from tests.spark.streams import (
     GRAPH,
@@ -30,6 +34,7 @@ from tests.spark.streams import (
     kill,
     python_workers,
     random_changes,
+    run_to_end,
     stream,
     wait_until,
 )
@@ -144,13 +149,15 @@ def wait_for_batch(process: subprocess.Popen[str], directory: Path, batch: int) 
     wait_until(lambda: process.poll() is not None or planned.exists())
 
 
-def killed_application(spark: SparkSession, rng: random.Random, directory: Path, victim: str, kills: int) -> None:
+def killed_application(
+    spark: SparkSession, rng: random.Random, directory: Path, victim: str, kills: int, engine: str = "jvm"
+) -> None:
     """Kill the driver, or executors of a small cluster, of an application; start it again until it is done."""
     judge = prepare(rng, directory, BATCHES[kills])
     master = "local[2]" if victim == "driver" else "local-cluster[2,1,512]"
     struck = 0
     for _ in range(10):
-        process = application(directory, judge.sql, master)
+        process = application(directory, judge.sql, master, f"{ENGINE}={engine}")
         assert process.stdout is not None
         try:
             assert process.stdout.readline() == "started\n"
@@ -178,38 +185,78 @@ def killed_application(spark: SparkSession, rng: random.Random, directory: Path,
     check(spark, judge, directory)
 
 
-VICTIMS = {"worker": in_session, "host": in_session, "driver": killed_application, "executor": killed_application}
-
-
-@pytest.mark.parametrize("number, victim", list(enumerate(["worker", "host", "worker", "driver", "executor"])))
-def test_killing_loses_and_repeats_nothing(
+@pytest.mark.usefixtures("python_engine")
+@pytest.mark.parametrize("number, victim", list(enumerate(["worker", "host"])))
+def test_killing_workers_loses_and_repeats_nothing(
     spark: SparkSession, cells: int, number: int, victim: str, tmp_path: Path
 ) -> None:
-    VICTIMS[victim](spark, random.Random(f"{SEED}:{number}"), tmp_path, victim, kills=1)
+    in_session(spark, random.Random(f"{SEED}:{number}"), tmp_path, victim, kills=1)
+
+
+@pytest.mark.parametrize("victim", ["driver", "executor"])
+def test_killing_jvms_loses_and_repeats_nothing(spark: SparkSession, cells: int, victim: str, tmp_path: Path) -> None:
+    """With the engines in them. Those of Python workers have their turn in the long run."""
+    engine = "jvm" if JAR.exists() else "python"
+    killed_application(spark, random.Random(f"{SEED}:{victim}"), tmp_path, victim, 1, engine)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(50))
-def test_killing_for_long(spark: SparkSession, cells: int, number: int, tmp_path: Path) -> None:
-    rng = random.Random(f"{SEED}:long:{number}")
-    victim = rng.choice(["worker", "worker", "host", "host", "driver", "executor"])
-    VICTIMS[victim](spark, rng, tmp_path, victim, kills=2)
+def test_killing_for_long(spark: SparkSession, cells: int, engine: str, number: int, tmp_path: Path) -> None:
+    rng = random.Random(f"{SEED}:long:{engine}:{number}")
+    victims = ["driver", "executor"] + (["worker", "host"] * 2 if engine == "python" else [])
+    victim = rng.choice(victims)
+    if victim in ("worker", "host"):
+        in_session(spark, rng, tmp_path, victim, kills=2)
+    else:
+        killed_application(spark, rng, tmp_path, victim, 2, engine)
+
+
+def failing_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Fail the first attempt of every task: some before its deltas are read, some in the middle, some after all."""
+    context = TaskContext.get()
+    assert context is not None
+    number = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+    fatal = (number + context.partitionId()) % 3 if context.attemptNumber() == 0 else -1
+    if fatal == 0:
+        raise RuntimeError("before the deltas")
+    for batch in batches:
+        yield batch
+        if fatal == 1:
+            raise RuntimeError("in the middle")
+    if fatal == 2:
+        raise RuntimeError("after the deltas")
+
+
+def test_tasks_that_fail_and_are_retried(
+    spark: SparkSession, cells: int, engine: str, rng: random.Random, tmp_path: Path
+) -> None:
+    """Every batch, in both cells; the engine of a failed attempt is never gone on with."""
+    judge = prepare(rng, tmp_path, 4)
+    deltas = maintain(spark, judge.sql, {"g": stream(spark, tmp_path / "in" / "g")}, cells=cells)
+    writer = deltas.mapInArrow(failing_once, deltas.schema).writeStream.format("parquet")
+    writer = writer.option("path", str(tmp_path / "out")).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    run_to_end(writer.trigger(availableNow=True))
+    check(spark, judge, tmp_path)
 
 
 @pytest.mark.slow
-def test_speculation_and_a_slow_cell(spark: SparkSession, cells: int, rng: random.Random, tmp_path: Path) -> None:
-    """One executor's engines are slow, so Spark runs second attempts of its cells elsewhere."""
+def test_speculation_and_a_slow_cell(
+    spark: SparkSession, cells: int, engine: str, rng: random.Random, tmp_path: Path
+) -> None:
+    """One task is slow, so Spark runs second attempts of its cell elsewhere."""
     judge = prepare(rng, tmp_path)
     process = application(
         tmp_path,
         judge.sql,
         "local-cluster[2,1,512]",
+        f"{ENGINE}={engine}",
         "spark.speculation=true",
         "spark.speculation.interval=100ms",
         "spark.speculation.multiplier=1.1",
         "spark.speculation.quantile=0.4",
         "spark.speculation.minTaskRuntime=200ms",
-        CROWN_SPARK_ENGINE="tests.spark.slow_engine:Engine",
+        STRAGGLE="1",
     )
     try:
         assert process.wait(LIMIT_SECONDS) == 0
@@ -218,8 +265,15 @@ def test_speculation_and_a_slow_cell(spark: SparkSession, cells: int, rng: rando
     check(spark, judge, tmp_path)
 
 
+def living(spark: SparkSession, engine: str, jvm: int) -> list[int]:
+    """What holds the engines: hosts, or how many there are in the JVM."""
+    return hosts_of(jvm) if engine == "python" else [JvmFlow.of(spark).alive()[0]]
+
+
 @pytest.mark.slow
-def test_an_idle_stream_keeps_its_engines(spark: SparkSession, cells: int, rng: random.Random, tmp_path: Path) -> None:
+def test_an_idle_stream_keeps_its_engines(
+    spark: SparkSession, cells: int, engine: str, rng: random.Random, tmp_path: Path
+) -> None:
     """Spark closes idle Python workers after 60 s; the engines are not in them."""
     judge = Judge(GRAPH_QUERIES[0], GRAPH)
     feed = Feed(tmp_path / "in", judge)
@@ -232,13 +286,13 @@ def test_an_idle_stream_keeps_its_engines(spark: SparkSession, cells: int, rng: 
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     try:
         query.processAllAvailable()
-        before = hosts_of(jvm)
+        before = living(spark, engine, jvm)
         time.sleep(75)
         second = random_changes(rng, judge.tables, 20)
         feed.write(second)
         judge.apply(second)
         query.processAllAvailable()
-        assert hosts_of(jvm) == before
+        assert before and living(spark, engine, jvm) == before
     finally:
         query.stop()
     check(spark, judge, tmp_path)

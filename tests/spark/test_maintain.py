@@ -18,26 +18,17 @@ from tests.spark.streams import (
     Feed,
     check_batches,
     collect_batches,
-    random_changes,
+    history_of,
     run_to_end,
     total,
 )
 from tests.support.judge import Change, Judge
 
 pytestmark = pytest.mark.spark
+both_engines = pytest.mark.usefixtures("engine")
 
 
-def history_of(rng: random.Random, judge: Judge, batches: int, size: int = 12) -> list[list[Change]]:
-    """Random batches that are valid one after the other (on a copy of the judge)."""
-    scratch = Judge(judge.sql, judge.schema)
-    history = []
-    for _ in range(batches):
-        changes = random_changes(rng, scratch.tables, size)
-        scratch.apply(changes)
-        history.append(changes)
-    return history
-
-
+@both_engines
 @pytest.mark.parametrize("cells", [1, 3], indirect=True)
 def test_every_delta_is_exact_across_restarts(
     spark: SparkSession, cells: int, rng: random.Random, tmp_path: Path
@@ -64,6 +55,7 @@ def test_every_delta_is_exact_across_restarts(
     judge.check_result(snapshot(spark, str(tmp_path / "checkpoint")).toArrow(), where="snapshot")
 
 
+@both_engines
 def test_static_tables_are_loaded_once(spark: SparkSession, cells: int, tmp_path: Path) -> None:
     sql = "SELECT p.name, COUNT(*) AS n FROM g JOIN p ON p.id = g.dst WHERE g.src < 5 GROUP BY p.name"
     judge = Judge(sql, GRAPH + "; CREATE TABLE p (id BIGINT, name STRING)")
@@ -85,6 +77,7 @@ def test_static_tables_are_loaded_once(spark: SparkSession, cells: int, tmp_path
     check_batches(judge, history, batches)
 
 
+@both_engines
 def test_upserts_and_windows_over_cells(spark: SparkSession, cells: int, tmp_path: Path) -> None:
     """A key's old row may be in another cell than its new one, and a window counts rows of all cells."""
     sql = "SELECT u.grp, g.dst FROM u JOIN g ON g.src = u.id"
@@ -119,6 +112,7 @@ def test_any_number_of_cells_gives_the_same_answer(spark: SparkSession, sql: str
         assert total([result]) == judge.result, f"{cells} cells"
 
 
+@both_engines
 def test_load_per_cell_is_reported_and_as_planned(
     spark: SparkSession, cells: int, rng: random.Random, tmp_path: Path
 ) -> None:
@@ -150,6 +144,7 @@ def test_a_changed_query_is_refused(spark: SparkSession, cells: int, tmp_path: P
         collect_batches(other, tmp_path / "checkpoint")
 
 
+@both_engines
 def test_an_invalid_change_fails_the_batch_and_the_view_stays(spark: SparkSession, cells: int, tmp_path: Path) -> None:
     sql = GRAPH_QUERIES[0]
     judge = Judge(sql, GRAPH)

@@ -21,7 +21,7 @@ from crown.spark.sources.parquet import read_changes
 from tests.spark.streams import GRAPH, GRAPH_QUERIES, Feed, collect_batches, random_changes, total
 from tests.support.judge import Change, Judge
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]  # the session also parses schemas
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("python_engine")]  # its session also parses schemas
 
 
 def read(path: Path, schema: str) -> list[dict[str, Any]]:

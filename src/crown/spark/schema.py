@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from crown import types
-from crown.changes import BATCH, CHANGE_TYPE, COMMIT_COLUMNS, MULTIPLICITY, POSITION
+from crown.changes import AFTER, ATTEMPT, BATCH, CHANGE_TYPE, COMMIT_COLUMNS, MULTIPLICITY, POSITION
 from crown.errors import SchemaError
 from crown.ir.plan import Plan
 
@@ -116,7 +116,9 @@ def table_schema(
 def _feed_columns(frame: DataFrame) -> frozenset[str]:
     """Return the columns of a table's changes that are not the table's."""
     numbered = frozenset({CHANGE_TYPE, BATCH, POSITION})
-    return FEED_COLUMNS | numbered if numbered <= set(frame.columns) else FEED_COLUMNS
+    if not numbered <= set(frame.columns):
+        return FEED_COLUMNS
+    return FEED_COLUMNS | numbered | {AFTER, ATTEMPT}
 
 
 def output_schema(plan: Plan, *, names: Sequence[str] | None = None, deltas: bool = True) -> StructType:
@@ -139,7 +141,7 @@ def output_schema(plan: Plan, *, names: Sequence[str] | None = None, deltas: boo
 def _check_names(names: Sequence[str]) -> None:
     """Refuse columns whose names deltas need for themselves."""
     for name in names:
-        if name.lower() in (CHANGE_TYPE, MULTIPLICITY, BATCH, POSITION):
+        if name.lower() in (CHANGE_TYPE, MULTIPLICITY, BATCH, AFTER, ATTEMPT, POSITION):
             raise SchemaError(
                 f"the query has an output column {name!r}",
                 code="CROWN-SPARK-COLUMN",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -13,6 +14,13 @@ from crown.errors import PlanError
 from crown.ir.plan import Plan
 from crown.ir.serial import encode
 
+# What runs the cells: "jvm" or "python".
+ENGINE = "spark.crown.engine"
+# How many bytes the engines of an executor's JVM may hold.
+MEMORY = "spark.crown.memory"
+JAR = Path(__file__).parent / "jars" / "crown-spark.jar"
+
+_JARS = "spark.jars"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
@@ -61,7 +69,16 @@ def configure(builder: SparkSession.Builder, *, cells: int = 2) -> SparkSession.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for name, value in recommended(cells).items():
         builder = builder.config(name, value)
-    return builder
+    return with_jar(builder)
+
+
+def with_jar(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """With the jar that runs cells in Spark's JVM, unless the session is Spark Connect's or there is no jar."""
+    options: dict[str, Any] = getattr(builder, "_options", {})
+    if not JAR.exists() or "spark.remote" in options or "SPARK_REMOTE" in os.environ:
+        return builder
+    jars = [jar for jar in str(options.get(_JARS, "")).split(",") if jar]
+    return builder if str(JAR) in jars else builder.config(_JARS, ",".join([*jars, str(JAR)]))
 
 
 def session(name: str = "crown", *, master: str | None = None, cells: int = 2) -> SparkSession:

@@ -16,8 +16,10 @@ from crown.changes import CHANGE_TYPE, INSERT
 from crown.errors import PlanError
 from crown.spark.flow.chunks import read_blob
 from crown.spark.flow.dispatch import Dispatcher
+from crown.spark.flow.operators import merge_cells
 from crown.spark.flow.processor import PACKED, Stage
-from crown.spark.flow.streaming import chosen_cells, dispatched, merge_dispatcher, used_tables
+from crown.spark.flow.python import PythonFlow, merge_dispatcher
+from crown.spark.flow.streaming import chosen_cells, used_tables
 from crown.spark.flow.topology import lay_out
 from crown.spark.flow.unpack import conform
 from crown.spark.host.engines import engine_class
@@ -45,23 +47,24 @@ def run_batch(
     schema = table_schema(changes, keys=keys or {}, profiles=profiles or {}, windows=windows or {})
     topology = lay_out(sql, schema, cells)
     frames = dict(used_tables(topology, changes))
+    flow = PythonFlow()
     for name, (plan, table_cells) in topology.resolved.items():
         stage = topology.stage(f"table-{name}", plan, table_cells, "raise", None)
         runner = CellRunner(stage, output_schema(plan), plan.bag, None)
-        packed = dispatched(frames[name], plan, name, table_cells, keyed=True)
+        packed = flow.dispatched(frames[name], plan, name, table_cells, keyed=True)
         frames[name] = _by_cell(packed, table_cells).mapInArrow(runner, output_schema(plan))
-    packed_tables = [dispatched(frame, topology.cell, name, cells) for name, frame in frames.items()]
+    packed_tables = [flow.dispatched(frame, topology.cell, name, cells) for name, frame in frames.items()]
     packed = _by_cell(reduce(lambda left, right: left.unionByName(right), packed_tables), cells)
     stage = topology.stage("cells", topology.cell, cells, "raise", None)
     if topology.merge is None:
         own = output_schema(topology.cell, names=topology.names)
         return packed.mapInArrow(CellRunner(stage, own, topology.cell.bag, None), own)
-    dispatcher, merge_cells = merge_dispatcher(topology)
+    cells = merge_cells(topology.merge)
     own = output_schema(topology.cell)
-    partial = packed.mapInArrow(CellRunner(stage, own, topology.cell.bag, dispatcher), PACKED)
-    merge = topology.stage("merge", topology.merge, merge_cells, "raise", None)
+    partial = packed.mapInArrow(CellRunner(stage, own, topology.cell.bag, merge_dispatcher(topology.merge)), PACKED)
+    merge = topology.stage("merge", topology.merge, cells, "raise", None)
     result = output_schema(topology.merge, names=topology.names)
-    return _by_cell(partial, merge_cells).mapInArrow(CellRunner(merge, result, topology.merge.bag, None), result)
+    return _by_cell(partial, cells).mapInArrow(CellRunner(merge, result, topology.merge.bag, None), result)
 
 
 def _by_cell(packed: DataFrame, cells: int) -> DataFrame:

@@ -53,6 +53,11 @@ def digest(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def stage_fingerprint(view: str, stage: str) -> str:
+    """What the state of a view's stage is known by."""
+    return digest([view, stage])
+
+
 def describe(table: Table) -> dict[str, Any]:
     """Return what a view's state depends on in a table."""
     described: dict[str, Any] = {

@@ -14,7 +14,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from crown.errors import PlanError
 from crown.spark import settings
+from crown.spark.flow.handover import hand_over
+from crown.spark.flow.jvm import accept
+from crown.spark.flow.operators import EngineName
 from crown.spark.flow.state import check_checkpoint
 from crown.spark.flow.topology import Topology
 
@@ -30,6 +34,8 @@ class MaintainedView:
     spark: SparkSession
     topology: Topology
     inputs: tuple[MaintainedView, ...]
+    engine: EngineName
+    real_time: bool = False
 
     def family(self) -> list[MaintainedView]:
         return [self, *(view for child in self.inputs for view in child.family())]
@@ -64,6 +70,9 @@ def _frame_class(base: Any) -> type:
         writer.__class__ = _writer_class(kind)
         writer._crown_views = views_of(frame)
         writer._crown_location = None
+        if any(view.real_time for view in writer._crown_views):
+            # The one mode that Spark has there; these deltas are of no other kind.
+            writer.outputMode("update")
         return writer
 
     methods = {
@@ -116,6 +125,15 @@ def _writer_class(base: Any) -> type:
             _check(self._crown_views, self._crown_location)
             return super().toTable(*arguments, **options)
 
+        def trigger(self, **options: Any) -> Any:
+            if options.get("realTime") is not None and not all(view.real_time for view in self._crown_views):
+                raise PlanError(
+                    "the view was not made for real-time mode",
+                    code="CROWN-SPARK-REALTIME",
+                    hint="maintain(..., real_time=True)",
+                )
+            return super().trigger(**options)
+
         def _note(self, options: Mapping[str, Any]) -> None:
             for name, value in options.items():
                 if name.lower() == _LOCATION and value is not None:
@@ -129,6 +147,16 @@ def _check(views: tuple[MaintainedView, ...], checkpoint: str | None) -> None:
     family = list(dict.fromkeys(member for view in views for member in view.family()))
     for view in family:
         settings.require(view.spark, view.topology.cell)
+    engines = {view.engine for view in family}
+    if len(engines) > 1:
+        raise PlanError(
+            "some views of the stream run in Spark's JVM and others in Python workers",
+            code="CROWN-SPARK-SETTING",
+            hint=f"make all of them under one value of {settings.ENGINE}",
+        )
     if checkpoint is not None:
         spark = family[0].spark
-        check_checkpoint(spark, checkpoint, [view.topology.described() for view in family])
+        accepted = check_checkpoint(spark, checkpoint, [view.topology.described() for view in family])
+        hand_over(checkpoint, family[0].engine)
+        if family[0].engine == "jvm":
+            accept(spark, accepted)

@@ -32,6 +32,7 @@ class StoredStage:
     plan: str
     names: tuple[str, ...]
     ranges: Mapping[int, tuple[int, int]]  # which chunks each cell has, by its key
+    fingerprints: frozenset[str]  # of its cells
 
     @property
     def view(self) -> str:
@@ -39,6 +40,14 @@ class StoredStage:
 
     def read(self, variable: str) -> DataFrame:
         return _read(self.spark, self.checkpoint, self.operator, self.batch, variable)
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """State that the view with this fingerprint may go on with, though it has another one."""
+
+    view: str
+    stage: StoredStage
 
 
 def last_batch(checkpoint: str) -> int | None:
@@ -73,21 +82,24 @@ def _stored(spark: SparkSession, checkpoint: str, operator: int, batch: int) -> 
     identity, inputs, names = (json.loads(last[part]) for part in ("identity", "inputs", "names"))
     check_format(identity)
     ranges = {row.cell: (row.first_chunk, row.next_chunk) for row in cells}
+    fingerprints = frozenset(row.fingerprint for row in cells)
     place = (spark, checkpoint, operator, batch)
-    return StoredStage(*place, last.stage, identity, tuple(inputs), last.plan, tuple(names), ranges)
+    return StoredStage(*place, last.stage, identity, tuple(inputs), last.plan, tuple(names), ranges, fingerprints)
 
 
-def check_checkpoint(spark: SparkSession, checkpoint: str, views: Sequence[View]) -> None:
+def check_checkpoint(spark: SparkSession, checkpoint: str, views: Sequence[View]) -> list[Accepted]:
     """Raise an error for a checkpoint of other views, or one whose state can't be read. A new one is fine.
+
+    Return the state that is accepted although its fingerprint differs.
 
     All state is read once, so that damage is found now and not by a task that Spark retries.
     """
     try:
         batch = last_batch(checkpoint)
     except pa.ArrowException:
-        return  # a file system that only Spark knows: the first task that finds foreign state refuses it
+        return []  # a file system that only Spark knows: the first task that finds foreign state refuses it
     if batch is None:
-        return
+        return []
     if not names_in(f"{checkpoint}/state"):
         raise _unknown(checkpoint)
     try:
@@ -97,21 +109,25 @@ def check_checkpoint(spark: SparkSession, checkpoint: str, views: Sequence[View]
         raise
     except Exception as error:  # Spark has no class of errors for files that it can't read
         raise _corrupt(checkpoint, _first_line(error)) from error
-    compare_all(stages, views)
+    accepted = compare_all(stages, views)
     if problems:
         raise _corrupt(checkpoint, problems[0])
+    return accepted
 
 
-def compare_all(stages: Sequence[StoredStage], views: Sequence[View]) -> None:
+def compare_all(stages: Sequence[StoredStage], views: Sequence[View]) -> list[Accepted]:
     """A view that no change has reached yet has no state, but what has state must be one of the views."""
     known = {identity.view for identity, _ in views}
     stored = {stage.view for stage in stages}
+    accepted = []
     for stage in (stage for stage in stages if stage.view not in known):
         # Those that have state already have found it.
         candidates = [view for view in views if view[0].view not in stored] or views
-        refusals = [refused for view in candidates if (refused := _refusal(stage, view)) is not None]
-        if len(refusals) == len(candidates):
-            raise refusals[0]
+        refusals = [(view, _refusal(stage, view)) for view in candidates]
+        if all(refused is not None for _, refused in refusals):
+            raise next(refused for _, refused in refusals if refused is not None)
+        accepted += [Accepted(view[0].view, stage) for view, refused in refusals if refused is None]
+    return accepted
 
 
 def _refusal(stage: StoredStage, view: View) -> StateError | None:

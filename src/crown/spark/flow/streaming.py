@@ -6,37 +6,27 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from crown.arrow import arrow_type
-from crown.changes import BATCH, CHANGE_TYPE, DELETIONS, INSERTIONS, MULTIPLICITY, POSITION
+from crown.changes import BATCH, POSITION
 from crown.errors import PlanError, SchemaError
 from crown.ir.plan import Plan
-from crown.ir.tables import Table
-from crown.plan import to_json
 from crown.spark import settings
-from crown.spark.flow.cells import cell_keys
-from crown.spark.flow.dispatch import Dispatcher
+from crown.spark.flow.choice import chosen_flow
 from crown.spark.flow.maintained import MaintainedView, maintained, views_of
-from crown.spark.flow.netting import Netting
-from crown.spark.flow.processor import DELTAS, PACKED, CellProcessor, Stage
+from crown.spark.flow.operators import Flow, merge_cells
+from crown.spark.flow.realtime import assemble_live
 from crown.spark.flow.rejects import Rejects
-from crown.spark.flow.selection import compares, quoted, selection
 from crown.spark.flow.topology import Topology, lay_out
-from crown.spark.flow.unpack import NumberingUnpacker, Repacker, Unpacker
-from crown.spark.schema import CORRUPT, CORRUPT_REASON, DELETED, output_schema, table_schema
-from crown.spark.sources.bykey import by_key
+from crown.spark.schema import output_schema, table_schema
 from crown.spark.sources.once import load_once
-from crown.spark.sources.parquet import FileDispatcher, file_names
 
 # More cells than this are chosen by the user, never by a default.
 _MOST_DEFAULT_CELLS = 64
-_CELL_COLUMN = "_cell"
 METRICS = "crown"
 _numbers = itertools.count(1)
 
@@ -53,6 +43,7 @@ def maintain(
     on_invalid: Literal["raise", "quarantine"] = "raise",
     rejects: str | None = None,
     batch: bool = False,
+    real_time: bool = False,
 ) -> DataFrame:
     """Return the deltas of `sql` as a stream: the view's columns, `_change_type`, and `_multiplicity` for bags.
 
@@ -68,6 +59,11 @@ def maintain(
     the batch has. A batch that Spark runs again has the same deltas with the same numbers, so a consumer of a sink
     that may repeat a batch (Kafka) drops what it has seen by the two.
 
+    With `real_time`, the stream is for `trigger(realTime="5 minutes")`: the deltas of each change leave as soon as it
+    comes, with `_batch`, `_after`, `_attempt` and `_position`, by which a consumer tells those of an attempt that has
+    failed (see "Real-time mode" in docs/spark.md). Tables come from Kafka; a deletion that comes before its insertion
+    waits for it until the batch ends.
+
     The result composes with any sink and trigger in append mode, and may be a table of another view. A checkpoint
     belongs to one query, schema and number of cells; `writeStream...start()` rejects any other.
     """
@@ -82,6 +78,9 @@ def maintain(
     schema = table_schema(tables, keys=keys or {}, profiles=profiles or {}, windows=windows or {})
     topology = lay_out(sql, schema, cells)
     settings.require(spark, topology.cell)
+    if real_time:
+        side = Rejects(rejects, topology.fingerprint) if on_invalid == "quarantine" and rejects is not None else None
+        return assemble_live(spark, topology, used_tables(topology, tables), on_invalid, side)
     return assemble(spark, topology, tables, on_invalid=on_invalid, rejects=rejects, batch=batch)
 
 
@@ -96,133 +95,50 @@ def assemble(
 ) -> DataFrame:
     """Return the operators of a laid-out query."""
     side = Rejects(rejects, topology.fingerprint) if on_invalid == "quarantine" and rejects is not None else None
-    shown = output_schema(topology.result, names=topology.names)
-    packed = [
-        dispatched(
-            _changes(spark, topology, name, frame, on_invalid, side),
-            topology.cell,
-            name,
-            topology.cells,
-            rejects=side,
-        )
-        for name, frame in used_tables(topology, tables).items()
-    ]
+    flow = chosen_flow(spark, side)
     read = tuple(dict.fromkeys(view for frame in tables.values() for view in views_of(frame)))
     inputs = tuple(view.topology.fingerprint for view in read)
-    stage = replace(topology.stage("cells", topology.cell, topology.cells, on_invalid, side), inputs=inputs)
-    cells = run_stage(reduce(lambda left, right: left.unionByName(right), packed), stage)
-    unpacker: Unpacker | NumberingUnpacker = Unpacker(shown)
+
+    def run(packed: DataFrame, name: str, plan: Plan, cells: int, *, policy: str = on_invalid) -> DataFrame:
+        stage = topology.stage(name, plan, cells, policy, side if policy == "quarantine" else None)
+        return flow.run_stage(packed, replace(stage, inputs=inputs))
+
+    packed = [
+        flow.dispatched(_changes(flow, spark, topology, name, frame, run), topology.cell, name, topology.cells)
+        for name, frame in used_tables(topology, tables).items()
+    ]
+    union = reduce(lambda left, right: left.unionByName(right), packed)
+    cells = run(union, "cells", topology.cell, topology.cells)
+    shown = output_schema(topology.result, names=topology.names)
     if batch:
         shown = StructType([*shown.fields, *(StructField(name, LongType(), False) for name in (BATCH, POSITION))])
-        unpacker = NumberingUnpacker(shown)
 
     def deltas(metrics: str) -> DataFrame:
         observed = cells.observe(metrics, *_metrics())
-        if topology.merge is not None:
-            observed = _merged(observed, topology, inputs)
-        return observed.mapInArrow(unpacker, shown)
+        if (merge := topology.merge) is not None:
+            observed = run(flow.repacked(observed, merge), "merge", merge, merge_cells(merge), policy="raise")
+        return flow.unpacked(observed, topology.result, shown, numbered=batch)
 
     # Spark requires a unique name for every metric of a query, and these deltas may be combined with other views.
-    view = MaintainedView(spark, topology, read)
+    view = MaintainedView(spark, topology, read, flow.engine)
     return maintained(deltas(f"{METRICS}-{next(_numbers)}"), view, alone=deltas(METRICS))
 
 
-def run_stage(packed: DataFrame, stage: Stage) -> DataFrame:
-    return packed.groupBy("cell").transformWithState(CellProcessor(stage), DELTAS, "Append", "None")
+class _Run(Protocol):
+    """Runs a stage of the query."""
+
+    def __call__(self, packed: DataFrame, name: str, plan: Plan, cells: int) -> DataFrame: ...
 
 
-def prepared(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
-    """Return what the kernel needs of a table's changes: its columns and the kind of change."""
-    table = next(table for table in plan.tables if table.name == name)
-    frame = by_key(frame, table)
-    columns = [F.col(quoted(column.name)).alias(column.name) for column in table.columns]
-    # A table of which only the number of rows matters must still have a column for Arrow to count.
-    columns = columns or [F.lit(True).alias("_row")]
-    if CHANGE_TYPE in frame.columns:
-        word = F.col(CHANGE_TYPE)
-        goes = F.when(word.isin(*INSERTIONS), False)
-        columns.append(goes.when(word.isin(*DELETIONS), True).alias(DELETED))
-    columns += [F.col(MULTIPLICITY)] if MULTIPLICITY in frame.columns else []
-    checked = CORRUPT in frame.columns
-    columns += [F.col(mark) for mark in (CORRUPT, CORRUPT_REASON) if mark in frame.columns]
-    chosen = frame.select(*columns)
-    wanted = None if table.primary_key or table.window else selection(plan, name)
-    if wanted is None:
-        return chosen
-    return chosen.where(f"({wanted}) OR {CORRUPT} IS NOT NULL" if checked else wanted)
-
-
-def dispatched(
-    changes: DataFrame, plan: Plan, name: str, cells: int, *, keyed: bool = False, rejects: Rejects | None = None
-) -> DataFrame:
-    """Return a table's changes as packed blobs: routed by the plan, or with `keyed` by the table's primary key."""
-    table = next(table for table in plan.tables if table.name == name)
-    ordered = bool(table.primary_key or table.window)
-    routed = None if keyed or cells == 1 else to_json(plan)
-    names = file_names(changes)
-    if names is not None and _untouched(changes, plan, table):
-        needed = StructType([changes.schema[column.name] for column in table.columns])
-        dispatcher = Dispatcher(name, cell_keys(cells), routed, rejects, netting=_netting(table, rejects))
-        return names.mapInArrow(FileDispatcher(dispatcher, needed), PACKED)
-    rows = prepared(changes, plan, name)
-    column = _CELL_COLUMN if keyed and cells > 1 else None
-    if column is not None:
-        key = (F.col(quoted(name)) for name in table.primary_key)
-        rows = rows.withColumn(column, F.pmod(F.hash(*key), F.lit(cells)).cast("int"))
-    netting = None if ordered or MULTIPLICITY in rows.columns else _netting(table, rejects)
-    dispatcher = Dispatcher(name, cell_keys(cells), routed, rejects, column, ordered, netting=netting)
-    return rows.mapInArrow(dispatcher, PACKED)
-
-
-def _untouched(changes: DataFrame, plan: Plan, table: Table) -> bool:
-    """Return whether Spark need not process a table's changes."""
-    return not (
-        table.primary_key
-        or table.window
-        or not table.columns
-        or MULTIPLICITY in changes.columns
-        or compares(plan, table.name)
-    )
-
-
-def _netting(table: Table, rejects: Rejects | None) -> Netting | None:
-    """Return what cancels changes of a table early: not where each that is rejected must be found again."""
-    required = tuple(column.name for column in table.columns if not column.nullable)
-    return Netting(required) if rejects is None else None
-
-
-def merge_dispatcher(topology: Topology) -> tuple[Dispatcher, int]:
-    """Return what sends the cells' outputs to the merge stage, and the number of its cells."""
-    merge = topology.merge
-    assert merge is not None
-    cells = topology.layout.merge_cells
-    (table,) = merge.tables
-    wakes = None
-    if any(getattr(stage, "always", False) for stage in merge.stages):
-        wakes = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.columns])
-    routed = to_json(merge) if cells > 1 else None
-    return Dispatcher(table.name, cell_keys(cells), routed, wakes=wakes), cells
-
-
-def _changes(
-    spark: SparkSession, topology: Topology, name: str, frame: DataFrame, on_invalid: str, side: Rejects | None
-) -> DataFrame:
+def _changes(flow: Flow, spark: SparkSession, topology: Topology, name: str, frame: DataFrame, run: _Run) -> DataFrame:
     """Return the table's changes as a stream, with keys and windows resolved where the cells can't do it."""
     if not frame.isStreaming:
         frame = load_once(spark, frame)
     if name not in topology.resolved:
         return frame
     plan, cells = topology.resolved[name]
-    packed = dispatched(frame, plan, name, cells, keyed=True, rejects=side)
-    deltas = run_stage(packed, topology.stage(f"table-{name}", plan, cells, on_invalid, side))
-    return deltas.mapInArrow(Unpacker(output_schema(plan)), output_schema(plan))
-
-
-def _merged(deltas: DataFrame, topology: Topology, inputs: tuple[str, ...]) -> DataFrame:
-    assert topology.merge is not None
-    dispatcher, cells = merge_dispatcher(topology)
-    packed = deltas.mapInArrow(Repacker(dispatcher), PACKED)
-    return run_stage(packed, replace(topology.stage("merge", topology.merge, cells, "raise", None), inputs=inputs))
+    packed = flow.dispatched(frame, plan, name, cells, keyed=True)
+    return flow.unpacked(run(packed, f"table-{name}", plan, cells), plan, output_schema(plan))
 
 
 def _metrics() -> list[Any]:

@@ -19,7 +19,7 @@ from crown.plan.cells import layout
 from crown.plan.cells.layout import Layout
 from crown.plan.cells.stored import stored
 from crown.spark.flow.cells import cell_keys
-from crown.spark.flow.identity import Identity, digest
+from crown.spark.flow.identity import Identity, digest, stage_fingerprint
 from crown.spark.flow.meaning import bound
 from crown.spark.flow.processor import Stage
 from crown.spark.flow.rejects import Rejects
@@ -83,7 +83,7 @@ class Topology:
         return Stage(
             name=name,
             plan=to_json(plan_),
-            fingerprint=digest([self.fingerprint, name]),
+            fingerprint=stage_fingerprint(self.fingerprint, name),
             identity=self.identity,
             sql=self.sql,
             names=self.names if plan_ is self.result else tuple(column.name for column in plan_.columns),

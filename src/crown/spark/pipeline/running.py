@@ -14,7 +14,7 @@ from crown.spark.pipeline.checking import Check, check
 from crown.spark.pipeline.claim import check_claim, write_claim
 from crown.spark.pipeline.description import PipelineDescription, TableSource
 from crown.spark.pipeline.viewkey import view_key
-from crown.spark.settings import configure
+from crown.spark.settings import configure, with_jar
 from crown.spark.sinks.kafka import to_kafka
 from crown.spark.sinks.materialize import materialize
 from crown.spark.sources import changes as sources
@@ -29,7 +29,8 @@ def session(pipeline: PipelineDescription) -> SparkSession:
     for name, value in pipeline.spark.items():
         builder = builder.config(name, value)
     try:
-        return builder.getOrCreate()
+        # The pipeline may have named jars of its own.
+        return with_jar(builder).getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
         raise crown_error(str(error), what="Spark can't start") from error
 

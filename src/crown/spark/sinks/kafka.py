@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from crown.changes import BATCH, CHANGE_TYPE, MULTIPLICITY, POSITION
+from crown.changes import AFTER, ATTEMPT, BATCH, CHANGE_TYPE, MULTIPLICITY, POSITION
 from crown.errors import PlanError
 from crown.spark.flow.selection import quoted
 
-_NOT_OF_THE_ROW = (CHANGE_TYPE, MULTIPLICITY, BATCH, POSITION)
+_NOT_OF_THE_ROW = (CHANGE_TYPE, MULTIPLICITY, BATCH, AFTER, ATTEMPT, POSITION)
 # NULLs are said, and times with all that they have.
 _JSON = {
     "ignoreNullFields": "false",
@@ -38,8 +38,8 @@ def to_kafka(
     in their order. Give the columns that tell the view's rows apart (those of GROUP BY) as `key`.
 
     Kafka gets each delta at least once: a batch that Spark runs again is sent again. Ask `maintain` for `_batch` and
-    `_position` (`batch=True`) and have the consumer drop what it has seen by the two. `options` are those of Spark's
-    Kafka sink.
+    `_position` (`batch=True`) and have the consumer drop what it has seen by the two. In real-time mode they are there
+    always, with `_attempt`; see `maintain`. `options` are those of Spark's Kafka sink.
     """
     for column in key:
         if column not in deltas.columns:
@@ -50,7 +50,7 @@ def to_kafka(
             )
     told_by = key or [name for name in deltas.columns if name not in _NOT_OF_THE_ROW]
     records = deltas.select(_json(told_by).alias("key"), _json(deltas.columns).alias("value"))
-    writer = records.writeStream.format("kafka").option("checkpointLocation", checkpoint).outputMode("append")
+    writer = records.writeStream.format("kafka").option("checkpointLocation", checkpoint)
     if servers is not None:
         writer = writer.option("kafka.bootstrap.servers", servers)
     if topic is not None:

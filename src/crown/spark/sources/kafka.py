@@ -14,6 +14,7 @@ from crown.spark.schema import as_struct
 from crown.spark.sources.debezium import debezium
 from crown.spark.sources.decoding import Change, RowReader, decoded, parse_json
 from crown.spark.sources.encodings import Encodings, Unreadable
+from crown.spark.sources.native import remember_json
 
 VALUES = ("json", "debezium")
 
@@ -33,7 +34,8 @@ def kafka(
     With `value="json"` each record is one JSON object with the table's columns and, unless all are insertions,
     `_change_type`; timestamps are ISO texts, bytes base64. With `value="debezium"` records are Debezium's, and
     `encodings` are options of `debezium`. A record that doesn't fit `schema` is invalid, and `maintain` treats it by
-    its `on_invalid`.
+    its `on_invalid`. In real-time mode JSON is read by Spark's own parser, which is more lenient: a column that a
+    record lacks is NULL.
 
     `options` are those of Spark's Kafka source, e.g. `{"maxOffsetsPerTrigger": 100_000}`; they count before `servers`,
     `topic` and the first offset. Kafka keeps the order of a key in a partition, so send the changes of a table with a
@@ -59,7 +61,9 @@ def kafka(
         return debezium(records, schema, **encodings)
     row = StructType([field for field in as_struct(schema).fields if field.name != CHANGE_TYPE])
     # In plain JSON, text can't be the bytes of a number.
-    return decoded(records, RowReader(row, Encodings(decimals="string")), read_object, value="value", key="key")
+    changes = decoded(records, RowReader(row, Encodings(decimals="string")), read_object, value="value", key="key")
+    remember_json(changes, records, row)
+    return changes
 
 
 def read_object(rows: RowReader, text: str | None, key: str | None) -> list[Change]:

@@ -1,0 +1,201 @@
+"""Cells in Spark's JVM against cells in Python workers, and both against a bare scan of the changes.
+
+    python -m benchmarks.spark_engines [--graph epinions.tsv] [--scale 1.0] [--demo] [--output result.json]
+
+The stream is that of `spark_overhead`: a FIFO window slides over a graph. Every measure is taken for both engines in
+the same run, each in a process of its own, one after the other; `--scale` shrinks batches for a trial. Needs an
+otherwise idle machine to mean anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.data import Data
+from benchmarks.spark_overhead import (
+    BATCHES,
+    LOGGED,
+    SMALL_BATCHES,
+    SMALL_ROWS,
+    drained,
+    fixed_cost,
+    recovery,
+    session,
+    source,
+    write_files,
+)
+from benchmarks.store import machine
+from benchmarks.workloads import WORKLOADS
+from crown.spark import maintain
+from crown.spark.settings import ENGINE
+from crown.workload import streams
+
+ENGINES = ("jvm", "python")
+# Changes in a micro-batch of each measure.
+SPEED, SCAN, CELLS = 300_000, 1_000_000, 100_000
+PARTS = (*ENGINES, "scan")
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--graph", help="an edge list, e.g. SNAP's Epinions; generated when not given")
+    arguments.add_argument("--scale", type=float, default=1.0, help="of the graph and the batches")
+    arguments.add_argument("--demo", action="store_true", help="also time `crown demo` from a cold start")
+    arguments.add_argument("--output", type=Path)
+    arguments.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
+    arguments.add_argument("--directory", type=Path, help=argparse.SUPPRESS)
+    options = arguments.parse_args()
+    if options.part is not None:
+        options.output.write_text(json.dumps(measure_part(options.directory, options.part)))
+        return
+    text = json.dumps(measure(options.graph, options.scale, demo=options.demo), indent=1)
+    print(text)
+    if options.output:
+        options.output.write_text(text + "\n")
+
+
+def measure(graph: str | None, scale: float, *, demo: bool) -> dict[str, Any]:
+    directory = Path(tempfile.mkdtemp(prefix="crown-engines-"))
+    data = Data(graph=graph, scale=scale)
+    edges = data.edges()
+    try:
+        changes = write_streams(edges, directory, scale)
+        measures = {part: _part(directory, part) for part in PARTS}
+        plain = {name: recovery(name, changes.slice(0, round(LOGGED * scale))) for name in ("three_hop",)}
+        measures["python"]["recovery"] = plain["three_hop"]
+        if demo:
+            for engine in ENGINES:
+                measures[engine]["demo_seconds"] = demo_seconds(engine)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    stamp = {"machine": machine(), "data": {**data.describe(), "changes": changes.num_rows}}
+    return {**stamp, "measures": measures, "ratios": _ratios(measures)}
+
+
+def write_streams(edges: pa.Table, directory: Path, scale: float) -> pa.Table:
+    """The changes of every measure, as files."""
+    most = round(SCAN * scale) * BATCHES
+    window = round(0.2 * edges.num_rows + 0.5)
+    rounds = pa.concat_tables([edges] * -(-(most + window) // (2 * edges.num_rows)))
+    changes = streams.count_window({"G": rounds}, window, drain=False)["G"].drop_columns(["_sequence"])
+    for name, rows in (("speed", SPEED), ("scan", SCAN), ("cells", CELLS)):
+        write_files(changes.slice(0, round(rows * scale) * BATCHES), directory / name, BATCHES)
+    write_files(changes.slice(0, SMALL_BATCHES * SMALL_ROWS), directory / "small", SMALL_BATCHES)
+    write_files(changes.slice(0, round(LOGGED * scale)), directory / "log", 5)
+    return changes
+
+
+def _part(directory: Path, part: str) -> dict[str, Any]:
+    """One engine in a process of its own: a JVM keeps what it has compiled, and its memory."""
+    output = directory / "part.json"
+    command = [sys.executable, "-m", "benchmarks.spark_engines", "--part", part]
+    subprocess.run([*command, "--directory", str(directory), "--output", str(output)], check=True)
+    found: dict[str, Any] = json.loads(output.read_text())
+    return found
+
+
+def measure_part(directory: Path, part: str) -> dict[str, Any]:
+    spark = session()
+    try:
+        return _scans(spark, directory) if part == "scan" else _engine(spark, directory, part)
+    finally:
+        spark.stop()
+
+
+def _scans(spark: SparkSession, directory: Path) -> dict[str, Any]:
+    drained(source(spark, directory / "scan"), directory, "scan")
+    return {
+        "scan": asdict(drained(source(spark, directory / "scan"), directory, "scan")),
+        "micro_batch_ms": fixed_cost(source(spark, directory / "small"), directory),
+    }
+
+
+def _engine(spark: SparkSession, directory: Path, engine: str) -> dict[str, Any]:
+    spark.conf.set(ENGINE, engine)
+
+    def view(query: str, files: str, cells: int = 2) -> DataFrame:
+        return maintain(spark, WORKLOADS[query].text(), {"G": source(spark, directory / files)}, cells=cells)
+
+    drained(view("three_hop", "speed"), directory, "speed")
+    found: dict[str, Any] = {"micro_batch_ms": fixed_cost(view("three_hop", "small"), directory)}
+    found["three_hop_300k"] = asdict(drained(view("three_hop", "speed"), directory, "speed"))
+    for query in ("three_hop", "four_hop_project"):
+        found[f"{query}_1m"] = asdict(drained(view(query, "scan"), directory, "scan"))
+    for cells in (1, 2):
+        spark.conf.set("spark.sql.shuffle.partitions", str(cells))
+        found[f"cells_{cells}"] = asdict(drained(view("three_hop", "cells", cells), directory, "cells"))
+    if engine == "jvm":
+        found["recovery"] = _recovery(spark, directory)
+    return found
+
+
+def _recovery(spark: SparkSession, directory: Path) -> float:
+    """Rows rebuilt per second and cell: the time of a batch of no rows to speak of in an engine that is lost."""
+    sql, log, checkpoint = WORKLOADS["three_hop"].text(), directory / "log", directory / "lost"
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    rates = []
+    for _ in range(2):
+        deltas = maintain(spark, sql, {"G": source(spark, log)}, cells=1)
+        writer = deltas.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        reports = [p.observedMetrics["crown"] for p in query.recentProgress if "crown" in (p.observedMetrics or {})]
+        rates.append((sum(report.updates for report in reports), reports[0].load[0].seconds))
+        # Ending the query frees its engines; one more change makes the next run rebuild them.
+        time.sleep(5)
+        write_files(pa.table({"src": [0], "dst": [0], "_change_type": ["insert"]}), directory / "more", 1)
+        for number, file in enumerate(sorted((directory / "more").iterdir())[:1]):
+            os.utime(file, (1_800_000_000 + number,) * 2)
+            file.rename(log / "more.parquet")
+        shutil.rmtree(directory / "more")
+    return float(rates[0][0] / rates[1][1])
+
+
+def demo_seconds(engine: str) -> float:
+    settings = {"PYSPARK_SUBMIT_ARGS": f"--conf {ENGINE}={engine} pyspark-shell"}
+    started = time.monotonic()
+    subprocess.run(["crown", "demo"], check=True, env={**os.environ, **settings}, stdout=subprocess.DEVNULL)
+    return time.monotonic() - started
+
+
+def _ratios(measures: dict[str, Any]) -> dict[str, float]:
+    jvm, python, scan = (measures[part] for part in PARTS)
+
+    def speed(found: dict[str, Any], name: str) -> float:
+        return float(found[name]["rows_per_second"])
+
+    def cpu(found: dict[str, Any]) -> float:
+        return float(sum(found["three_hop_300k"]["cpu_seconds"].values()))
+
+    ratios = {
+        "three_hop, batches of 300,000: changes/s, jvm against python": speed(jvm, "three_hop_300k")
+        / speed(python, "three_hop_300k"),
+        "three_hop, batches of 300,000: CPU seconds, jvm against python": cpu(jvm) / cpu(python),
+        "two cells against one, jvm": speed(jvm, "cells_2") / speed(jvm, "cells_1"),
+        "two cells against one, python": speed(python, "cells_2") / speed(python, "cells_1"),
+        "recovery, rows per second and cell, jvm": jvm["recovery"],
+        "recovery, rows per second and cell, python": python["recovery"],
+    }
+    for name, found in (("jvm", jvm), ("python", python)):
+        ratios[f"micro-batch against a bare scan's, {name}"] = found["micro_batch_ms"] / scan["micro_batch_ms"]
+        for query in ("three_hop", "four_hop_project"):
+            against = speed(found, f"{query}_1m") / speed(scan, "scan")
+            ratios[f"{query}, batches of a million against a bare scan, {name}"] = against
+    return ratios
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,261 @@
+//! Changes that are applied one at a time, as they come, until their batch ends.
+//!
+//! Partitions have no common order, so a deletion may come before the insertion of its row. It is held until that comes,
+//! at the latest until the batch ends: then it is refused. Where the order of changes counts, those of a key come in
+//! order, and nothing is held.
+
+use crate::blob::{self, copied};
+use crate::cell::{cell, Cell};
+use crate::errors::{arrow, guarded, Result};
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::Int8Type;
+use crown_kernel::arrow_in::CHANGE_TYPE;
+use crown_kernel::engine::{Input, OnInvalid};
+use crown_kernel::error::{KernelError, Kind};
+use jni::objects::{JByteArray, JClass, JIntArray, JObjectArray, JString};
+use jni::sys::{jboolean, jlong};
+use jni::EnvUnowned;
+use std::collections::HashMap;
+
+/// A batch that is under way.
+#[derive(Default)]
+pub struct Live {
+    batch: i64,
+    origin: String,
+    quarantine: bool,
+    /// Deletions that came too early, by their table and row.
+    held: HashMap<(String, Vec<u8>), Vec<RecordBatch>>,
+    /// What was applied, by table and form, in the order in which it came.
+    log: Vec<(String, Vec<RecordBatch>)>,
+    rejected: Vec<String>,
+}
+
+impl Cell {
+    fn change(&mut self, table: &str, change: RecordBatch, ordered: bool) -> Result<Vec<RecordBatch>> {
+        let deletion = !ordered && is_deletion(&change);
+        match self.try_change(table, &change) {
+            Ok(mut deltas) => {
+                self.applied(table, &change);
+                if !ordered && !deletion {
+                    self.release(table, &change, &mut deltas)?;
+                }
+                Ok(deltas)
+            }
+            Err(error) if deletion && error.code == "CROWN-CHANGE-ABSENT" => {
+                let place = (table.to_string(), row_bytes(&change)?);
+                self.live.held.entry(place).or_default().push(change);
+                Ok(Vec::new())
+            }
+            Err(error) => self.refuse(table, change, error).map(|()| Vec::new()),
+        }
+    }
+
+    /// The deltas of a change; one that does not fit leaves the engine as it was.
+    fn try_change(&mut self, table: &str, change: &RecordBatch) -> std::result::Result<Vec<RecordBatch>, KernelError> {
+        let input = Input::Arrow { table: table.to_string(), batches: vec![change.clone()] };
+        let mut deltas = Vec::new();
+        self.engine()?.apply(vec![input], false, OnInvalid::Raise, &mut deltas)?;
+        Ok(deltas)
+    }
+
+    fn applied(&mut self, table: &str, change: &RecordBatch) {
+        self.updates += 1;
+        let same =
+            |(name, form): &&mut (String, Vec<RecordBatch>)| name == table && form[0].schema() == change.schema();
+        match self.live.log.iter_mut().find(same) {
+            Some((_, changes)) => changes.push(change.clone()),
+            None => self.live.log.push((table.to_string(), vec![change.clone()])),
+        }
+    }
+
+    /// Applies a held deletion of the row that has just come.
+    fn release(&mut self, table: &str, change: &RecordBatch, deltas: &mut Vec<RecordBatch>) -> Result<()> {
+        if self.live.held.is_empty() {
+            return Ok(());
+        }
+        let place = (table.to_string(), row_bytes(change)?);
+        let Some(held) = self.live.held.get_mut(&place) else { return Ok(()) };
+        let deletion = held.pop();
+        if held.is_empty() {
+            self.live.held.remove(&place);
+        }
+        if let Some(deletion) = deletion {
+            deltas.extend(self.change(table, deletion, false)?);
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, table: &str, change: RecordBatch, error: KernelError) -> Result<()> {
+        if !self.live.quarantine || error.kind != Kind::InvalidChange {
+            return Err(error.into());
+        }
+        self.note_positions([&change].into_iter());
+        let input = Input::Arrow { table: table.to_string(), batches: vec![change] };
+        self.engine()?.apply(vec![input], false, OnInvalid::Quarantine, &mut Vec::new())?;
+        let (batch, origin) = (self.live.batch, self.live.origin.clone());
+        let lines = self.rejected(batch, &origin)?;
+        self.live.rejected.extend(lines);
+        Ok(())
+    }
+
+    /// Nothing more will come: what is still held is tried once more, then refused.
+    fn end_live(&mut self) -> Result<Vec<RecordBatch>> {
+        let mut deltas = Vec::new();
+        for ((table, _), changes) in std::mem::take(&mut self.live.held) {
+            for change in changes {
+                match self.try_change(&table, &change) {
+                    Ok(found) => {
+                        deltas.extend(found);
+                        self.applied(&table, &change);
+                    }
+                    Err(error) => self.refuse(&table, change, error)?,
+                }
+            }
+        }
+        Ok(deltas)
+    }
+
+    /// What was applied, in as few blobs as there are tables and forms.
+    fn live_log(&mut self) -> Result<Vec<(String, Vec<u8>)>> {
+        let packed = |(table, changes): (String, Vec<RecordBatch>)| -> Result<(String, Vec<u8>)> {
+            let rows = concat_batches(changes[0].schema_ref(), &changes).map_err(arrow)?;
+            Ok((table, blob::write(&[rows])?))
+        };
+        let mut log = std::mem::take(&mut self.live.log);
+        // As in any batch that is replayed: a row comes before it goes.
+        log.sort_by_key(|(_, changes)| is_deletion(&changes[0]));
+        log.into_iter().map(packed).collect()
+    }
+
+    /// A blob of deltas, empty when there are none.
+    fn shown(&mut self, deltas: &[RecordBatch]) -> Result<(Vec<u8>, usize)> {
+        let rows = deltas.iter().map(RecordBatch::num_rows).sum::<usize>();
+        self.deltas += rows as u64;
+        Ok((if rows > 0 { blob::write(deltas)? } else { Vec::new() }, rows))
+    }
+}
+
+fn is_deletion(change: &RecordBatch) -> bool {
+    let words = change.column_by_name(CHANGE_TYPE).and_then(|words| words.as_dictionary_opt::<Int8Type>());
+    words.is_some_and(|words| words.keys().values().iter().all(|key| *key == 1))
+}
+
+/// A row in a form that is the same for equal rows: the columns of the table as Arrow writes them.
+fn row_bytes(change: &RecordBatch) -> Result<Vec<u8>> {
+    let schema = change.schema();
+    let own = (0..change.num_columns())
+        .filter(|place| !matches!(schema.field(*place).name().as_str(), CHANGE_TYPE | "_position"));
+    Ok(blob::write(&[change.project(&own.collect::<Vec<_>>()).map_err(arrow)?])?)
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_crown_spark_Native_beginLive<'local>(
+    env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+    batch: jlong,
+    origin: JString<'local>,
+    quarantine: jboolean,
+) {
+    guarded(env, |env| {
+        let origin = origin.try_to_string(env)?;
+        // SAFETY: see `cell`.
+        let cell = unsafe { cell(handle) };
+        cell.live = Live { batch, origin, quarantine, ..Live::default() };
+        (cell.updates, cell.deltas) = (0, 0);
+        Ok(())
+    })
+}
+
+/// The deltas of a change, or null; `rows[0]` is set to their number.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_crown_spark_Native_change<'local>(
+    env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+    table: JString<'local>,
+    bytes: JByteArray<'local>,
+    ordered: jboolean,
+    rows: JIntArray<'local>,
+) -> JByteArray<'local> {
+    guarded(env, |env| {
+        let table = table.try_to_string(env)?;
+        let length = bytes.len(env)? as i32;
+        // SAFETY: see `cell`.
+        let cell = unsafe { cell(handle) };
+        let mut deltas = Vec::new();
+        for change in blob::read(copied(env, &bytes, 0, length)?)? {
+            deltas.extend(cell.change(&table, change, ordered)?);
+        }
+        let (blob, count) = cell.shown(&deltas)?;
+        rows.set_region(env, 0, &[count as i32])?;
+        if count > 0 {
+            Ok(env.byte_array_from_slice(&blob)?)
+        } else {
+            Ok(JByteArray::default())
+        }
+    })
+}
+
+/// Ends the batch; its last deltas, as `change` gives them.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_crown_spark_Native_endLive<'local>(
+    env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+    rows: JIntArray<'local>,
+) -> JByteArray<'local> {
+    guarded(env, |env| {
+        // SAFETY: see `cell`.
+        let cell = unsafe { cell(handle) };
+        let deltas = cell.end_live()?;
+        let (blob, count) = cell.shown(&deltas)?;
+        rows.set_region(env, 0, &[count as i32])?;
+        if count > 0 {
+            Ok(env.byte_array_from_slice(&blob)?)
+        } else {
+            Ok(JByteArray::default())
+        }
+    })
+}
+
+/// What the batch applied: a table's name and its blob, in turns.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_crown_spark_Native_liveLog<'local>(
+    env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+) -> JObjectArray<'local, JByteArray<'local>> {
+    guarded(env, |env| {
+        // SAFETY: see `cell`.
+        let log = unsafe { cell(handle) }.live_log()?;
+        let array = JObjectArray::<JByteArray>::new(env, 2 * log.len(), JByteArray::default())?;
+        for (place, (table, blob)) in log.iter().enumerate() {
+            for (offset, bytes) in [table.as_bytes(), blob].into_iter().enumerate() {
+                let bytes = env.byte_array_from_slice(bytes)?;
+                array.set_element(env, 2 * place + offset, &bytes)?;
+                env.delete_local_ref(bytes);
+            }
+        }
+        Ok(array)
+    })
+}
+
+/// The changes that the batch refused, as lines; null when there are none.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_crown_spark_Native_liveRejected<'local>(
+    env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+) -> JString<'local> {
+    guarded(env, |env| {
+        // SAFETY: see `cell`.
+        let lines = std::mem::take(&mut unsafe { cell(handle) }.live.rejected);
+        if lines.is_empty() {
+            Ok(JString::default())
+        } else {
+            Ok(env.new_string(lines.join("\n"))?)
+        }
+    })
+}

@@ -1,0 +1,154 @@
+package crown.spark;
+
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.streaming.MapState;
+import org.apache.spark.sql.streaming.QueryInfo;
+import org.apache.spark.sql.streaming.StatefulProcessorHandle;
+import org.apache.spark.sql.streaming.TTLConfig;
+import org.apache.spark.sql.streaming.ValueState;
+
+/**
+ * The committed state of the cell that Spark is working on: (version, token) and the chunks that lead to it.
+ *
+ * <p>A batch takes the engine at exactly that mark, or builds it from the chunks, and at its end adds its changes to the chunks and
+ * writes the mark (version + 1, new random token). If anything fails before Spark commits, the state still names the old mark.
+ */
+final class CellState {
+  private static final SecureRandom RANDOM = new SecureRandom();
+
+  private final Stage stage;
+  private final ValueState<Row> meta;
+  private final MapState<Row, Row> chunks;
+
+  CellState(Stage stage, StatefulProcessorHandle handle) {
+    this.stage = stage;
+    meta = handle.getValueState("meta", Encoders.row(Meta.SCHEMA), TTLConfig.NONE());
+    chunks = handle.getMapState("chunks", Encoders.row(Chunk.KEY), Encoders.row(Chunk.SCHEMA), TTLConfig.NONE());
+  }
+
+  Engines.Key key(QueryInfo query, int cell) {
+    return new Engines.Key(query.getQueryId(), stage.view, stage.name, cell);
+  }
+
+  Meta read() {
+    if (!meta.exists()) {
+      return Meta.none(stage.fingerprint);
+    }
+    Meta found = Meta.of(meta.get());
+    if (!stage.accepts(found.fingerprint())) {
+      throw new CrownException(
+          "CROWN-STATE-OTHER-PLAN",
+          String.format(
+              "the checkpoint belongs to another query, or to another version of Crown%n"
+                  + "why: its state has the fingerprint %s, this query's is %s:%n%s%n"
+                  + "do:  use a new checkpoint for a changed query, schema, window or number of cells, and a new target"
+                  + " (materialize(..., overwrite=True) replaces the old one); for the same query under a new version,"
+                  + " start the stream from what maintain() returned",
+              found.fingerprint(), stage.fingerprint, stage.sql));
+    }
+    return found.of(stage.fingerprint);
+  }
+
+  /** The last batch that changed the cell and was committed, -1 when there is none. */
+  long lastBatch() {
+    return meta.exists() ? meta.get().getLong(Meta.SCHEMA.fieldIndex("batch")) : -1;
+  }
+
+  /** The engine at a mark: the one that was kept, or a new one from the chunks. It is the caller's. */
+  long engine(Engines.Key key, Meta before) {
+    long kept = Engines.take(key, before.mark());
+    Engines.requireRoom(stage.memory);
+    if (kept != 0) {
+      return kept;
+    }
+    long engine = Native.open(stage.plan);
+    try {
+      rebuild(engine, before);
+      return engine;
+    } catch (RuntimeException | Error error) {
+      Native.closeCell(engine);
+      throw error;
+    }
+  }
+
+  /**
+   * Builds the engine that the chunks stand for. Where order can't matter, the whole log is one batch, so that rows which came and
+   * went cost next to nothing; otherwise its batches are replayed one by one, and changes that were set aside are so again.
+   */
+  private void rebuild(long engine, Meta before) {
+    boolean ordered = !stage.ordered.isEmpty() || before.lenient();
+    long version = -1;
+    for (long index = before.firstChunk(); index < before.nextChunk(); index++) {
+      Chunk chunk = readChunk(index);
+      if (chunk.snapshot()) {
+        Native.addPart(engine, chunk.data());
+        continue;
+      }
+      if (ordered && version >= 0 && chunk.version() != version) {
+        Native.replay(engine, before.lenient());
+      }
+      version = chunk.version();
+      chunk.give(engine);
+    }
+    if (version >= 0) {
+      Native.replay(engine, before.lenient());
+    }
+    Native.ready(engine);
+  }
+
+  private Chunk readChunk(long index) {
+    Row found = chunks.getValue(RowFactory.create(index));
+    Chunk chunk = found == null ? null : Chunk.of(found);
+    if (chunk == null || !chunk.intact()) {
+      throw new CrownException(
+          "CROWN-STATE-CORRUPT",
+          "state chunk "
+              + index
+              + (chunk == null ? " is missing" : " is corrupt\nwhy: its checksum does not match its bytes")
+              + "\ndo:  restore the checkpoint from a copy, or start again with a new one");
+    }
+    return chunk;
+  }
+
+  /**
+   * Writes the state after a batch.
+   *
+   * @param lenient whether the changes may hold some that were set aside
+   */
+  Meta write(Meta before, long batch, long engine, List<Chunk.Blob> changes, long[] report, boolean lenient) {
+    List<Chunk> log = Chunk.log(before.version() + 1, changes);
+    String token = String.format("%016x", RANDOM.nextLong());
+    Meta after = before.after(token, report[Native.UPDATES], log.size(), lenient);
+    if (after.wasteful(report[Native.LIVE])) {
+      after = rewrite(before, after, engine, report[Native.LIVE]);
+    } else {
+      append(before.nextChunk(), log);
+    }
+    meta.update(after.toRow(batch, stage));
+    return after;
+  }
+
+  /** Replaces all chunks by a snapshot, which the log of this batch is in already. */
+  private Meta rewrite(Meta before, Meta after, long engine, long live) {
+    for (long index = before.firstChunk(); index < before.nextChunk(); index++) {
+      chunks.removeKey(RowFactory.create(index));
+    }
+    List<Chunk> snapshot = new ArrayList<>();
+    for (byte[] part : Native.save(engine)) {
+      snapshot.add(Chunk.of(after.version(), true, part));
+    }
+    append(before.nextChunk(), snapshot);
+    return after.rewritten(before.nextChunk(), snapshot.size(), live);
+  }
+
+  private void append(long index, List<Chunk> added) {
+    for (Chunk chunk : added) {
+      chunks.updateValue(RowFactory.create(index++), chunk.toRow());
+    }
+  }
+}

@@ -1,0 +1,197 @@
+package crown.spark;
+
+import java.nio.ByteBuffer;
+import java.util.Iterator;
+import org.apache.spark.TaskContext;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
+import org.apache.spark.sql.Row;
+
+/**
+ * Rows of changes in, packed blobs out.
+ *
+ * <p>A row has the table's columns, then as far as {@code extras} names them: "deleted" (null for an unknown kind of change),
+ * "cell", "corrupt" (the text of a record that did not parse, null in others) and "reason" (why it did not). With {@code rejects},
+ * malformed changes go there and each change carries its position; without, they are an error. A {@code live} dispatch sends each
+ * row as soon as it comes.
+ */
+public final class Dispatch implements MapPartitionsFunction<Row, Row> {
+  private static final int BLOCK_ROWS = 16384;
+  private static final int BLOCK_BYTES = 4 << 20;
+
+  private final String table;
+  private final int[] keys;
+  private final String spec;
+  private final String[] names;
+  private final String[] types;
+  private final int deleted;
+  private final int cell;
+  private final int corrupt;
+  private final int reason;
+  private final Rejects rejects;
+  private final boolean live;
+  private final int blockRows;
+
+  public Dispatch(
+      String table,
+      int[] keys,
+      String spec,
+      String[] names,
+      String[] types,
+      String[] extras,
+      Rejects rejects,
+      boolean live) {
+    this.live = live;
+    this.blockRows = live ? 1 : BLOCK_ROWS;
+    this.table = table;
+    this.keys = keys;
+    this.spec = spec;
+    this.names = names;
+    this.types = types;
+    this.deleted = place(types, extras, "deleted");
+    this.cell = place(types, extras, "cell");
+    this.corrupt = place(types, extras, "corrupt");
+    this.reason = place(types, extras, "reason");
+    this.rejects = rejects;
+  }
+
+  private static int place(String[] types, String[] extras, String name) {
+    int found = java.util.Arrays.asList(extras).indexOf(name);
+    return found < 0 ? -1 : types.length + found;
+  }
+
+  @Override
+  public Iterator<Row> call(Iterator<Row> rows) {
+    return new Rows(rows);
+  }
+
+  private final class Rows extends Packing {
+    private final Iterator<Row> rows;
+    private final ColumnWriter[] columns = new ColumnWriter[types.length];
+    private final ByteBuffer positions = rejects == null ? null : ColumnWriter.direct(8 * blockRows);
+    private final ByteBuffer deletions = deleted < 0 ? null : ColumnWriter.direct(blockRows);
+    private final ByteBuffer cells = cell < 0 ? null : ColumnWriter.direct(4 * blockRows);
+    private final StringBuilder faults = new StringBuilder();
+    private long read;
+
+    Rows(Iterator<Row> rows) {
+      super(table, keys, spec, live);
+      this.rows = rows;
+      for (int i = 0; i < columns.length; i++) {
+        columns[i] = ColumnWriter.of(types[i], blockRows);
+      }
+    }
+
+    @Override
+    boolean give(long dispatcher) {
+      int count = 0;
+      for (ColumnWriter column : columns) {
+        column.clear();
+      }
+      while (count < blockRows && rows.hasNext() && !heavy()) {
+        Row row = rows.next();
+        long position = (source << Rejects.PARTITION_SHIFT) + read++;
+        if (!wellFormed(row, position)) {
+          continue;
+        }
+        for (int i = 0; i < columns.length; i++) {
+          columns[i].put(row, i, count);
+        }
+        if (positions != null) {
+          positions.putLong(8 * count, position);
+        }
+        if (deletions != null) {
+          deletions.put(count, (byte) (row.getBoolean(deleted) ? 1 : 0));
+        }
+        if (cells != null) {
+          cells.putInt(4 * count, row.getInt(cell));
+        }
+        count++;
+      }
+      if (count > 0) {
+        Native.addRows(dispatcher, count, buffers());
+      }
+      return count > 0 || rows.hasNext();
+    }
+
+    /** Whether texts have filled the block before rows did. */
+    private boolean heavy() {
+      for (ColumnWriter column : columns) {
+        if (column.bytes != null && column.bytes.position() > BLOCK_BYTES) {
+          return true;
+        }
+      }
+      return false;
+    }
+
+    private ByteBuffer[] buffers() {
+      int all = columns.length + (positions == null ? 0 : 1);
+      ByteBuffer[] buffers = new ByteBuffer[3 * all + 2];
+      for (int i = 0; i < columns.length; i++) {
+        columns[i].fill(buffers, 3 * i);
+      }
+      if (positions != null) {
+        buffers[3 * columns.length + 1] = positions;
+      }
+      buffers[3 * all] = deletions;
+      buffers[3 * all + 1] = cells;
+      return buffers;
+    }
+
+    private boolean wellFormed(Row row, long position) {
+      if (corrupt >= 0 && !row.isNullAt(corrupt)) {
+        String why = reason < 0 ? "the record does not fit the table's schema" : row.getString(reason);
+        fault(row.getString(corrupt), why, position);
+        return false;
+      }
+      if (deleted >= 0 && row.isNullAt(deleted)) {
+        String words = "insert, update_postimage, delete, update_preimage";
+        fault(shown(row), "_change_type is none of " + words, position);
+        return false;
+      }
+      return true;
+    }
+
+    private String shown(Row row) {
+      StringBuilder text = new StringBuilder("{");
+      for (int i = 0; i < names.length; i++) {
+        text.append(i == 0 ? "" : ", ").append(names[i]).append(": ").append(row.get(i));
+      }
+      return text.append('}').toString();
+    }
+
+    private void fault(String text, String reason, long position) {
+      if (rejects == null) {
+        throw new CrownException(
+            "CROWN-CHANGE-MALFORMED",
+            String.format(
+                "record %d of partition %d is malformed: %s\nwhy: %s\ndo:  %s",
+                Rejects.row(position),
+                source,
+                text,
+                reason,
+                "correct the source, or use on_invalid=\"quarantine\""));
+      }
+      faults.append(Rejects.line(batch(), origin(), table, position, reason, text)).append('\n');
+    }
+
+    @Override
+    void finished() {
+      if (faults.length() > 0) {
+        rejects.write(property("sql.streaming.queryId", ""), batch(), origin(), faults.toString());
+      }
+    }
+
+    private String origin() {
+      return table + "-" + source;
+    }
+
+    private long batch() {
+      return Long.parseLong(property("streaming.sql.batchId", "0"));
+    }
+
+    private static String property(String name, String otherwise) {
+      String found = TaskContext.get().getLocalProperty(name);
+      return found == null ? otherwise : found;
+    }
+  }
+}

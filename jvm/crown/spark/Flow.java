@@ -1,0 +1,153 @@
+package crown.spark;
+
+import java.util.Collections;
+import java.util.List;
+import java.util.Set;
+import java.util.UUID;
+import java.util.WeakHashMap;
+import org.apache.spark.api.java.function.ForeachPartitionFunction;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.functions;
+import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.StreamingQueryListener;
+import org.apache.spark.sql.streaming.TimeMode;
+import org.apache.spark.sql.types.StructType;
+
+/** The operators of a maintained query, for Python to put together. */
+public final class Flow {
+  private static final Set<SparkSession> LISTENING = Collections.newSetFromMap(new WeakHashMap<>());
+
+  public Flow() {}
+
+  /** Rows of changes as packed blobs; see {@link Dispatch}. */
+  public Dataset<Row> dispatch(
+      Dataset<Row> changes,
+      String table,
+      List<Integer> keys,
+      String spec,
+      List<String> names,
+      List<String> types,
+      List<String> extras,
+      Rejects rejects,
+      boolean live) {
+    Dispatch dispatch =
+        new Dispatch(table, Stage.ints(keys), spec, texts(names), texts(types), texts(extras), rejects, live);
+    return changes.mapPartitions(dispatch, Encoders.row(Packing.PACKED));
+  }
+
+  /** Packed blobs through the cells of a stage: its deltas as blobs. */
+  public Dataset<Row> run(Dataset<Row> packed, Stage stage) {
+    listen(packed.sparkSession());
+    return packed
+        .groupBy(functions.col("cell"))
+        .as(Encoders.row(CellProcessor.KEY), Encoders.row(Packing.PACKED))
+        .transformWithState(
+            new CellProcessor(stage), TimeMode.None(), OutputMode.Append(), Encoders.row(CellProcessor.DELTAS));
+  }
+
+  /** The same in real-time mode. */
+  public Dataset<Row> runLive(Dataset<Row> packed, Stage stage) {
+    listen(packed.sparkSession());
+    return packed
+        .groupBy(functions.col("cell"))
+        .as(Encoders.row(CellProcessor.KEY), Encoders.row(Packing.PACKED))
+        .transformWithState(
+            new LiveProcessor(stage), TimeMode.None(), OutputMode.Update(), Encoders.row(LiveProcessor.DELTAS));
+  }
+
+  /** A stage's deltas as the packed changes of the next one's table. */
+  public Dataset<Row> repack(Dataset<Row> deltas, String table, List<Integer> keys, String spec) {
+    return deltas.mapPartitions(new Repack(table, Stage.ints(keys), spec), Encoders.row(Packing.PACKED));
+  }
+
+  /** Blobs of deltas as rows of {@code schema}; see {@link Unpack}. */
+  public Dataset<Row> unpack(Dataset<Row> deltas, List<String> types, boolean numbered, String schema) {
+    return deltas.mapPartitions(
+        new Unpack(texts(types), numbered), Encoders.row((StructType) StructType.fromJson(schema)));
+  }
+
+  /** Blobs of deltas of real-time mode as rows of {@code schema}: the deltas' columns, batch, the one before, attempt and position. */
+  public Dataset<Row> unpackLive(Dataset<Row> deltas, List<String> types, String schema) {
+    return deltas.mapPartitions(
+        new UnpackLive(texts(types)), Encoders.row((StructType) StructType.fromJson(schema)));
+  }
+
+  public Stage stage(
+      String name,
+      String view,
+      String plan,
+      String fingerprint,
+      String sql,
+      String identity,
+      String inputs,
+      String names,
+      List<String> tables,
+      List<Integer> keys,
+      List<String> ordered,
+      Rejects rejects,
+      long memory) {
+    return new Stage(name, view, plan, fingerprint, sql, identity, inputs, names, tables, keys, ordered, rejects, memory);
+  }
+
+  /** Lets cells of the stage with this fingerprint go on with state that has one of the others. */
+  public void accept(String fingerprint, List<String> others) {
+    Stage.accept(fingerprint, others);
+  }
+
+  public Rejects rejects(String directory, String view) {
+    return new Rejects(directory, view);
+  }
+
+  /** Of an executor: engines that wait for their next batch, open native handles, bytes that the kernel holds. */
+  public List<Long> alive(SparkSession session) {
+    MapPartitionsFunction<Long, Long> count =
+        none -> List.of((long) Engines.count(), Native.handles(), Native.bytes()).iterator();
+    return session.range(0, 1, 1, 1).mapPartitions(count, Encoders.LONG()).collectAsList();
+  }
+
+  private static String[] texts(List<String> values) {
+    return values.toArray(new String[0]);
+  }
+
+  /**
+   * Frees the engines of ended queries by a small job, since only tasks reach the executors (and, where a session got this jar late,
+   * their copy of these classes). Executors that it misses free them when they are idle.
+   */
+  private static void listen(SparkSession session) {
+    synchronized (LISTENING) {
+      if (!LISTENING.add(session)) {
+        return;
+      }
+    }
+    session
+        .streams()
+        .addListener(
+            new StreamingQueryListener() {
+              @Override
+              public void onQueryStarted(QueryStartedEvent event) {}
+
+              @Override
+              public void onQueryProgress(QueryProgressEvent event) {}
+
+              @Override
+              public void onQueryTerminated(QueryTerminatedEvent event) {
+                Thread freeing = new Thread(() -> free(session, event.id()), "crown-free");
+                freeing.setDaemon(true);
+                freeing.start();
+              }
+            });
+  }
+
+  private static void free(SparkSession session, UUID query) {
+    try {
+      int tasks = 2 * session.sparkContext().defaultParallelism();
+      session.range(0, tasks, 1, tasks).foreachPartition((ForeachPartitionFunction<Long>) none -> Engines.forget(query));
+    } catch (RuntimeException ended) {
+      // The session has stopped: its executors went, and their engines with them.
+    }
+  }
+}

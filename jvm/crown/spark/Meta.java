@@ -1,0 +1,110 @@
+package crown.spark;
+
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * What is committed. Chunks [firstChunk, firstLogChunk) are the snapshot, up to nextChunk the log after it. {@code rows} counts the
+ * changes and snapshot rows in all of them, to compare with the rows that are alive. {@code lenient} says that the log may hold
+ * changes that were set aside, and so must be replayed as it was applied.
+ */
+record Meta(
+    long version,
+    String token,
+    long firstChunk,
+    long nextChunk,
+    long firstLogChunk,
+    long rows,
+    String fingerprint,
+    boolean lenient) {
+  static final StructType SCHEMA =
+      new StructType()
+          .add("version", "long")
+          .add("token", "string")
+          .add("first_chunk", "long")
+          .add("next_chunk", "long")
+          .add("first_log_chunk", "long")
+          .add("rows", "long")
+          .add("fingerprint", "string")
+          .add("lenient", "boolean")
+          // What a snapshot is made with, the query being unknown to it.
+          .add("batch", "long")
+          .add("stage", "string")
+          .add("identity", "string")
+          .add("inputs", "string")
+          .add("plan", "string")
+          .add("names", "string");
+
+  // Below this many rows or chunks a rewrite saves nothing worth having.
+  private static final long FEW_ROWS = 65536;
+  private static final long FEW_CHUNKS = 256;
+
+  static Meta none(String fingerprint) {
+    return new Meta(0, "", 0, 0, 0, 0, fingerprint, false);
+  }
+
+  static Meta of(Row row) {
+    return new Meta(
+        row.getLong(0),
+        row.getString(1),
+        row.getLong(2),
+        row.getLong(3),
+        row.getLong(4),
+        row.getLong(5),
+        row.getString(6),
+        row.getBoolean(7));
+  }
+
+  Row toRow(long batch, Stage stage) {
+    return RowFactory.create(
+        version,
+        token,
+        firstChunk,
+        nextChunk,
+        firstLogChunk,
+        rows,
+        fingerprint,
+        lenient,
+        batch,
+        stage.name,
+        stage.identity,
+        stage.inputs,
+        stage.plan,
+        stage.names);
+  }
+
+  /** The same under another fingerprint. */
+  Meta of(String other) {
+    return new Meta(version, token, firstChunk, nextChunk, firstLogChunk, rows, other, lenient);
+  }
+
+  Engines.Mark mark() {
+    return new Engines.Mark(version, token);
+  }
+
+  /** With one more batch of changes in the log. */
+  Meta after(String token, long changes, int chunks, boolean quarantine) {
+    return new Meta(
+        version + 1,
+        token,
+        firstChunk,
+        nextChunk + chunks,
+        firstLogChunk,
+        rows + changes,
+        fingerprint,
+        lenient || quarantine);
+  }
+
+  /** With a snapshot in the place of all chunks. */
+  Meta rewritten(long first, int chunks, long live) {
+    return new Meta(version, token, first, first + chunks, first + chunks, live, fingerprint, false);
+  }
+
+  /** More than half of the chunks' rows are dead, or the log is in crumbs. */
+  boolean wasteful(long live) {
+    long snapshot = firstLogChunk - firstChunk;
+    long log = nextChunk - firstLogChunk;
+    return rows > Math.max(2 * live, FEW_ROWS) || log > FEW_CHUNKS + 4 * (snapshot + rows / FEW_ROWS);
+  }
+}

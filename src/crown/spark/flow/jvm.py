@@ -1,0 +1,250 @@
+"""The operators inside the executors' JVM: the kernel behind JNI, no Python worker on the way.
+
+Java's part is `jvm/crown/spark`, which this module puts together through py4j; so it needs a session of this process,
+not Spark Connect's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, StructType
+
+from crown import types
+from crown.changes import MULTIPLICITY, POSITION
+from crown.errors import PlanError
+from crown.ir.plan import Plan
+from crown.plan import to_json
+from crown.spark.flow.cells import cell_keys
+from crown.spark.flow.identity import stage_fingerprint
+from crown.spark.flow.operators import EngineName, merge_cells, prepared, wakes
+from crown.spark.flow.processor import Stage
+from crown.spark.flow.rejects import Rejects
+from crown.spark.flow.selection import quoted
+from crown.spark.flow.state import Accepted
+from crown.spark.schema import CORRUPT, CORRUPT_REASON, DELETED, spark_type
+from crown.spark.settings import ENGINE, JAR, MEMORY
+
+
+def possible(spark: SparkSession) -> bool:
+    """Whether this installation has the jar, and the session a JVM to give it to."""
+    return JAR.exists() and getattr(spark, "_jvm", None) is not None
+
+
+@dataclass(frozen=True)
+class JvmFlow:
+    """`rejects` is where changes that don't fit go; without it they are an error."""
+
+    engine: ClassVar[EngineName] = "jvm"
+    spark: SparkSession
+    flow: Any  # crown.spark.Flow
+    rejects: Rejects | None = None
+
+    @staticmethod
+    def of(spark: SparkSession, rejects: Rejects | None = None) -> JvmFlow:
+        return JvmFlow(spark, _flow(spark), rejects)
+
+    def dispatched(
+        self, changes: DataFrame, plan: Plan, name: str, cells: int, *, keyed: bool = False, live: bool = False
+    ) -> DataFrame:
+        """With `live`, each change is sent as soon as it comes."""
+        table = next(table for table in plan.tables if table.name == name)
+        ordered = bool(table.primary_key or table.window)
+        rows = prepared(changes, plan, name)
+        fields = [(column.name, column.type) for column in table.columns] or [("_row", types.BOOLEAN)]
+        columns = [_plain(field, type_) for field, type_ in fields]
+        if MULTIPLICITY in rows.columns:
+            fields.append((MULTIPLICITY, types.INT64))
+            columns.append(F.col(MULTIPLICITY).cast(LongType()))
+        marks = {"deleted": DELETED, "corrupt": CORRUPT, "reason": CORRUPT_REASON}
+        extras = {mark: F.col(column) for mark, column in marks.items() if column in rows.columns}
+        if keyed and cells > 1:
+            key = (F.col(quoted(column)) for column in table.primary_key)
+            extras["cell"] = F.pmod(F.hash(*key), F.lit(cells)).cast("int")
+        nets = not ordered and not live and MULTIPLICITY not in rows.columns and self.rejects is None
+        spec = _Spec(
+            table=name,
+            plan=None if keyed or cells == 1 else to_json(plan),
+            cells=cells,
+            ordered=ordered,
+            netting=[column.name for column in table.columns if not column.nullable] if nets else None,
+            columns=fields if self.rejects is None else [*fields, (POSITION, "int64")],
+        )
+        numbered = [column.alias(f"c{place}") for place, column in enumerate([*columns, *extras.values()])]
+        packed = self.flow.dispatch(
+            rows.select(*numbered)._jdf,
+            name,
+            list(cell_keys(cells)),
+            spec.json(),
+            [field for field, _ in fields],
+            [type_ for _, type_ in fields],
+            list(extras),
+            self._rejects(self.rejects),
+            live,
+        )
+        return DataFrame(packed, self.spark)
+
+    def run_stage(self, packed: DataFrame, stage: Stage) -> DataFrame:
+        return DataFrame(self.flow.run(packed._jdf, self._described(stage)), self.spark)
+
+    def run_live(self, packed: DataFrame, stage: Stage) -> DataFrame:
+        """The same where each change is applied as soon as it comes."""
+        return DataFrame(self.flow.runLive(packed._jdf, self._described(stage)), self.spark)
+
+    def _described(self, stage: Stage) -> Any:
+        tables = json.loads(stage.plan)["tables"]
+        return self.flow.stage(
+            stage.name,
+            stage.identity.view,
+            stage.plan,
+            stage.fingerprint,
+            stage.sql,
+            json.dumps(stage.identity.to_json()),
+            json.dumps(stage.inputs),
+            json.dumps(stage.names),
+            list(stage.table_order),
+            list(stage.keys),
+            [table["name"] for table in tables if table.get("primary_key") or table.get("window")],
+            self._rejects(stage.rejects),
+            _bytes(self.spark.conf.get(MEMORY, None)),
+        )
+
+    def repacked(self, deltas: DataFrame, merge: Plan) -> DataFrame:
+        (table,) = merge.tables
+        cells = merge_cells(merge)
+        spec = _Spec(
+            table=table.name,
+            plan=to_json(merge) if cells > 1 else None,
+            cells=cells,
+            wakes=wakes(merge),
+            columns=[(column.name, column.type) for column in table.columns],
+        )
+        return DataFrame(self.flow.repack(deltas._jdf, table.name, list(cell_keys(cells)), spec.json()), self.spark)
+
+    def unpacked(self, deltas: DataFrame, plan: Plan, schema: StructType, *, numbered: bool = False) -> DataFrame:
+        types = _delta_types(plan)
+        shown = types + ["int64", "int64"] if numbered else types
+        rows = self.flow.unpack(deltas._jdf, types, numbered, _plain_schema(shown, schema))
+        return _restored(DataFrame(rows, self.spark), shown, schema)
+
+    def unpacked_live(self, deltas: DataFrame, plan: Plan, schema: StructType) -> DataFrame:
+        """Deltas that end with the batch, the one before, the attempt and the position in it."""
+        types = _delta_types(plan)
+        shown = types + ["int64"] * 4
+        rows = self.flow.unpackLive(deltas._jdf, types, _plain_schema(shown, schema))
+        return _restored(DataFrame(rows, self.spark), shown, schema)
+
+    def alive(self) -> tuple[int, int, int]:
+        """Of an executor: engines kept for their next batch, open native handles, bytes of the kernel."""
+        engines, handles, bytes_ = self.flow.alive(self.spark._jsparkSession)
+        return engines, handles, bytes_
+
+    def _rejects(self, rejects: Rejects | None) -> Any:
+        return None if rejects is None else self.flow.rejects(rejects.path, rejects.view)
+
+
+def accept(spark: SparkSession, accepted: Iterable[Accepted]) -> None:
+    """Let cells go on with state that the driver has compared, and that they would refuse for its fingerprint."""
+    for one in accepted:
+        _flow(spark).accept(stage_fingerprint(one.view, one.stage.stage), list(one.stage.fingerprints))
+
+
+@dataclass(frozen=True)
+class _Spec:
+    """What a native dispatcher does; see `crates/crown-jvm/src/dispatch.rs`."""
+
+    table: str
+    plan: str | None
+    cells: int
+    columns: Sequence[tuple[str, str]]
+    ordered: bool = False
+    wakes: bool = False
+    netting: Sequence[str] | None = None
+
+    def json(self) -> str:
+        return json.dumps(vars(self))
+
+
+# How Java sees types whose own classes would depend on settings and time zones: days and microseconds.
+_PLAIN = {"date": IntegerType(), "timestamp": LongType()}
+
+
+def _delta_types(plan: Plan) -> list[str]:
+    return [*(column.type for column in plan.columns), "change", *(["int64"] if plan.bag else [])]
+
+
+def _plain_schema(types: Sequence[str], schema: StructType) -> str:
+    """What Java gives for rows of a schema: columns by number, types as Java sees them."""
+    fields = [
+        StructField(f"c{place}", _PLAIN.get(type_, field.dataType), field.nullable)
+        for place, (type_, field) in enumerate(zip(types, schema.fields, strict=True))
+    ]
+    return StructType(fields).json()
+
+
+def _restored(rows: DataFrame, types: Sequence[str], schema: StructType) -> DataFrame:
+    restore = {"date": F.date_from_unix_date, "timestamp": F.timestamp_micros}
+    return rows.select(
+        *(
+            restore.get(type_, lambda column: column)(F.col(f"c{place}")).alias(field.name)
+            for place, (type_, field) in enumerate(zip(types, schema.fields, strict=True))
+        )
+    )
+
+
+def _plain(name: str, type_: types.DataType) -> Column:
+    column = F.col(quoted(name)).cast(BooleanType() if name == "_row" else spark_type(type_))
+    match type_:
+        case "date":
+            return F.unix_date(column)
+        case "timestamp":
+            return F.unix_micros(column)
+        case _:
+            return column
+
+
+def _bytes(text: str | None) -> int:
+    """A number of bytes as Spark's settings say it.
+
+    >>> _bytes("2g"), _bytes("1000"), _bytes(None)
+    (2147483648, 1000, 0)
+    """
+    found = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)b?\s*", (text or "0").lower())
+    if found is None:
+        raise PlanError(f"{MEMORY} is {text!r}", code="CROWN-SPARK-SETTING", hint='say a size, e.g. "8g"')
+    return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
+
+
+def _flow(spark: SparkSession) -> Any:
+    """Java's `crown.spark.Flow`, from the session's class path or added to it now."""
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None or not JAR.exists():
+        raise PlanError(
+            "cells can't run in Spark's JVM here",
+            code="CROWN-JVM-UNAVAILABLE",
+            reason="the session is Spark Connect's" if jvm is None else f"there is no {JAR.name} in this installation",
+            hint=f'spark.conf.unset("{ENGINE}")'
+            if jvm is None
+            else f'install a JDK and run make setup, or spark.conf.set("{ENGINE}", "python")',
+        )
+    found = jvm.crown.spark.Flow
+    if type(found).__name__ == "JavaClass":
+        return found()
+    try:
+        spark.sql(f"ADD JAR '{JAR}'")
+        loader = spark._jsparkSession.artifactManager().classloader()
+        return loader.loadClass("crown.spark.Flow").getConstructor(None).newInstance(None)
+    except Exception as error:  # py4j's, or whatever a platform refuses a jar with
+        raise PlanError(
+            "the session does not take Crown's jar",
+            code="CROWN-JVM-JAR",
+            reason=str(error).strip().splitlines()[0],
+            hint=f"start the session with spark.jars={JAR}, as crown.spark.configure does, or "
+            f'spark.conf.set("{ENGINE}", "python")',
+        ) from error

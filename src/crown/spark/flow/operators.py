@@ -1,0 +1,75 @@
+"""The operators of a maintained query, whoever runs them: `PythonFlow` in Python workers, `JvmFlow` in Spark's JVM.
+
+Both exchange the same packed blobs, give the same deltas and write the same state, so that either may go on with a
+checkpoint of the other. How a query is put together from them is `streaming`'s business.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from crown.changes import CHANGE_TYPE, DELETIONS, INSERTIONS, MULTIPLICITY
+from crown.ir.plan import Plan
+from crown.spark.flow.processor import Stage
+from crown.spark.flow.selection import quoted, selection
+from crown.spark.schema import CORRUPT, CORRUPT_REASON, DELETED
+from crown.spark.sources.bykey import by_key
+
+EngineName = Literal["jvm", "python"]
+
+
+class Flow(Protocol):
+    """What a query is put together from."""
+
+    @property
+    def engine(self) -> EngineName: ...
+
+    def dispatched(self, changes: DataFrame, plan: Plan, name: str, cells: int, *, keyed: bool = False) -> DataFrame:
+        """A table's changes as packed blobs: routed by the plan, or with `keyed` by the table's primary key."""
+        ...
+
+    def run_stage(self, packed: DataFrame, stage: Stage) -> DataFrame:
+        """Packed blobs through the cells of a stage: its deltas as blobs, and a report of each cell."""
+        ...
+
+    def repacked(self, deltas: DataFrame, merge: Plan) -> DataFrame:
+        """The cells' deltas as packed changes of the merge stage's one table."""
+        ...
+
+    def unpacked(self, deltas: DataFrame, plan: Plan, schema: StructType, *, numbered: bool = False) -> DataFrame:
+        """Blobs of deltas as rows of `schema`; `numbered` ones end with the batch and the position in it."""
+        ...
+
+
+def prepared(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
+    """Exactly what the kernel needs of a table's changes: its columns, the kind of change."""
+    table = next(table for table in plan.tables if table.name == name)
+    frame = by_key(frame, table)
+    columns = [F.col(quoted(column.name)).alias(column.name) for column in table.columns]
+    # A table of which only the number of rows matters must still have a column for Arrow to count.
+    columns = columns or [F.lit(True).alias("_row")]
+    if CHANGE_TYPE in frame.columns:
+        word = F.col(CHANGE_TYPE)
+        goes = F.when(word.isin(*INSERTIONS), False)
+        columns.append(goes.when(word.isin(*DELETIONS), True).alias(DELETED))
+    columns += [F.col(MULTIPLICITY)] if MULTIPLICITY in frame.columns else []
+    checked = CORRUPT in frame.columns
+    columns += [F.col(mark) for mark in (CORRUPT, CORRUPT_REASON) if mark in frame.columns]
+    chosen = frame.select(*columns)
+    wanted = None if table.primary_key or table.window else selection(plan, name)
+    if wanted is None:
+        return chosen
+    return chosen.where(f"({wanted}) OR {CORRUPT} IS NOT NULL" if checked else wanted)
+
+
+def merge_cells(merge: Plan) -> int:
+    return merge.routing.cells if merge.routing is not None else 1
+
+
+def wakes(merge: Plan) -> bool:
+    """Whether the stage has a row over nothing and so must be called even when nothing came."""
+    return any(getattr(stage, "always", False) for stage in merge.stages)

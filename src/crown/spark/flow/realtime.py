@@ -1,0 +1,69 @@
+"""The operators of a query in real-time mode: each change goes to its cells, and its deltas out, as soon as it comes.
+
+Spark runs no Python there, no stateful operator before a union and none after another. So it takes Spark's JVM, one
+union of all tables, one stateful operator, and cells whose outputs are disjoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+
+from crown.changes import AFTER, ATTEMPT, BATCH, CHANGE_TYPE, POSITION
+from crown.errors import PlanError
+from crown.spark.flow.jvm import JvmFlow
+from crown.spark.flow.maintained import MaintainedView, maintained, views_of
+from crown.spark.flow.rejects import Rejects
+from crown.spark.flow.topology import Topology
+from crown.spark.schema import output_schema
+from crown.spark.sources.native import native
+
+
+def assemble_live(
+    spark: SparkSession, topology: Topology, tables: Mapping[str, DataFrame], on_invalid: str, rejects: Rejects | None
+) -> DataFrame:
+    """The operators of a laid-out query, over the DataFrames of exactly its tables."""
+    for reason, hint in _obstacles(topology, tables):
+        raise PlanError("the query can't run in real-time mode", code="CROWN-SPARK-REALTIME", reason=reason, hint=hint)
+    flow = JvmFlow.of(spark, rejects)
+    packed = [
+        flow.dispatched(native(frame), topology.cell, name, topology.cells, live=True) for name, frame in tables.items()
+    ]
+    stage = topology.stage("cells", topology.cell, topology.cells, on_invalid, rejects)
+    cells = flow.run_live(reduce(lambda left, right: left.unionByName(right), packed), stage)
+    deltas = flow.unpacked_live(cells, topology.cell, _shown(topology))
+    return maintained(deltas, MaintainedView(spark, topology, (), flow.engine, real_time=True), alone=deltas)
+
+
+def _shown(topology: Topology) -> StructType:
+    """Columns may be NULL: a batch without deltas has one row, to say that it was there."""
+    fields = output_schema(topology.cell, names=topology.names).fields
+    nullable = [StructField(field.name, field.dataType, field.name != CHANGE_TYPE) for field in fields]
+    return StructType(
+        [*nullable, *(StructField(name, LongType(), False) for name in (BATCH, AFTER, ATTEMPT, POSITION))]
+    )
+
+
+def _obstacles(topology: Topology, tables: Mapping[str, DataFrame]) -> Iterator[tuple[str, str]]:
+    """Why a query can't run so, and what to do."""
+    for name, frame in tables.items():
+        if not frame.isStreaming:
+            yield f"table {name} is static, and Spark has no way to load it there", "send its rows to a topic"
+        elif views_of(frame):
+            yield (
+                f"table {name} is a view, and Spark runs one stateful operator there",
+                "write the view to a topic and read that",
+            )
+    for name in topology.resolved:
+        yield (
+            f"table {name} has a key or a window, which takes a stage before the cells when there are several",
+            "use cells=1, or micro-batches",
+        )
+    if topology.merge is not None:
+        yield (
+            f"the outputs of its {topology.cells} cells meet, so that a further stage would have to add them up",
+            "use cells=1, or micro-batches",
+        )
