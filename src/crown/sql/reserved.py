@@ -35,6 +35,6 @@ def _refuse(sql: str, name: str, what: str, whose: str) -> None:
         (start, start + len(name)) if start >= 0 else None,
         "RESERVED-NAME",
         f"{what} can't have this name",
-        reason=f"{whose} have a column {name.lower()} of their own",
+        reason=f"{whose} already have a column {name.lower()}",
         hint="give it another name",
     )

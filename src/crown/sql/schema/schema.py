@@ -93,7 +93,7 @@ def load_schema(schema: SchemaLike, *, dialect: str = "spark") -> Schema:
         described = {}
         for name, value in schema.items():
             if str(name).lower() in described:
-                raise SchemaError(f"table {name} is there twice", code="CROWN-SCHEMA-DUPLICATE", hint=_CASE)
+                raise SchemaError(f"table {name} is defined twice", code="CROWN-SCHEMA-DUPLICATE", hint=_CASE)
             described[str(name).lower()] = _table(str(name), value)
         return Schema(described, {})
     raise SchemaError(
