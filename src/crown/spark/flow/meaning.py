@@ -11,7 +11,7 @@ from crown.ir.query import Query
 from crown.ir.tables import Table
 from crown.spark.flow.canonical import canonical, output_names
 from crown.sql import parse
-from crown.sql.schema.schema import TableSchema
+from crown.sql.schema.tables import TableSchema
 
 
 def bound(sql: str, schema: Mapping[str, Any]) -> tuple[Query, tuple[str, ...]]:

@@ -26,12 +26,10 @@ from pyspark.sql.types import (
     ShortType,
     StringType,
     StructField,
-    StructType,
     TimestampNTZType,
     TimestampType,
 )
 
-from crown.changes import CHANGE_TYPE, INSERTIONS, MULTIPLICITY
 from crown.errors import InvalidChange, SchemaError
 from crown.spark.flow.selection import quoted
 
@@ -50,7 +48,7 @@ _TYPES: dict[type[DataType], str] = {
 }
 _EPOCH = datetime.datetime(1970, 1, 1)
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
-_WEIGHT = "_weight"
+WEIGHT = "_weight"
 
 
 def postgres_type(field: StructField) -> str:
@@ -85,15 +83,9 @@ def readable(fields: Sequence[StructField]) -> list[Column]:
     return columns
 
 
-def weight_of(schema: StructType) -> Column:
-    """How many copies of a row come, or, negative, go."""
-    weight = F.col(MULTIPLICITY) if MULTIPLICITY in schema.names else F.lit(1).cast("long")
-    return F.when(F.col(CHANGE_TYPE).isin(*INSERTIONS), weight).otherwise(-weight).alias(_WEIGHT)
-
-
 def encoder(fields: Sequence[StructField]) -> Callable[[Sequence[Any]], bytes]:
     """Return what writes a row, its weight last, as a line."""
-    writers = [(field.name, _writer(field.dataType)) for field in fields] + [(_WEIGHT, str)]
+    writers = [(field.name, _writer(field.dataType)) for field in fields] + [(WEIGHT, str)]
 
     def encode(row: Sequence[Any]) -> bytes:
         texts = [

@@ -19,7 +19,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from crown.changes import CHANGE_TYPE, INSERTIONS, MULTIPLICITY
 from crown.errors import StateError
 from crown.spark.filesystem import names_in, read_file, remove, write_at_once, write_new
 from crown.spark.flow.selection import quoted
@@ -33,6 +32,7 @@ from crown.spark.sinks.ownership import (
     step,
     stream_id,
 )
+from crown.spark.sinks.weights import weight_of
 
 _FEW_ROWS = 1 << 20
 _MOST_PARTS = 64
@@ -103,8 +103,7 @@ class ParquetTarget:
         spark = deltas.sparkSession
         before = store.version_before(batch)
         part = f"part-{store.prefix}-{batch:012d}"
-        weight = F.col(MULTIPLICITY) if MULTIPLICITY in deltas.columns else F.lit(1).cast("long")
-        signed = F.when(F.col(CHANGE_TYPE).isin(*INSERTIONS), weight).otherwise(-weight)
+        signed = weight_of(deltas.columns)
         columns = [F.col(quoted(name)) for name in self._names]
         changes = deltas.select(*columns, signed.alias(_weight(self._names)))
         changes.write.mode("overwrite").parquet(f"{self._path}/{part}")

@@ -20,8 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from crown.errors import CrownError, PlanError, SchemaError, StateError
-from crown.spark.sinks.copying import encoder, postgres_type, readable, weight_of
+from crown.spark.sinks.copying import WEIGHT, encoder, postgres_type, readable
 from crown.spark.sinks.ownership import FORMAT, Owner, Step, check_format, data_columns, next_batch, step, stream_id
+from crown.spark.sinks.weights import weight_of
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ class PostgresTarget:
     def _take(self, deltas: DataFrame, file: IO[bytes]) -> None:
         """All deltas in the form that COPY reads, each with its weight."""
         encode = encoder(self._fields)
-        weight = weight_of(deltas.schema)
+        weight = weight_of(deltas.columns).alias(WEIGHT)
         for row in deltas.select(*readable(self._fields), weight).toLocalIterator(prefetchPartitions=True):
             file.write(encode(row))
 

@@ -21,7 +21,7 @@ from crown.sql.clauses.subqueries import SelectSubqueries
 from crown.sql.clauses.where import bind_where
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import Wanted, build_conjunction, cast_value
-from crown.sql.normalise.levels import never_holds
+from crown.sql.normalise.levels import living_branches
 from crown.sql.outputs import Item, expand_items
 from crown.sql.relation import Branch, Relation
 from crown.sql.scalar.binder import AliasBinder, Binder
@@ -124,7 +124,7 @@ def _grouped(
     aggregates: Aggregates,
     having: Expression | None,
 ) -> BoundQuery:
-    branches = [b for b in relation.branches if not never_holds(b.predicates)] or list(relation.branches[:1])
+    branches = living_branches(relation)
     folded = _folded(context, groups, aggregates, branches)
 
     def over_groups(expression: Expression, at: exp.Expr) -> Expression:

@@ -10,7 +10,8 @@ from crown.ir.tables import Profile
 from crown.sql.context import Context
 from crown.sql.diagnose import span
 from crown.sql.schema.options import Option, window_for
-from crown.sql.schema.schema import Schema, TableSchema
+from crown.sql.schema.schema import Schema
+from crown.sql.schema.tables import TableSchema
 
 
 def attach_options(context: Context, statement: exp.Expr, options: list[Option]) -> None:

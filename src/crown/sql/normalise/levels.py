@@ -13,7 +13,7 @@ from crown.sql.context import Context
 from crown.sql.normalise.disjunctions import factored
 from crown.sql.normalise.equalities import Classes, equated_terms, fixed_term
 from crown.sql.refuse import refuse_correlation, refuse_far_correlation, refuse_residual_condition
-from crown.sql.relation import Branch, Subcondition, atoms_of
+from crown.sql.relation import Branch, Relation, Subcondition, atoms_of
 from crown.sql.scalar.fold import FALSE, UNKNOWN, conjunction, conjuncts
 from crown.types import INT32
 
@@ -44,6 +44,11 @@ class Level:
 def never_holds(predicates: tuple[Expression, ...]) -> bool:
     """Whether some predicate is known to hold for no row."""
     return any(part in (FALSE, UNKNOWN) for predicate in predicates for part in conjuncts(predicate))
+
+
+def living_branches(relation: Relation) -> list[Branch]:
+    """The branches that can have rows; the first one if none can."""
+    return [b for b in relation.branches if not never_holds(b.predicates)] or list(relation.branches[:1])
 
 
 def build_level(context: Context, branch: Branch) -> Level:

@@ -9,7 +9,7 @@ from crown.sql.context import Context
 from crown.sql.normalise.conjunction import Wanted, build_conjunction
 from crown.sql.normalise.disjunctions import factored
 from crown.sql.normalise.equalities import equated_terms
-from crown.sql.normalise.levels import never_holds
+from crown.sql.normalise.levels import living_branches
 from crown.sql.normalise.names import readable
 from crown.sql.relation import Branch, Relation, VisibleColumn, atoms_of
 from crown.sql.scalar.fold import conjuncts
@@ -44,7 +44,7 @@ def nest_relation(
             number += 1
             name = f"{base}_{number}"
         names[column.id] = name
-    branches = [b for b in relation.branches if not never_holds(b.predicates)] or list(relation.branches[:1])
+    branches = living_branches(relation)
     body = Select(
         branches=tuple(
             build_conjunction(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -14,26 +13,10 @@ from crown.sql import typenames
 from crown.sql.diagnose import Span, parse_statements, span
 from crown.sql.schema import harmless
 from crown.sql.schema.options import Option, take_options, window_for
+from crown.sql.schema.tables import TableSchema, ViewSchema
 
 
-@dataclass(frozen=True)
-class TableDefinition:
-    name: str
-    columns: tuple[TableColumn, ...]
-    primary_key: tuple[str, ...]
-    profile: Profile
-    window: Window | None
-
-
-@dataclass(frozen=True)
-class ViewDefinition:
-    name: str
-    query: exp.Expr
-    columns: tuple[str, ...]
-    sql: str
-
-
-def read_ddl(sql: str, dialect: str) -> tuple[list[TableDefinition], list[ViewDefinition]]:
+def read_ddl(sql: str, dialect: str) -> tuple[list[TableSchema], list[ViewSchema]]:
     """Return the tables and views that the text defines, in order. Other statements are errors."""
     try:
         text, options = take_options(sql)
@@ -42,8 +25,8 @@ def read_ddl(sql: str, dialect: str) -> tuple[list[TableDefinition], list[ViewDe
         raise SchemaError(
             error.message, code="CROWN-SCHEMA-SYNTAX", sql=sql, position=error.position, reason=error.reason
         ) from error
-    tables: list[TableDefinition] = []
-    views: list[ViewDefinition] = []
+    tables: list[TableSchema] = []
+    views: list[ViewSchema] = []
     seen: set[str] = set()
     for statement in statements:
         if not isinstance(statement, exp.Create) or statement.args.get("kind") not in ("TABLE", "VIEW"):
@@ -104,15 +87,15 @@ def _owner(statements: list[exp.Expr], position: int) -> exp.Expr | None:
     return before[-1] if before else None
 
 
-def _view(sql: str, create: exp.Create, name: str) -> ViewDefinition:
+def _view(sql: str, create: exp.Create, name: str) -> ViewSchema:
     query = create.expression
     if not isinstance(query, exp.Query):
         raise _error(sql, span(create.this), "VIEW", f"view {name} has no query")
     given = create.this.expressions if isinstance(create.this, exp.Schema) else []
-    return ViewDefinition(name, query, tuple(c.name for c in given), sql)
+    return ViewSchema(name, query, tuple(c.name for c in given), sql)
 
 
-def _table(sql: str, create: exp.Create, name: str, options: list[Option]) -> TableDefinition:
+def _table(sql: str, create: exp.Create, name: str, options: list[Option]) -> TableSchema:
     if not isinstance(create.this, exp.Schema):
         raise _error(sql, span(create.this), "EMPTY", f"table {name} has no columns")
     columns: list[TableColumn] = []
@@ -159,7 +142,7 @@ def _table(sql: str, create: exp.Create, name: str, options: list[Option]) -> Ta
                 ) from error
             if found is not None:
                 window = Window(window.rows, window.interval, found.name)
-    return TableDefinition(name, tuple(columns), tuple(key), profile, window)
+    return TableSchema(name, tuple(columns), tuple(key), profile, window)
 
 
 def _items(create: exp.Create) -> Iterator[exp.Expr]:

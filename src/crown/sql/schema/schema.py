@@ -9,14 +9,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sqlglot import exp
-
 from crown.errors import SchemaError
 from crown.ir.tables import Profile, TableColumn, Window
 from crown.sql import typenames
 from crown.sql.schema import foreign
 from crown.sql.schema.ddl import read_ddl
 from crown.sql.schema.options import PROFILES
+from crown.sql.schema.tables import TableSchema, ViewSchema
 from crown.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
 
 _UNITS = {
@@ -27,28 +26,6 @@ _UNITS = {
 _CASE = "SQL does not mind the case of names"
 
 SchemaLike: TypeAlias = Any  # a Schema, DDL text, a path to it, or a mapping of table names to table descriptions
-
-
-@dataclass(frozen=True)
-class TableSchema:
-    name: str
-    columns: tuple[TableColumn, ...]
-    primary_key: tuple[str, ...] = ()
-    profile: Profile = "arbitrary"
-    window: Window | None = None
-
-    def column(self, name: str) -> TableColumn | None:
-        return next((c for c in self.columns if c.name.lower() == name.lower()), None)
-
-
-@dataclass(frozen=True)
-class ViewSchema:
-    """A view's query with the text its positions refer to."""
-
-    name: str
-    query: exp.Expr
-    columns: tuple[str, ...]
-    sql: str
 
 
 @dataclass(frozen=True)
@@ -87,8 +64,7 @@ def load_schema(schema: SchemaLike, *, dialect: str = "spark") -> Schema:
         schema = _read(Path(schema))
     if isinstance(schema, str):
         tables, views = read_ddl(schema, dialect)
-        described = {t.name.lower(): TableSchema(t.name, t.columns, t.primary_key, t.profile, t.window) for t in tables}
-        return Schema(described, {v.name.lower(): ViewSchema(v.name, v.query, v.columns, v.sql) for v in views})
+        return Schema({t.name.lower(): t for t in tables}, {v.name.lower(): v for v in views})
     if isinstance(schema, Mapping):
         described = {}
         for name, value in schema.items():
