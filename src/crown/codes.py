@@ -254,9 +254,28 @@ CODES: Mapping[str, Code] = {
     ),
     "CROWN-SPARK-QUERY": Code("Spark stopped the stream with an error.", "Read the message and Spark's log."),
     "CROWN-SPARK-REJECTS": Code("on_invalid='quarantine' has no place to write to.", "Give rejects='path'."),
+    "CROWN-SPARK-REALTIME": Code(
+        "The query can't run in real-time mode.", "Change what the message names, or use micro-batches."
+    ),
     "CROWN-SPARK-SETTING": Code(
         "A setting of the Spark session is not supported, or would change results.",
         "Build the session with crown.spark.configure, or set what the message says.",
+    ),
+    "CROWN-JVM-JAR": Code(
+        "The running session does not accept Crown's jar.", "Start the session with crown.spark.configure."
+    ),
+    "CROWN-JVM-LIBRARY": Code(
+        "An executor can't unpack the kernel.", "Make java.io.tmpdir of the executors writable and large enough."
+    ),
+    "CROWN-JVM-MEMORY": Code(
+        "The engines of an executor need more memory than they may use.",
+        "Use more executors or more memory, or raise spark.crown.memory.",
+    ),
+    "CROWN-JVM-PLATFORM": Code(
+        "The jar has no kernel for the platform of the executors.", "Install a wheel that was built on that platform."
+    ),
+    "CROWN-JVM-UNAVAILABLE": Code(
+        "The engines can't run in the JVM of this session.", "Install a JDK and run make setup, or use Python workers."
     ),
     "CROWN-SPARK-TABLE": Code("A table of the query has no DataFrame.", "Add the table to tables=."),
     "CROWN-SOURCE-FEED": Code(

@@ -185,7 +185,7 @@ COMPARED = "SELECT a FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.a = r.a AN
 )
 def test_branches_are_named_after_what_they_come_from(sql: str, names: list[str]) -> None:
     constructs = json.loads(crown.View(sql, SCHEMA).explain().json())["report"]["constructs"]
-    assert [c["name"] for c in constructs if "whose rows are united" in c["cost"]] == names, constructs
+    assert [c["name"] for c in constructs if "whose rows are combined" in c["cost"]] == names, constructs
 
 
 def test_every_construct_that_the_planner_notes_is_tested() -> None:

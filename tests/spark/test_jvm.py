@@ -300,3 +300,20 @@ def test_no_memory_is_lost_over_a_hundred_queries(spark: SparkSession, cells: in
         assert wait_until(lambda: living(spark)[:2] == (0, 0)), living(spark)
         held.append(living(spark)[2])
     assert held[-1] - held[9] < 1 << 16, held
+
+
+def test_an_installation_without_the_jar_says_so(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crown.spark.flow.jvm.JAR", tmp_path / "missing.jar")
+    table = spark.readStream.format("rate").load()
+    before = spark.conf.get(ENGINE, None)
+    spark.conf.set(ENGINE, "jvm")
+    try:
+        with pytest.raises(PlanError, match="CROWN-JVM-UNAVAILABLE") as failure:
+            maintain(spark, "SELECT value FROM r", {"r": table}, cells=2)
+        assert "missing.jar" in str(failure.value)
+    finally:
+        spark.conf.unset(ENGINE)
+        if before is not None:
+            spark.conf.set(ENGINE, before)

@@ -70,7 +70,12 @@ def renumbered(source: Path, target: Path, format_: Any) -> Path:
 
 @pytest.mark.parametrize(
     "format_, hint",
-    [(1, "make the view again"), (0, "make the view again"), (4, "the version of Crown that saved it"), (99, "newer")],
+    [
+        (1, "create the view again"),
+        (0, "create the view again"),
+        (4, "the version of Crown that saved it"),
+        (99, "newer"),
+    ],
 )
 def test_formats_that_this_version_does_not_read(format_: int, hint: str, tmp_path: Path) -> None:
     path = renumbered(FIXTURES / "view-2-threads-1.crown", tmp_path / "view.crown", format_)

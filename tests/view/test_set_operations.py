@@ -100,7 +100,7 @@ def test_explain_tells_the_price() -> None:
     text = str(crown.View("SELECT a.v + b.v FROM a JOIN b ON a.k = b.k UNION SELECT k FROM c", schema=SCHEMA).explain())
     assert "its rows are kept to be looked up" in text and "one look-up in the other branch" in text
     text = str(crown.View(f"({LEFT}) UNION ALL (SELECT v FROM b) EXCEPT SELECT k FROM c", schema=SCHEMA).explain())
-    assert "one look-up in each other branch for each row that is read" in text
+    assert "one look-up in every other branch for each row that is read" in text
 
 
 def test_a_lookup_evaluates_only_rows_that_are_there() -> None:
