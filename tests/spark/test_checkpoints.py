@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from crown.errors import PlanError, SchemaError, StateError
+from crown.errors import CrownError, PlanError, StateError
 from crown.spark import maintain, rejected, snapshot
 from crown.spark.flow.topology import lay_out
 from tests.spark.streams import GRAPH, Feed, run_to_end, total
@@ -201,5 +201,5 @@ def test_settings_that_change_answers_are_refused(spark: SparkSession) -> None:
         finally:
             spark.conf.set(name, before or "")
     for column in ("_change_type", "_multiplicity", "_batch", "_Position"):
-        with pytest.raises(SchemaError, match="CROWN-SPARK-COLUMN"):
+        with pytest.raises(CrownError, match="CROWN-SPARK-COLUMN|CROWN-SQL-RESERVED-NAME"):
             maintain(spark, f"SELECT s AS {column} FROM r", {"r": table}, cells=2)

@@ -246,6 +246,8 @@ fn parse_zone(text: &str) -> Option<Option<i64>> {
     match offset.as_bytes()[0] {
         b'-' => parse_offset(&offset[1..]).map(|offset| Some(-offset)),
         b'+' => parse_offset(&offset[1..]).map(Some),
+        // Of the names with a plus, all but those of `Etc/GMT+1` and its like are offsets.
+        _ if text.contains('+') && !text.starts_with("Etc/") => None,
         _ => text.starts_with(|c: char| c.is_ascii_uppercase()).then_some(None),
     }
 }
