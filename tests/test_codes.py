@@ -28,10 +28,14 @@ SECTIONS = {
     "SOURCE": "Stream sources",
     "SINK": "Stream targets",
     "HOST": "The engine host",
+    "JVM": "Engines in Spark's JVM",
     "PIPELINE": "Pipeline files",
     "": "Evaluation, and everything else",
 }
 UNTESTED = {
+    "CROWN-JVM-JAR": "takes a platform that forbids ADD JAR",
+    "CROWN-JVM-LIBRARY": "takes an executor without a temporary directory",
+    "CROWN-JVM-PLATFORM": "takes an executor of another platform than the driver's",
     "CROWN-SPARK-TABLE": "the schema is that of the DataFrames, so SQL that reads another table is refused first",
     "CROWN-STATE-BROKEN": "a batch that was applied can always be undone, unless the kernel has a bug",
 }
@@ -64,6 +68,11 @@ def _words(values: list[ast.expr]) -> Iterator[str]:
     for value in values:
         if isinstance(value, ast.Constant) and isinstance(value.value, str) and SHORT.fullmatch(value.value):
             yield value.value
+
+
+def java_codes() -> Iterator[str]:
+    for path in (ROOT / "jvm").rglob("*.java"):
+        yield from CODE.findall(path.read_text(encoding="utf-8"))
 
 
 def rust_codes(*, tests: bool) -> Iterator[str]:
@@ -114,11 +123,11 @@ def section(code: str) -> str:
 
 
 def test_every_code_that_is_raised_is_registered() -> None:
-    assert sorted({*python_codes(), *rust_codes(tests=False)} - CODES.keys()) == []
+    assert sorted({*python_codes(), *java_codes(), *rust_codes(tests=False)} - CODES.keys()) == []
 
 
 def test_every_registered_code_is_raised() -> None:
-    assert sorted(CODES.keys() - {*python_codes(), *rust_codes(tests=False)}) == []
+    assert sorted(CODES.keys() - {*python_codes(), *java_codes(), *rust_codes(tests=False)}) == []
 
 
 def test_every_code_is_registered_once() -> None:

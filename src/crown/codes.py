@@ -253,6 +253,10 @@ CODES: Mapping[str, Code] = {
         "An output column has a name that deltas use, such as _change_type.", "Rename it with AS."
     ),
     "CROWN-SPARK-QUERY": Code("Spark ended the stream with an error of its own.", "Read the message and Spark's log."),
+    "CROWN-SPARK-REALTIME": Code(
+        "The query can't run in Spark's real-time mode, or was not made for it.",
+        "Give maintain real_time=True and do what the message says, or use micro-batches.",
+    ),
     "CROWN-SPARK-REJECTS": Code("on_invalid='quarantine' has no place to write to.", "Give rejects='path'."),
     "CROWN-SPARK-SETTING": Code(
         "A setting of the Spark session is not supported, or would change results.",
@@ -330,6 +334,24 @@ CODES: Mapping[str, Code] = {
     "CROWN-HOST-START": Code(
         "The engine host did not start.",
         "Check that `python -m crown.spark.host --help` works on the machine of the executor.",
+    ),
+    "CROWN-JVM-JAR": Code(
+        "The Spark session does not accept Crown's jar.",
+        "Start the session with the jar in spark.jars, as crown.spark.configure does.",
+    ),
+    "CROWN-JVM-LIBRARY": Code(
+        "An executor can't unpack the kernel from Crown's jar.", "Make java.io.tmpdir writable and large enough."
+    ),
+    "CROWN-JVM-MEMORY": Code(
+        "The engines of an executor hold more memory than they may.",
+        "Use more executors or more memory, or raise spark.crown.memory.",
+    ),
+    "CROWN-JVM-PLATFORM": Code(
+        "Crown's jar has no kernel for the platform of an executor.", "Install Crown for that platform on the driver."
+    ),
+    "CROWN-JVM-UNAVAILABLE": Code(
+        "Cells can't run in Spark's JVM: the session is Spark Connect's, or Crown was built without a JDK.",
+        "Unset spark.crown.engine, or install a JDK and run make setup.",
     ),
     "CROWN-PIPELINE-CONNECTOR": Code(
         "A source or sink needs a connector that is not installed.", "Name it in [spark], or install the package."
