@@ -70,6 +70,11 @@ def _words(values: list[ast.expr]) -> Iterator[str]:
             yield value.value
 
 
+def java_codes() -> Iterator[str]:
+    for path in (ROOT / "jvm").rglob("*.java"):
+        yield from CODE.findall(path.read_text(encoding="utf-8"))
+
+
 def rust_codes(*, tests: bool) -> Iterator[str]:
     """Codes in the Rust sources, either in tests or outside of them, where hints (`"CODE" => ...`) do not count."""
     for path in (ROOT / "crates").rglob("*.rs"):
@@ -80,12 +85,6 @@ def rust_codes(*, tests: bool) -> Iterator[str]:
             yield from CODE.findall(text if is_test else inline)
         elif not is_test:
             yield from CODE.findall(re.sub(rf'"{CODE.pattern}"(?= =>| \|)', "", code))
-
-
-def java_codes() -> Iterator[str]:
-    """Codes in the Java sources."""
-    for path in (ROOT / "jvm").rglob("*.java"):
-        yield from CODE.findall(path.read_text(encoding="utf-8"))
 
 
 def raised() -> set[str]:

@@ -255,7 +255,8 @@ CODES: Mapping[str, Code] = {
     "CROWN-SPARK-QUERY": Code("Spark stopped the stream with an error.", "Read the message and Spark's log."),
     "CROWN-SPARK-REJECTS": Code("on_invalid='quarantine' has no place to write to.", "Give rejects='path'."),
     "CROWN-SPARK-REALTIME": Code(
-        "The query can't run in real-time mode.", "Change what the message names, or use micro-batches."
+        "The query can't run in Spark's real-time mode, or was not made for it.",
+        "Give maintain real_time=True and do what the message says, or use micro-batches.",
     ),
     "CROWN-SPARK-SETTING": Code(
         "A setting of the Spark session is not supported, or would change results.",

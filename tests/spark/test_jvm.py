@@ -192,7 +192,9 @@ def test_a_checkpoint_is_continued_by_the_other_engine(
     assert rejected(spark, str(tmp_path / "rejects")).count() == len(order)
 
 
-def test_one_stream_has_one_engine(spark: SparkSession, cells: int, tmp_path: Path) -> None:
+def test_one_stream_has_one_engine(
+    spark: SparkSession, cells: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judge = Judge(GRAPH_QUERIES[0], GRAPH)
     feed = Feed(tmp_path / "in", judge)
     feed.write([Change("g", (1, 2))])
@@ -204,6 +206,10 @@ def test_one_stream_has_one_engine(spark: SparkSession, cells: int, tmp_path: Pa
             collect_batches(outer, tmp_path / "checkpoint")
         spark.conf.set(ENGINE, "perl")
         with pytest.raises(PlanError, match="perl"):
+            maintain(spark, judge.sql, feed.tables(spark), cells=cells)
+        spark.conf.set(ENGINE, "jvm")
+        monkeypatch.setattr("crown.spark.flow.jvm.JAR", tmp_path / "none.jar")
+        with pytest.raises(PlanError, match="CROWN-JVM-UNAVAILABLE"):
             maintain(spark, judge.sql, feed.tables(spark), cells=cells)
     finally:
         spark.conf.unset(ENGINE)

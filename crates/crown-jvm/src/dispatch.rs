@@ -76,7 +76,7 @@ struct Part {
 
 impl Dispatcher {
     fn new(spec: &str) -> Result<Dispatcher> {
-        let fail = |error: serde_json::Error| KernelError::plan("CROWN-PLAN-MALFORMED", error.to_string());
+        let fail = |error: serde_json::Error| KernelError::state("CROWN-INTERNAL", error.to_string());
         let spec: Spec = serde_json::from_str(spec).map_err(fail)?;
         let columns = spec.columns.iter().map(|(name, kind)| Column::new(name, kind)).collect::<Result<Vec<_>>>()?;
         let schema = Arc::new(Schema::new(columns.iter().map(|column| column.field.clone()).collect::<Vec<_>>()));
