@@ -54,7 +54,15 @@ def note_constructs(stage: TreeStage, report: ConjunctionReport, verdicts: Seque
         )
     _note_residual(stage, verdicts, context)
     for node in stage.nodes:
-        if node.edge != "join" and node.parent is not None:
+        if node.edge == "optional" and node.parent is not None:
+            context.note(
+                "OUTER JOIN",
+                stage.id,
+                f"{node.name} is an optional child of {stage.nodes[node.parent].name}: it takes no row away, and shows one "
+                "row of NULLs for a key without a match, which goes when the first match comes and is back when the "
+                "last one goes",
+            )
+        elif node.edge != "join" and node.parent is not None:
             name, kind = ("NOT EXISTS", "anti-join") if node.edge == "anti" else ("EXISTS", "semi-join")
             below = stage.nodes[node.parent].name
             context.note(name, stage.id, f"{kind}: {node.name} is a subtree below {below}, as any other atom")
