@@ -64,8 +64,9 @@ class Node:
     have the key, `anti` children when they don't. An `exists` child counts as 1 in annotations, whatever
     its multiplicity. `exists` and `anti` children, and all below them, are never connex.
     An `optional` child is always satisfied: while it has no row with the key it shows one row, once, in which all its
-    variables but those of the key are NULL; a ring factor of its atom reads none of the key. Only atoms hang by such an edge,
-    and only by such edges below one. A generalised node's children by `anti` or `optional` edge are not guards.
+    variables but those of the key are NULL; a ring factor of its atom reads none of the key. Only atoms that drop NULL
+    in the key hang by such an edge, and below one only further ones, by a key with variables that are not in its own.
+    A generalised node's children by `anti` or `optional` edge are not guards.
     """
 
     name: str

@@ -47,8 +47,8 @@ class Condition:
 class OptionalAtom:
     """An atom of an outer join's optional side: its rows that match, or one row of NULLs where none does.
 
-    The variables it shares with the atoms around it are its key, and one of those atoms holds them all. All others are its
-    own, and NULL where it has no match. `optional` hang on it in the same way, by variables of its own.
+    The variables it shares with the atoms around it are its key, and one of those atoms holds them all. All others are
+    its own, and NULL where it has no match. `optional` hang on it in the same way, by variables of its own.
     """
 
     atom: Atom

@@ -1,7 +1,7 @@
 """Optional atoms: the optional sides of outer joins, hung below the finished tree by key.
 
-An optional child never takes a row of its parent away, so the tree is chosen without it and it may hang on any node that
-holds its key. To show its columns it must be connex: then its key and all its variables join the output, as in an
+An optional child never takes a row of its parent away, so the tree is chosen without it and it may hang on any node
+that holds its key. To show its columns it must be connex: then its key and all its variables join the output, as in an
 inner join that is not free-connex. One that shows nothing only counts, or carries factors of sums, and hangs anywhere.
 """
 

@@ -8,9 +8,9 @@ from functools import partial
 from sqlglot import exp
 
 from crown.ir.expression import Column, Expression, columns_of
-from crown.ir.query import Aggregate, Body, Conjunction, Named, Order, Select
+from crown.ir.query import Aggregate, Body, Named, Order, Select
 from crown.sql.clauses.aggregates import MARK, Aggregates
-from crown.sql.clauses.bound import BoundQuery, living, typed
+from crown.sql.clauses.bound import BoundQuery, typed
 from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.from_clause import bind_from
 from crown.sql.clauses.grammar import Environment

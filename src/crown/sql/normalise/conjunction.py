@@ -238,8 +238,7 @@ class _Writer:
             variable = parent.variables[parent.classes.find(outer_term)]
             constant = parent.classes.constant_of(outer_term)
             if constant is not None and not isinstance(inner_term, Literal):
-                if level.classes.constant_of(inner_term) is None:
-                    level.classes.fix(inner_term, constant)
+                level.classes.fix(inner_term, constant)
             key.append((variable, cast_value(inner_term, parent.classes.type_of(outer_term))))
         self.name_classes(level)
         (atom,) = self.atoms(level, {source.id: key})

@@ -1,7 +1,7 @@
 """Sorting predicates: each goes to its atom's filter, to a class of equal terms, to the residual, or to a correlation.
 
-A level is one conjunction of atoms: a branch, a condition inside it, or an optional source. Equalities inside a condition
-never merge variables of the level around it (they hold only inside), so each level has classes of its own.
+A level is one conjunction of atoms: a branch, a condition inside it, or an optional source. Equalities inside a
+condition never merge variables of the level around it (they hold only inside), so each level has classes of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Outer joins within one branch: which optional sources stay optional, and what becomes of the others.
 
-`a LEFT JOIN b ON a.k = b.k` keeps `b` as an optional source of `a`'s branch. What is asked of its columns later may decide
-whether it has a row: a WHERE that no row of NULLs satisfies makes it an ordinary join, one that only such a row
+`a LEFT JOIN b ON a.k = b.k` keeps `b` as an optional source of `a`'s branch. What is asked of its columns later may
+decide whether it has a row: a WHERE that no row of NULLs satisfies makes it an ordinary join, one that only such a row
 satisfies an anti-join. Where the plan can't hang it on one table by key, the branch is taken apart after all, into
 the rows with a match and the rows without.
 """
