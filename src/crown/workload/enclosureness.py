@@ -102,11 +102,11 @@ def tree_tuple_enclosureness(nodes: Sequence[Node], atoms: Mapping[int, Lifespan
 
 
 def descendants(nodes: Sequence[Node]) -> list[list[int]]:
-    """The proper descendants of each node, by position."""
+    """The proper descendants of each node, by position, but for those across optional edges: nothing climbs them."""
     below: list[list[int]] = [[] for _ in nodes]
     for position in reversed(range(len(nodes))):
         parent = nodes[position].parent
-        if parent is not None:
+        if parent is not None and nodes[position].edge != "optional":
             below[parent] += [position, *below[position]]
     return below
 

@@ -182,7 +182,7 @@ impl Tree {
     }
 
     /// The phantom that shows NULL where the words of `row` have it, if all but its key is NULL. Overwrites the words.
-    pub(super) fn find_phantom(&self, node: usize, row: &mut Vec<Word>) -> Option<RowId> {
+    pub(super) fn find_phantom(&self, node: usize, row: &mut [Word]) -> Option<RowId> {
         let shape = &self.shape.nodes[node];
         let mask = row[shape.width - 1];
         let own = (0..shape.variables.len()).filter(|column| !shape.key.child_columns.contains(column));
