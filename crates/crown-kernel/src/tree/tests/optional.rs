@@ -182,21 +182,21 @@ fn plans_that_could_confuse_phantoms_are_refused() {
         change(&mut stage);
         Tree::new(&stage, true).err().expect("the plan is refused").code
     };
-    assert_eq!(refused(&|stage| stage.variables[2].nullable = false), "CROWN-PLAN-TREE");
+    assert_eq!(refused(&|stage| stage.variables[2].nullable = false), "CROWN-PLAN-MALFORMED");
     assert_eq!(
         refused(&|stage| {
             stage.variables[1].nullable = true;
             stage.atoms[1].not_null.clear();
         }),
-        "CROWN-PLAN-TREE"
+        "CROWN-PLAN-MALFORMED"
     );
-    assert_eq!(refused(&|stage| stage.nodes[1].atom = None), "CROWN-PLAN-TREE");
+    assert_eq!(refused(&|stage| stage.nodes[1].atom = None), "CROWN-PLAN-MALFORMED");
     assert_eq!(
         refused(&|stage| {
             stage.mode = Mode::Ring;
             let factors = vec![Factor { atom: 1, expression: super::random::column("k0") }];
             stage.ring = vec![RingComponent { name: "s".into(), factors, data_type: "int64".into() }];
         }),
-        "CROWN-PLAN-TREE"
+        "CROWN-PLAN-MALFORMED"
     );
 }
