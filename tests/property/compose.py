@@ -7,8 +7,8 @@ all others, and they in it.
 >>> sorted(CONSTRUCTS)  # doctest: +NORMALIZE_WHITESPACE
 ['common table', 'computed', 'condition', 'correlated scalar', 'distinct', 'except', 'except all', 'filter',
  'filtered aggregate', 'global aggregate', 'group', 'grouped condition', 'having', 'inequality join', 'inner join',
- 'intersect', 'intersect all', 'join of three', 'outer join', 'scalar subquery', 'semi-join', 'shared set', 'top',
- 'union', 'union all']
+ 'intersect', 'intersect all', 'join of three', 'outer join', 'outer joins', 'scalar subquery', 'semi-join',
+ 'shared set', 'top', 'union', 'union all']
 """
 
 from __future__ import annotations
@@ -230,6 +230,20 @@ def _join(kinds: Sequence[str], count: int = 2) -> Callable[[Composer, int], Que
     return build
 
 
+def _outer_joins(composer: Composer, depth: int) -> Query:
+    """Several LEFT JOINs, each to any table before it, with what is asked of rows that have no match."""
+    source = composer.joined(depth, ["LEFT JOIN"], composer.draw(st.integers(3, 5)))
+    where = []
+    if composer.chance(40):
+        text, _ = composer.pick(source.columns)
+        where.append(composer.pick([f"{text} IS NULL", f"({text} IS NULL OR {composer.predicate(source.columns)})"]))
+    if composer.chance(60):
+        return composer.select(composer.terms(source.columns), source.text, where=where)
+    by = composer.pick(source.columns)
+    grouped = composer.select([by, *_aggregates(composer, source.columns)], source.text, where=where)
+    return replace(grouped, text=f"{grouped.text} GROUP BY {by[0]}")
+
+
 def _condition(composer: Composer, depth: int) -> Query:
     """[NOT] EXISTS and [NOT] IN."""
     source, inner = composer.source(depth), composer.source(depth)
@@ -422,6 +436,7 @@ CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
     "inner join": _join(["JOIN", "CROSS JOIN"]),
     "join of three": _join(["JOIN"], 3),
     "outer join": _join(["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]),
+    "outer joins": _outer_joins,
     "inequality join": _join(["<"]),
     "condition": _condition,
     "scalar subquery": _scalar,

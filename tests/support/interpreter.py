@@ -14,6 +14,7 @@ from functools import cmp_to_key
 from itertools import product
 from typing import Any
 
+from crown.ir.expression import columns_of
 from crown.ir.plan import (
     AggregateColumn,
     AggregateStage,
@@ -130,7 +131,9 @@ class _Tree:
                 assert node.parent < index
                 assert set(node.key) == set(node.variables) & set(parent.variables)
                 assert parent.connex or not node.connex
-                assert node.edge == "join" or not node.connex
+                assert node.edge in ("join", "optional") or not node.connex
+                assert parent.edge != "optional" or node.edge == "optional"
+                assert node.edge != "optional" or node.atom is not None
             if node.atom is None:
                 guards = [c for c in self.children[index] if nodes[c].edge == "join"]
                 assert any(set(nodes[c].key) == set(node.variables) for c in guards), "no guard"
@@ -160,15 +163,38 @@ class _Tree:
             annotation, satisfied = own, True
             for child in self.children[index]:
                 below = self.nodes[child]
-                weight = self.projections[child].get(tuple(values[name] for name in below.key))
+                key = tuple(values[name] for name in below.key)
+                weight = self.projections[child].get(key)
+                if weight is None and below.edge == "optional":
+                    weight = self._phantom(child, key)
                 satisfied &= (weight is None) if below.edge == "anti" else (weight is not None)
-                if below.edge == "join" and not below.connex and weight is not None:
+                if below.edge in ("join", "optional") and not below.connex and weight is not None:
                     annotation = _times(annotation, weight)
             if satisfied:
                 self.views[index][row] = annotation
                 key = tuple(values[name] for name in node.key)
                 before = self.projections[index].get(key)
                 self.projections[index][key] = annotation if before is None else _plus(before, annotation)
+
+    def _phantom(self, index: int, key: Row) -> tuple[Any, ...]:
+        """The annotation of the row of NULLs that an optional node shows for a key without a row."""
+        node = self.nodes[index]
+        assert node.atom is not None
+        nothing = dict.fromkeys(node.variables)
+        annotation: tuple[Any, ...] = (1,)
+        for component in self.stage.ring:
+            for factor in component.factors:
+                assert factor.atom != node.atom or not set(columns_of(factor.expression)) & set(node.key)
+            factors = [f.expression for f in component.factors if f.atom == node.atom]
+            value = evaluate(factors[0], nothing) if factors else 1
+            annotation += (0 if value is None else value,)
+        values = nothing | dict(zip(node.key, key, strict=True))
+        for child in self.children[index]:
+            below = self.nodes[child]
+            inner = tuple(values[name] for name in below.key)
+            weight = self.projections[child].get(inner) or self._phantom(child, inner)
+            annotation = annotation if below.connex else _times(annotation, weight)
+        return annotation
 
     def _candidates(self, index: int) -> dict[Row, tuple[Any, ...]]:
         node = self.nodes[index]
@@ -191,7 +217,11 @@ class _Tree:
 
     def _enumerate(self, index: int, key: Row | None) -> Iterable[tuple[dict[str, Any], tuple[Any, ...]]]:
         node = self.nodes[index]
-        for row, annotation in self.views[index].items():
+        view = self.views[index]
+        if node.edge == "optional" and key is not None and key not in self.projections[index]:
+            values = dict.fromkeys(node.variables) | dict(zip(node.key, key, strict=True))
+            view = {tuple(values.values()): self._phantom(index, key)}
+        for row, annotation in view.items():
             values = dict(zip(node.variables, row, strict=True))
             if key is not None and tuple(values[name] for name in node.key) != key:
                 continue

@@ -17,7 +17,7 @@ from typing import Any
 from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.functions import is_strict
 from crown.ir.plan import Atom
-from crown.ir.query import Aggregate, Body, Condition, Conjunction, Order, Query, Select, SetOperation
+from crown.ir.query import Aggregate, Body, Condition, Conjunction, OptionalAtom, Order, Query, Select, SetOperation
 from crown.ir.tables import Table
 from crown.sql.scalar import constants
 
@@ -129,11 +129,23 @@ def _conjunction(conjunction: Conjunction, sources: Tables) -> Iterator[Row]:
     for row in _joined(conjunction.atoms, sources, {}):
         if not all(_holds(c, row, sources) for c in conjunction.conditions):
             continue
-        for variable in conjunction.variables:
-            if variable.name in row and not variable.nullable:
-                assert row[variable.name] is not None, f"{variable.name} is said to be never NULL"
-        if all(value(r, row) is True for r in conjunction.residual):
-            yield {c.name: value(c.expression, row) for c in conjunction.columns}
+        for padded in _with_optional(conjunction.optional, sources, row):
+            for variable in conjunction.variables:
+                if variable.name in padded and not variable.nullable:
+                    assert padded[variable.name] is not None, f"{variable.name} is said to be never NULL"
+            if all(value(r, padded) is True for r in conjunction.residual):
+                yield {c.name: value(c.expression, padded) for c in conjunction.columns}
+
+
+def _with_optional(optional: Sequence[OptionalAtom], sources: Tables, row: Row) -> Iterator[Row]:
+    """The row beside each match of the optional atoms, or their NULLs."""
+    if not optional:
+        yield row
+        return
+    first, *rest = optional
+    matches = list(_joined([first.atom], sources, row)) or [dict.fromkeys(first.atom.variables) | row]
+    for match in matches:
+        yield from _with_optional([*first.optional, *rest], sources, match)
 
 
 def _variables(conjunction: Conjunction) -> set[str]:
@@ -143,6 +155,11 @@ def _variables(conjunction: Conjunction) -> set[str]:
         condition = waiting.pop()
         found |= {v for a in condition.atoms for v in a.variables}
         waiting += condition.conditions
+    outer = list(conjunction.optional)
+    while outer:
+        one = outer.pop()
+        found |= set(one.atom.variables)
+        outer += one.optional
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -190,6 +191,8 @@ def test_paper_example_5_3() -> None:
     assert tree_enclosureness(tree_1, atoms) == n
     assert tree_enclosureness(tree_2, atoms) == n
     assert tree_enclosureness(tree_3, atoms) == 1.0
+    # Nothing climbs an optional edge: a child below one encloses nothing in its parent.
+    assert tree_enclosureness([*tree_1[:2], replace(tree_1[2], edge="optional")], atoms) == 1.0
 
 
 def test_nothing_at_all() -> None:

@@ -118,6 +118,7 @@ pub enum EdgeKind {
     Join,
     Exists,
     Anti,
+    Optional,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

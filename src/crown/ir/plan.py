@@ -63,7 +63,10 @@ class Node:
     that key. A row is in the semi-join view when every child is satisfied: `join` and `exists` children when they
     have the key, `anti` children when they don't. An `exists` child counts as 1 in annotations, whatever
     its multiplicity. `exists` and `anti` children, and all below them, are never connex.
-    A generalised node's children by `anti` edge are not guards.
+    An `optional` child is always satisfied: while it has no row with the key it shows one row, once, in which all its
+    variables but those of the key are NULL; a ring factor of its atom reads none of the key. Only atoms that drop NULL
+    in the key hang by such an edge, and below one only further ones, by a key with variables that are not in its own.
+    A generalised node's children by `anti` or `optional` edge are not guards.
     """
 
     name: str
@@ -72,7 +75,7 @@ class Node:
     parent: int | None
     key: tuple[str, ...]  # shared with the parent, in one order for both sides; () for the root
     connex: bool
-    edge: OneOf["join", "exists", "anti"] = "join"
+    edge: OneOf["join", "exists", "anti", "optional"] = "join"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The normalised query: the output of the SQL layer and the input of the planner.
 
 A `Query` is SQL taken apart: equalities have become variables, predicates on one table sit on its atom,
-semi-joins are conditions, outer joins are branches, and no name needs resolving any more.
+semi-joins are conditions, outer joins are optional atoms or branches, and no name needs resolving any more.
 Everything is plain frozen data. The SQL text is kept only for messages.
 """
 
@@ -44,6 +44,18 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class OptionalAtom:
+    """An atom of an outer join's optional side: its rows that match, or one row of NULLs where none does.
+
+    The variables it shares with the atoms around it are its key, and one of those atoms holds them all. All others are
+    its own, and NULL where it has no match. `optional` hang on it in the same way, by variables of its own.
+    """
+
+    atom: Atom
+    optional: tuple[OptionalAtom, ...] = ()
+
+
+@dataclass(frozen=True)
 class Conjunction:
     """Atoms joined by their shared variables, filtered by conditions and residual predicates; a bag of rows.
 
@@ -51,12 +63,13 @@ class Conjunction:
     constructs that made this a branch beside others.
     """
 
-    variables: tuple[Variable, ...]  # all variables of atoms and conditions
+    variables: tuple[Variable, ...]  # all variables of atoms, conditions and optional atoms
     atoms: tuple[Atom, ...]
     columns: tuple[Named, ...]
     conditions: tuple[Condition, ...] = ()
-    residual: tuple[Expression, ...] = ()  # over variables of `atoms`; a row stays when all are TRUE
+    residual: tuple[Expression, ...] = ()  # over variables of atoms; a row stays when all are TRUE
     origins: tuple[Origin, ...] = ()
+    optional: tuple[OptionalAtom, ...] = ()
 
 
 @dataclass(frozen=True)

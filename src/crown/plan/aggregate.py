@@ -32,6 +32,7 @@ from crown.plan.regroup import separate, side_by_side
 from crown.plan.rows import own_columns, project, union_all, unique
 from crown.plan.select import branch_outputs, plan_rows
 from crown.plan.tree.draft import RingTerm
+from crown.plan.tree.optional import own_variables
 from crown.plan.tree.passes import plan_conjunction
 from crown.types import BOOLEAN, FLOAT64, INT64, DataType, longest_decimal
 
@@ -77,7 +78,8 @@ def _branch_ring(branch: Conjunction, select: Select) -> _Ring | None:
     """None where some aggregate does not fit the ring."""
     edges = [frozenset(atom.variables) for atom in branch.atoms]
     holders = Counter(variable for edge in edges for variable in edge)
-    nullable = {variable.name for variable in branch.variables if variable.nullable and holders[variable.name] == 1}
+    nullable = {variable.name for variable in branch.variables if variable.nullable and holders[variable.name] <= 1}
+    edges += own_variables(branch.optional, frozenset(holders))
     columns = {column.name: column.expression for column in branch.columns}
     terms: dict[tuple[tuple[Expression, ...], str], RingTerm] = {}
     counts: dict[str, Expression] = {}

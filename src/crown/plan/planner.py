@@ -8,7 +8,7 @@ from typing import Literal as OneOf
 from crown.errors import PlanError
 from crown.ir.expression import Column
 from crown.ir.plan import Atom, BagStage, OrderBy, Plan, TopStage, TreeStage
-from crown.ir.query import Body, Condition, Conjunction, Named, Order, Query, Select, SetOperation, Top
+from crown.ir.query import Body, Condition, Conjunction, Named, OptionalAtom, Order, Query, Select, SetOperation, Top
 from crown.ir.scalars import substitute
 from crown.ir.tables import TableColumn
 from crown.plan.aggregate import plan_aggregate
@@ -130,6 +130,7 @@ def _resolve_branch(branch: Conjunction, context: Context) -> Conjunction:
         branch,
         atoms=tuple(_resolve_atom(atom, context) for atom in branch.atoms),
         conditions=tuple(_resolve_condition(condition, context) for condition in branch.conditions),
+        optional=tuple(_resolve_optional(one, context) for one in branch.optional),
     )
 
 
@@ -139,6 +140,11 @@ def _resolve_condition(condition: Condition, context: Context) -> Condition:
         atoms=tuple(_resolve_atom(atom, context) for atom in condition.atoms),
         conditions=tuple(_resolve_condition(inner, context) for inner in condition.conditions),
     )
+
+
+def _resolve_optional(one: OptionalAtom, context: Context) -> OptionalAtom:
+    below = tuple(_resolve_optional(inner, context) for inner in one.optional)
+    return OptionalAtom(_resolve_atom(one.atom, context), below)
 
 
 def _resolve_atom(atom: Atom, context: Context) -> Atom:

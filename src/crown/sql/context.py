@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from sqlglot import exp
 
-from crown.ir.expression import Call, Column, Expression
+from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.nullability import Nullable, may_be_null
 from crown.ir.query import Body
 from crown.ir.tables import Table, TableColumn, Window
@@ -36,6 +36,7 @@ class Context:
         self._sources: dict[str, Source] = {}
         self._nullable: dict[str, bool] = {}
         self._read: dict[str, set[str]] = {}
+        self._computed: dict[str, dict[str, Expression]] = {}  # by atom, then by column id
         self._names: set[str] = {name.lower() for name in schema.tables}
         self._counter = 0
         self.definitions: list[Definition] = []  # the names of every WITH
@@ -112,14 +113,23 @@ class Context:
             self.places.setdefault(expression, place)
         return expression
 
-    def substitute(self, expression: Expression, values: Mapping[str, Expression], atoms: frozenset[str]) -> Expression:
+    def substitute(
+        self,
+        expression: Expression,
+        values: Mapping[str, Expression],
+        atoms: frozenset[str],
+        known: frozenset[str] = frozenset(),
+    ) -> Expression:
         """Return the expression with columns replaced and folded; it keeps its place in the text.
 
         Only columns of `atoms` are taken at their schema's word about NULL: a column of a query around this one
-        may yet be padded by an outer join.
+        may yet be padded by an outer join. The columns in `known` are not NULL.
         """
 
-        nullable = self.nullable_in(atoms)
+        may_be_absent = self.nullable_in(atoms)
+
+        def nullable(column: str) -> bool:
+            return column not in known and may_be_absent(column)
 
         def replaced(part: Expression) -> Expression:
             if isinstance(part, Column):
@@ -133,6 +143,19 @@ class Context:
             return result
 
         return replaced(expression)
+
+    def without_rows(self, expression: Expression, gone: frozenset[str], atoms: frozenset[str]) -> Expression:
+        """The expression where the atoms in `gone` have no row: NULL for their columns, folded as in `substitute`."""
+        found: dict[str, Expression] = {}
+
+        def collect(part: Expression) -> None:
+            if isinstance(part, Column) and atom_of(part.name) in gone:
+                found[part.name] = Literal(None, part.type)
+            for argument in part.arguments if isinstance(part, Call) else ():
+                collect(argument)
+
+        collect(expression)
+        return self.substitute(expression, found, atoms) if found else expression
 
     def in_branch(self, expression: Expression, branch: Branch) -> Expression:
         """Return the expression in a branch for an expression over visible columns."""
@@ -153,6 +176,19 @@ class Context:
         for column in columns:
             self._nullable[atom.column(column.name)] = column.nullable
         return atom
+
+    def compute(self, source: Source, expression: Expression) -> Column:
+        """A column of the source that it doesn't have itself: the expression, of its columns alone, in each row."""
+        known = self._computed.setdefault(source.id, {})
+        for name, other in known.items():
+            if other == expression:
+                return Column(name, expression.type)
+        name = source.column(f"#{len(known) + 1}")
+        known[name] = expression
+        return Column(name, expression.type)
+
+    def computed_columns(self, source: Source) -> Mapping[str, Expression]:
+        return self._computed.get(source.id, {})
 
     def nest(self, name: str, body: Body) -> str:
         """Store `body` as a nested body under a unique name derived from `name`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crown.ir.expression import Column
 from crown.ir.plan import Atom
-from crown.ir.query import Body, Condition, Conjunction, Order, Query, Select, SetOperation
+from crown.ir.query import Body, Condition, Conjunction, OptionalAtom, Order, Query, Select, SetOperation
 from crown.ir.render import to_text
 from crown.ir.tables import Table
 
@@ -88,6 +88,8 @@ def _conjunction(conjunction: Conjunction) -> list[str]:
     lines = [_atom(a, nullable) for a in conjunction.atoms]
     for condition in conjunction.conditions:
         lines += _condition(condition, nullable)
+    for optional in conjunction.optional:
+        lines += _optional(optional, nullable)
     return lines + [f"residual {to_text(r)}" for r in conjunction.residual]
 
 
@@ -96,6 +98,13 @@ def _condition(condition: Condition, nullable: set[str]) -> list[str]:
     lines += _indented([_atom(a, nullable) for a in condition.atoms])
     for inner in condition.conditions:
         lines += _indented(_condition(inner, nullable))
+    return lines
+
+
+def _optional(optional: OptionalAtom, nullable: set[str]) -> list[str]:
+    lines = [f"optional {_atom(optional.atom, nullable)}"]
+    for inner in optional.optional:
+        lines += _indented(_optional(inner, nullable))
     return lines
 
 

@@ -1,7 +1,8 @@
 """The result of FROM while a query is bound: branches of atoms, and the columns that names resolve to.
 
 A column has an id. Ids of source columns are ``atom.column``; in a branch, `values` says what each other id
-stands for there (an expression of a flattened subquery, or NULL where an outer join pads).
+stands for there (an expression of a flattened subquery, or NULL where an outer join pads). The optional side of an
+outer join is a part of the branch, if it is one source; otherwise there is a branch with it and one without.
 """
 
 from __future__ import annotations
@@ -39,12 +40,23 @@ class Subcondition:
 
 
 @dataclass(frozen=True)
+class OptionalSource:
+    """The optional side of an outer join: its columns are NULL where no row of it satisfies the predicates of ON."""
+
+    source: Source
+    predicates: tuple[Expression, ...]
+    columns: tuple[VisibleColumn, ...]  # what the side shows
+    place: Place | None
+
+
+@dataclass(frozen=True)
 class Branch:
     atoms: tuple[Source, ...]
     predicates: tuple[Expression, ...] = ()
     conditions: tuple[Subcondition, ...] = ()
     values: Mapping[str, Expression] = field(default_factory=dict)
     origins: tuple[Origin, ...] = ()  # the constructs that made it a branch beside others
+    optional: tuple[OptionalSource, ...] = ()
 
     def added_by(self, origin: Origin) -> Branch:
         return self if origin in self.origins else replace(self, origins=(*self.origins, origin))
@@ -56,11 +68,17 @@ class Branch:
             self.conditions + other.conditions,
             {**self.values, **other.values},
             tuple(dict.fromkeys(self.origins + other.origins)),
+            self.optional + other.optional,
         )
 
     @property
     def atom_ids(self) -> frozenset[str]:
+        """The atoms that have a row in every row of the branch."""
         return frozenset(a.id for a in self.atoms)
+
+    @property
+    def optional_ids(self) -> frozenset[str]:
+        return frozenset(o.source.id for o in self.optional)
 
 
 @dataclass(frozen=True)

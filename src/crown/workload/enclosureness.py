@@ -102,11 +102,11 @@ def tree_tuple_enclosureness(nodes: Sequence[Node], atoms: Mapping[int, Lifespan
 
 
 def descendants(nodes: Sequence[Node]) -> list[list[int]]:
-    """Return the proper descendants of each node, by position."""
+    """Return the proper descendants of each node, by position, except across optional edges, which no change climbs."""
     below: list[list[int]] = [[] for _ in nodes]
     for position in reversed(range(len(nodes))):
         parent = nodes[position].parent
-        if parent is not None:
+        if parent is not None and nodes[position].edge != "optional":
             below[parent] += [position, *below[position]]
     return below
 

@@ -122,7 +122,8 @@ fn direct(plan: &Plan) -> Option<Direct> {
         }
         _ => return None,
     };
-    let anti = tree.nodes.iter().any(|node| node.edge == plan::EdgeKind::Anti);
+    let flips = |node: &plan::Node| matches!(node.edge, plan::EdgeKind::Anti | plan::EdgeKind::Optional);
+    let anti = tree.nodes.iter().any(flips);
     Some(Direct { tree: 0, projection, monotone: tree.mode == plan::Mode::Set && !anti })
 }
 

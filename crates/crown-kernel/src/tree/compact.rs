@@ -57,6 +57,7 @@ impl Tree {
     /// Writes the new ids of a node's rows wherever they are linked to.
     fn rename_rows(&mut self, node: usize, ids: &[Option<RowId>]) {
         self.orders.of_children(node).into_iter().for_each(|order| order.rename_rows(ids));
+        self.edges[node].rename_phantoms(ids);
         for child in &self.shape.nodes[node].children {
             self.orders.of_parents(*child).into_iter().for_each(|order| order.rename_rows(ids));
             for entry in self.edges[*child].ids() {

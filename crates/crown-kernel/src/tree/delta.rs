@@ -102,7 +102,7 @@ impl Tree {
 
     /// Appends a row to the list of its key.
     #[inline(always)]
-    fn add_to_list(&mut self, node: usize, row: RowId, entry: EntryId) {
+    pub(super) fn add_to_list(&mut self, node: usize, row: RowId, entry: EntryId) {
         let (rows, children) = (&mut self.rows[node], &mut self.edges[node].entry_mut(entry).children);
         rows.set_position(row, LINK, children.len);
         let words = self.shape.nodes[node].fresh.iter().map(|column| rows.word(row, *column));

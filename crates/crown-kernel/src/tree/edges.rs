@@ -3,7 +3,7 @@
 //! An entry is the projection view V_p of the child (paper, equation 1) and the index on the parent that a P-update needs, in one:
 //! the key is in V_p while a child row of the semi-join view has it. An entry lives while a row of either side has its key.
 
-use super::id::{EntryHint, EntryId};
+use super::id::{EntryHint, EntryId, RowHint, RowId};
 use super::lists::List;
 use super::node_rows::same;
 use crate::chunk::Word;
@@ -50,10 +50,13 @@ pub(super) struct Edge {
     index: Index,
     /// Free entries, linked through `references`.
     free: u32,
+    /// Of an optional edge, for each entry the child's phantom that it shows; empty for others.
+    phantoms: Vec<RowHint>,
+    optional: bool,
 }
 
 impl Edge {
-    pub fn new(width: usize, components: usize) -> Edge {
+    pub fn new(width: usize, components: usize, optional: bool) -> Edge {
         Edge {
             width,
             keys: Vec::new(),
@@ -62,6 +65,8 @@ impl Edge {
             components,
             index: Index::new(),
             free: NONE,
+            phantoms: Vec::new(),
+            optional,
         }
     }
 
@@ -165,8 +170,30 @@ impl Edge {
             self.values_mut(entry).fill(0);
             entry
         };
+        if self.optional {
+            self.phantoms.resize(self.entries.len(), RowHint::NONE);
+            self.phantoms[entry.index()] = RowHint::NONE;
+        }
         self.index.insert(hash, entry.number());
         entry
+    }
+
+    /// The phantom that an entry of an optional edge shows.
+    pub fn phantom(&self, entry: EntryId) -> Option<RowId> {
+        let phantom = self.phantoms[entry.index()];
+        // SAFETY: a phantom is taken from its entry before its row is freed.
+        (!phantom.is_none()).then(|| unsafe { phantom.id() })
+    }
+
+    pub fn set_phantom(&mut self, entry: EntryId, phantom: Option<RowId>) {
+        self.phantoms[entry.index()] = phantom.into();
+    }
+
+    /// Writes the new ids of the phantoms.
+    pub fn rename_phantoms(&mut self, ids: &[Option<RowId>]) {
+        for phantom in self.phantoms.iter_mut().filter(|phantom| !phantom.is_none()) {
+            *phantom = ids[phantom.index()].into();
+        }
     }
 
     /// Frees the entry if no row of either side has its key.
@@ -209,7 +236,7 @@ impl Edge {
 
     /// Moves all entries to the front of new slabs; returns the new id of each old one.
     pub fn compact(&mut self) -> Vec<Option<EntryId>> {
-        let mut fresh = Edge::new(self.width, self.components);
+        let mut fresh = Edge::new(self.width, self.components, self.optional);
         let mut ids = vec![None; self.entries.len()];
         let mut entries = self.ids();
         entries.sort_unstable();
@@ -219,6 +246,9 @@ impl Edge {
             let target = fresh.insert(hash_words(self.key(entry).iter().copied()), self.key(entry));
             fresh.entries[target.index()] = self.entries[entry.index()];
             fresh.values_mut(target).copy_from_slice(self.values(entry));
+            if self.optional {
+                fresh.set_phantom(target, self.phantom(entry));
+            }
             ids[entry.index()] = Some(target);
         }
         *self = fresh;
@@ -229,6 +259,7 @@ impl Edge {
         self.keys.capacity() * 8
             + self.entries.capacity() * size_of::<Entry>()
             + self.values.capacity() * 16
+            + self.phantoms.capacity() * 4
             + self.index.bytes()
     }
 }

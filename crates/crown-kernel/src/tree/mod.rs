@@ -29,6 +29,7 @@ mod ids;
 mod lists;
 mod live;
 mod node_rows;
+mod optional;
 mod ordered;
 mod prefetch;
 mod program;
@@ -59,6 +60,7 @@ use id::{RowHint, RowId};
 use ids::Ids;
 use lists::Lists;
 use node_rows::{same, NodeRows};
+use optional::PHANTOM;
 use ordered::Orders;
 use program::Program;
 use propagate::Scratch;
@@ -147,7 +149,7 @@ impl Tree {
         let mut edges: Vec<Edge> = shape
             .nodes
             .iter()
-            .map(|node| Edge::new(node.key.width(), if node.annotated { slots } else { 0 }))
+            .map(|node| Edge::new(node.key.width(), if node.annotated { slots } else { 0 }, node.optional))
             .collect();
         let top = edges[shape.root].find_or_insert(hash_words([]), &[]).index();
         let virtual_entry = &mut edges[shape.root].entries[top];
@@ -330,9 +332,11 @@ impl Tree {
             if shape.nullable != 0 {
                 row.push(bits());
             }
-            let Some(found) = self.find(node, &row).filter(|row| self.rows[node].missing(*row) == 0) else {
-                return Ok(0);
-            };
+            let mut found = self.find(node, &row).filter(|row| self.rows[node].missing(*row) == 0);
+            if found.is_none() && shape.optional {
+                found = self.find_phantom(node, &mut row);
+            }
+            let Some(found) = found else { return Ok(0) };
             if self.shape.mode == Mode::Bag {
                 weight.clear();
                 let overflowed = self.weight(node, found, self.rows[node].multiplicity(found), None, &mut weight);
@@ -382,19 +386,20 @@ impl Tree {
         let (rows, arity) = (&self.rows[node], self.shape.nodes[node].variables.len());
         let mut ids: Vec<RowId> = self.row_ids(node).collect();
         ids.sort_unstable();
-        ids.into_iter().map(move |row| {
+        let read = move |row| {
             let words = rows.words(row);
             (&words[..arity], words.get(arity).copied().unwrap_or(0), rows.multiplicity(row))
-        })
+        };
+        ids.into_iter().map(read).filter(|(_, nulls, _)| nulls & PHANTOM == 0)
     }
 
     /// Whether a net batch (per atom row), deletions first, gives deltas that are net by construction: every result determines its
     /// atom rows, and each of those changes once. May change
     /// from true to false when an atom row gets a multiplicity above 1 in mode bag: ask after the batch.
     pub fn is_net(&self) -> bool {
-        let anti = self.shape.nodes.iter().any(|node| node.anti);
+        let flips = self.shape.nodes.iter().any(|node| node.anti || node.optional);
         self.shape.full
-            && !anti
+            && !flips
             && match self.shape.mode {
                 Mode::Set => true,
                 Mode::Bag => !self.duplicated,

@@ -23,6 +23,8 @@ pub(super) struct NodeRows {
     /// Rows that are there, and those of them in the semi-join view.
     pub len: usize,
     pub in_semi_join: usize,
+    /// Rows that are phantoms (see `optional`), among both.
+    pub phantoms: usize,
 }
 
 impl NodeRows {
@@ -37,6 +39,7 @@ impl NodeRows {
             factor_count,
             len: 0,
             in_semi_join: 0,
+            phantoms: 0,
         }
     }
 

@@ -71,11 +71,24 @@ pub(super) struct Scratch {
     pub words: Vec<u64>,
     /// The row being changed, with its NULL mask.
     pub row: Vec<u64>,
+    /// Phantoms that come or go with the change.
+    pub phantoms: Vec<RowId>,
 }
 
 impl Tree {
     /// Carries the change of `node` in `scratch.change` up to the root.
-    pub(super) fn climb(
+    #[inline]
+    pub(super) fn climb(&mut self, node: usize, scratch: &mut Scratch, interner: &mut Interner, sink: &mut impl Sink) {
+        if self.shape.nodes[node].optional {
+            self.climb_optional(node, scratch, interner, sink);
+        } else {
+            self.climb_as_is(node, scratch, interner, sink);
+        }
+    }
+
+    /// As `climb`, without regard to phantoms of the node. Those of nodes above stay: what is above an optional edge neither
+    /// comes nor goes with what is below, and only optional edges are below one.
+    pub(super) fn climb_as_is(
         &mut self,
         mut node: usize,
         scratch: &mut Scratch,
@@ -348,7 +361,7 @@ impl Tree {
             rows.set_entry(row, below.link, entry);
             rows.set_position(row, below.link, state.parents.len);
             let present = if below.connex { state.count() > 0 } else { state.children.len > 0 };
-            missing += u32::from(present == below.anti);
+            missing += below.missed[usize::from(present)];
             self.parents.push(&mut state.parents, row, std::iter::empty());
         }
         rows.set_missing(row, missing);
@@ -363,6 +376,9 @@ impl Tree {
         };
         edge.entry_mut(entry).references += 1;
         rows.set_entry(row, LINK, entry);
+        if shape.has_optional {
+            self.show_phantoms(node, row, scratch);
+        }
     }
 
     /// Takes a row out that is in no semi-join view and not live.
@@ -380,6 +396,9 @@ impl Tree {
         let edge = &mut self.edges[node];
         edge.entry_mut(entry).references -= 1;
         edge.remove_if_unused(entry);
+        if self.shape.nodes[node].has_optional {
+            self.hide_phantoms(node, row);
+        }
         self.remove_row(node, row);
     }
 

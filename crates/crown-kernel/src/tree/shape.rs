@@ -5,11 +5,13 @@
 //! connex (no outputs) gets a connex root without variables above it: then each tree has a connex root.
 
 use super::ids::MOST_TWINS;
-use super::ring::Arithmetic;
+use super::optional::PHANTOM;
+use super::ring::{Arithmetic, Value};
 use crate::chunk::{Nulls, Word, MAX_COLUMNS};
 use crate::error::{KernelError, Result};
 use crate::expression::Compiled;
 use crate::plan::{self, Mode};
+use crate::store::interner::Interner;
 use crate::types::DataType;
 use std::collections::HashMap;
 
@@ -34,9 +36,13 @@ pub(super) struct NodeShape {
     pub connex: bool,
     pub relation: bool,
     pub anti: bool,
-    /// The key is all of a generalised parent, and not by an anti edge: the parent's rows come from here.
+    /// The node hangs by an optional edge: a key without a row shows a phantom (see `optional`).
+    pub optional: bool,
+    /// Some child hangs by an optional edge.
+    pub has_optional: bool,
+    /// The key is all of a generalised parent, by a join or exists edge: the parent's rows come from here.
     pub guard: bool,
-    /// The edge carries annotations: a join edge of a node that is not connex, in mode bag or ring.
+    /// The edge carries annotations: a join or optional edge of a node that is not connex, in mode bag or ring.
     pub annotated: bool,
     /// Some annotated edge or factor: the row's annotation is not just its multiplicity.
     pub weighted: bool,
@@ -54,6 +60,8 @@ pub(super) struct NodeShape {
     pub fresh: Vec<usize>,
     /// Ring factors of the atom: component and expression.
     pub factors: Vec<(usize, Compiled)>,
+    /// The values of the factors in a phantom, where all that they read is NULL.
+    pub phantom_factors: Vec<Value>,
 }
 
 impl NodeShape {
@@ -62,7 +70,12 @@ impl NodeShape {
             child,
             link: self.link_in_parent,
             connex: self.connex,
-            anti: self.anti,
+            missed: match (self.optional, self.anti) {
+                (true, _) => [0, 0],
+                (false, false) => [1, 0],
+                (false, true) => [0, 1],
+            },
+            optional: self.optional,
             guard: self.guard,
             annotated: self.annotated,
             column: self.key.single(&self.key.parent_columns),
@@ -86,7 +99,9 @@ pub(super) struct Below {
     /// As the child's `link_in_parent`.
     pub link: usize,
     pub connex: bool,
-    pub anti: bool,
+    /// What a row misses for this child: without a row of the child with its key, and with one.
+    pub missed: [u32; 2],
+    pub optional: bool,
     pub guard: bool,
     pub annotated: bool,
     /// The parent's column that is the key, if it is one column that is never NULL.
@@ -289,14 +304,29 @@ fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<Node
         require(distinct.len() == names.len(), || format!("node '{}' repeats a variable", node.name))?;
         let types: Vec<(DataType, bool)> = names.iter().map(|name| variables.get(name)).collect::<Result<_>>()?;
         require_columns(names.len() < MAX_COLUMNS, &node.name)?;
-        let nullable = types.iter().enumerate().map(|(bit, (_, nullable))| u64::from(*nullable) << bit).sum();
+        let optional = node.edge == plan::EdgeKind::Optional;
+        let mut nullable: Nulls =
+            types.iter().enumerate().map(|(bit, (_, nullable))| u64::from(*nullable) << bit).sum();
+        if optional {
+            check_optional(stage, node, &names, nullable)?;
+            nullable |= PHANTOM;
+        }
         let key = match node.parent {
             Some(parent) => read_key(node, &names, &nodes[parent], variables)?,
             None => KeyShape { child_columns: Vec::new(), parent_columns: Vec::new(), nullable: false },
         };
         if let Some(parent) = node.parent {
-            require(!node.connex || (nodes[parent].connex && node.edge == plan::EdgeKind::Join), || {
+            let shows = matches!(node.edge, plan::EdgeKind::Join | plan::EdgeKind::Optional);
+            require(!node.connex || (nodes[parent].connex && shows), || {
                 format!("node '{}' is connex under a node or by an edge that is not", node.name)
+            })?;
+            let above = &stage.nodes[parent];
+            let by_own = node.key.iter().any(|name| !above.key.contains(name));
+            require(!nodes[parent].optional || (optional && by_own), || {
+                format!(
+                    "node '{}' hangs below an optional node, but not by an optional edge and its own columns",
+                    node.name
+                )
             })?;
         }
         require(!node.connex || names.iter().all(|name| stage.outputs.contains(name)), || {
@@ -317,8 +347,10 @@ fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<Node
             connex: node.connex,
             relation: node.atom.is_some(),
             anti: node.edge == plan::EdgeKind::Anti,
-            guard: node.edge != plan::EdgeKind::Anti,
-            annotated: node.edge == plan::EdgeKind::Join && !node.connex,
+            optional,
+            has_optional: false,
+            guard: matches!(node.edge, plan::EdgeKind::Join | plan::EdgeKind::Exists),
+            annotated: matches!(node.edge, plan::EdgeKind::Join | plan::EdgeKind::Optional) && !node.connex,
             weighted: false,
             key,
             link_in_parent: 0,
@@ -327,9 +359,38 @@ fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<Node
             missing: None,
             fresh: Vec::new(),
             factors: Vec::new(),
+            phantom_factors: Vec::new(),
         });
     }
     Ok(nodes)
+}
+
+/// Whether phantoms of the node can be told from its rows, and what they show is known to be NULL at times.
+fn check_optional(stage: &plan::TreeStage, node: &plan::Node, names: &[String], nullable: Nulls) -> Result<()> {
+    require(node.atom.is_some() && node.parent.is_some(), || format!("optional node '{}' has no atom", node.name))?;
+    let not_null = node.atom.map_or(&[][..], |atom| &stage.atoms[atom].not_null);
+    for (bit, name) in names.iter().enumerate() {
+        let may_be_null = nullable >> bit & 1 != 0;
+        if node.key.contains(name) {
+            require(!may_be_null || not_null.contains(name), || format!("NULL in '{name}' would match NULL"))?;
+        } else {
+            require(may_be_null, || format!("'{name}' is optional, but said never to be NULL"))?;
+        }
+    }
+    let factors = stage.ring.iter().flat_map(|component| &component.factors);
+    for factor in factors.filter(|factor| Some(factor.atom) == node.atom) {
+        let reads_key = node.key.iter().any(|name| reads(&factor.expression, name));
+        require(!reads_key, || format!("a factor of optional node '{}' reads its key", node.name))?;
+    }
+    Ok(())
+}
+
+fn reads(expression: &plan::Expression, column: &str) -> bool {
+    match expression {
+        plan::Expression::Column { name, .. } => name == column,
+        plan::Expression::Call { arguments, .. } => arguments.iter().any(|argument| reads(argument, column)),
+        plan::Expression::Literal { .. } => false,
+    }
 }
 
 fn read_key(node: &plan::Node, names: &[String], parent: &NodeShape, variables: &Variables) -> Result<KeyShape> {
@@ -342,7 +403,7 @@ fn read_key(node: &plan::Node, names: &[String], parent: &NodeShape, variables: 
     for name in &node.key {
         nullable |= variables.get(name)?.1;
     }
-    for name in names.iter().filter(|_| node.edge == plan::EdgeKind::Join) {
+    for name in names.iter().filter(|_| matches!(node.edge, plan::EdgeKind::Join | plan::EdgeKind::Optional)) {
         require(node.key.contains(name) || !parent.variables.contains(name), || {
             format!("'{name}' is on both sides of '{}' but not in its key", node.name)
         })?;
@@ -389,6 +450,8 @@ fn add_connex_root(nodes: &mut Vec<NodeShape>) -> usize {
         connex: true,
         relation: false,
         anti: false,
+        optional: false,
+        has_optional: false,
         guard: false,
         annotated: false,
         weighted: false,
@@ -399,6 +462,7 @@ fn add_connex_root(nodes: &mut Vec<NodeShape>) -> usize {
         missing: None,
         fresh: Vec::new(),
         factors: Vec::new(),
+        phantom_factors: Vec::new(),
     });
     root
 }
@@ -413,8 +477,9 @@ fn link(nodes: &mut [NodeShape], annotate: bool) -> Result<()> {
         node.guard &= generalised && all;
         node.annotated &= annotate;
         node.key_column = node.key.single(&node.key.child_columns);
-        let (connex, annotated) = (node.connex, node.annotated);
+        let (connex, annotated, optional) = (node.connex, node.annotated, node.optional);
         nodes[parent].weighted |= annotated;
+        nodes[parent].has_optional |= optional;
         nodes[parent].children.push(index);
         let below = nodes[index].as_seen_from_above(index);
         nodes[parent].below.push(below);
@@ -517,6 +582,12 @@ fn read_factors(
             }
             let repeated = node.factors.iter().any(|(other, _)| *other == component);
             require(!repeated, || format!("component '{}' has two factors of one atom", ring.name))?;
+            if node.optional {
+                let (mut interner, nothing) = (Interner::default(), vec![0; node.variables.len()]);
+                let word = compiled.evaluate(&nothing, !PHANTOM, &mut interner)?;
+                let value = components[component].factor(word, compiled.data_type(), &interner)?;
+                node.phantom_factors.push(value);
+            }
             node.factors.push((component, compiled));
             node.weighted = true;
         }

@@ -38,8 +38,8 @@ impl Tree {
         let nodes: Vec<NodeStats> = (0..self.rows.len())
             .map(|node| NodeStats {
                 name: self.shape.nodes[node].name.clone(),
-                rows: self.rows[node].len,
-                semi_join_rows: self.rows[node].in_semi_join,
+                rows: self.rows[node].len - self.rows[node].phantoms,
+                semi_join_rows: self.rows[node].in_semi_join - self.rows[node].phantoms,
                 keys: self.edges[node].len(),
                 bytes: self.ids[node].bytes()
                     + self.rows[node].bytes()
@@ -53,7 +53,7 @@ impl Tree {
             nodes,
             updates: self.updates,
             counter_changes: self.counter_changes,
-            live_rows: self.shape.atom_nodes.iter().map(|node| self.rows[*node].len).sum(),
+            live_rows: self.shape.atom_nodes.iter().map(|node| self.rows[*node].len - self.rows[*node].phantoms).sum(),
             bytes,
         }
     }

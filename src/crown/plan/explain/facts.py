@@ -80,17 +80,19 @@ def node_facts(plan: Plan, stage: TreeStage) -> list[NodeFacts]:
 
 
 def _views(stage: TreeStage, position: int, atom: Atom | None) -> str:
-    """How the node's semi-join view comes about: ⋉ is the paper's semi-join, ▷ the anti-join."""
+    """How the node's semi-join view comes about: ⋉ is the paper's semi-join, ▷ the anti-join, ⟕ the outer join."""
     node = stage.nodes[position]
     children = [child for child in stage.nodes if child.parent == position]
     if atom is None:
-        guards = [child for child in children if child.edge != "anti"]
-        return "keys in all of " + ", ".join(c.name for c in guards) + _steps([c for c in children if c.edge == "anti"])
+        guards = [child for child in children if child.edge not in ("anti", "optional")]
+        others = [child for child in children if child not in guards]
+        return "keys in all of " + ", ".join(c.name for c in guards) + _steps(others)
     return node.name + _steps(children) if children else ""
 
 
 def _steps(children: list[Node]) -> str:
-    return "".join(f" {'▷' if child.edge == 'anti' else '⋉'} {child.name}" for child in children)
+    signs = {"anti": "▷", "optional": "⟕"}
+    return "".join(f" {signs.get(child.edge, '⋉')} {child.name}" for child in children)
 
 
 def tree_text(nodes: tuple[Node, ...]) -> str:

@@ -19,6 +19,7 @@ from crown.plan.tree.classify import is_free_connex, query_class
 from crown.plan.tree.draft import Draft
 from crown.plan.tree.hypergraph import union
 from crown.plan.tree.keys import closure, is_linear
+from crown.plan.tree.optional import optional_atoms
 from crown.plan.tree.price import relations_above, to_nodes
 
 CANDIDATES = 12
@@ -29,6 +30,9 @@ def conjunction_report(draft: Draft, stage: TreeStage, context: Context) -> Conj
     assert draft.trees is not None
     edges = [frozenset(atom.variables) for atom in draft.query_atoms]
     outputs = frozenset(draft.wanted) | (frozenset(draft.outputs) - frozenset(draft.added))
+    if draft.added:
+        # To show what is optional takes what an inner join would take.
+        edges += [frozenset(atom.variables) for atom in optional_atoms(draft.optional)]
     without_keys = query_class(edges, outputs)
     with_keys = without_keys
     if without_keys == "acyclic":
@@ -102,7 +106,9 @@ def _reaches_many(stage: TreeStage, draft: Draft, context: Context) -> list[tupl
     found: list[tuple[int, ...]] = []
     for node in stage.nodes:
         above: tuple[int, ...] = ()
-        if node.parent is not None:
+        # The rows that an optional child pads or fills are in the delta; only sums change unseen.
+        unseen = node.edge != "optional" or (stage.mode == "ring" and not node.connex)
+        if node.parent is not None and unseen:
             parent = stage.nodes[node.parent]
             one_row = frozenset(parent.variables) <= closure(frozenset(node.key), draft.known)
             above = (() if one_row else (node.parent,)) + found[node.parent]

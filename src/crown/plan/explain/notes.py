@@ -51,11 +51,27 @@ def note_constructs(stage: TreeStage, report: ConjunctionReport, verdicts: Seque
             f"constant delay per distinct row: a row appears for each value of {', '.join(loose)}" if loose else "",
         )
     _note_residual(stage, verdicts, context)
+    _note_optional(stage, context)
     for node in stage.nodes:
-        if node.edge != "join" and node.parent is not None:
+        if node.edge in ("exists", "anti") and node.parent is not None:
             name, kind = ("NOT EXISTS", "anti-join") if node.edge == "anti" else ("EXISTS", "semi-join")
             below = stage.nodes[node.parent].name
             context.note(name, stage.id, f"{kind}: {node.name} is a subtree below {below}, like any other table")
+
+
+def _note_optional(stage: TreeStage, context: Context) -> None:
+    below: dict[str, list[str]] = {}
+    for node in stage.nodes:
+        if node.edge == "optional" and node.parent is not None:
+            below.setdefault(stage.nodes[node.parent].name, []).append(node.name)
+    if below:
+        hung = "; ".join(f"{', '.join(names)} below {parent}" for parent, names in below.items())
+        context.note(
+            "OUTER JOIN",
+            stage.id,
+            f"optional children ({hung}), which take no row away and show one row of NULLs for a key without a match; "
+            "it goes when the first match comes and is back when the last one goes",
+        )
 
 
 def _note_residual(stage: TreeStage, verdicts: Sequence[Verdict], context: Context) -> None:

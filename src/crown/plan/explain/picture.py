@@ -41,6 +41,7 @@ STYLE = """
 .crown-tree .generalised { stroke: var(--general-line); stroke-dasharray: 6 3; }
 .crown-tree .inner { fill: none; stroke: var(--bag-line); stroke-width: 0.8; }
 .crown-tree .edge { fill: none; stroke: var(--line); stroke-width: 1.6; }
+.crown-tree .edge.optional { stroke-dasharray: 2 4; }
 .crown-tree .edge.exists { stroke: var(--exists); stroke-dasharray: 6 4; }
 .crown-tree .edge.anti { stroke: var(--anti); stroke-dasharray: 6 4; }
 .crown-tree .plate { fill: var(--bg); stroke: var(--line); stroke-width: 0.8; }
@@ -237,7 +238,7 @@ def _draw(boxes: list[_Box], downwards: bool) -> list[str]:
 
 
 def _plate_text(node: NodeFacts) -> str:
-    word = {"join": "", "exists": "exists ", "anti": "not exists "}[node.edge]
+    word = {"join": "", "exists": "exists ", "anti": "not exists ", "optional": "optional "}[node.edge]
     return (word + ", ".join(node.key)).strip() or "cross"
 
 
@@ -312,6 +313,8 @@ def _legend(shown: list[NodeFacts]) -> tuple[str, float, float]:
         items.append((swatch("bag", False), "computed by an earlier stage"))
     if "join" in edges:
         items.append(('<path class="edge join" d="M0 9 L30 9"/>', "join; the key is on the edge"))
+    if "optional" in edges:
+        items.append(('<path class="edge optional" d="M0 9 L30 9"/>', "a match, or NULLs"))
     if "exists" in edges:
         items.append(('<path class="edge exists" d="M0 9 L30 9"/>', "a match must exist"))
     if "anti" in edges:

@@ -143,7 +143,7 @@ def _tree(plan: Plan, stage: TreeStage) -> str:
         children = [c for c, other in enumerate(facts) if other.parent == position]
         for number, child in enumerate(children):
             last = number == len(children) - 1
-            edge = {"join": "", "exists": " exists", "anti": " not exists"}[facts[child].edge]
+            edge = {"join": "", "exists": " exists", "anti": " not exists", "optional": " optional"}[facts[child].edge]
             label = f"({', '.join(facts[child].key)}){edge}"
             line = "╌" if edge else "─"
             draw(child, prefix + below, f"{'└' if last else '├'}{line}{label}{line} ", "   " if last else "│  ")

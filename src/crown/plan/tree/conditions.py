@@ -116,10 +116,11 @@ def _as_view(
 
 def hang_conditions(draft: Draft, context: Context) -> Draft:
     """Hang each condition on the highest node that holds its key; the nodes of the tree keep their places."""
-    atoms, nodes = list(draft.atoms), list(draft.nodes)
+    atoms, nodes = list(draft.all_atoms), list(draft.nodes)
     depths = _depths(nodes)
+    joined = [i for i, node in enumerate(nodes) if node.atom is None or node.atom < len(draft.atoms)]
     for hung in draft.hanging:
-        places = [i for i in range(len(draft.nodes)) if hung.key <= set(nodes[i].variables)]
+        places = [i for i in joined if hung.key <= set(nodes[i].variables)]
         place = min(places, key=lambda i: (depths[i], i))
         _attach(hung, place, hung.key, atoms, nodes, [variable.name for variable in draft.variables])
     return replace(draft, all_atoms=tuple(atoms), nodes=tuple(nodes))

@@ -7,7 +7,7 @@ from typing import Literal as OneOf
 
 from crown.ir.expression import Expression
 from crown.ir.plan import Atom, Node, RingComponent, Variable
-from crown.ir.query import Condition
+from crown.ir.query import Condition, OptionalAtom
 from crown.ir.scalars import variables_of
 from crown.plan.explain.report import BagReport
 from crown.plan.tree.hypergraph import Hyperedge
@@ -48,7 +48,8 @@ class Draft:
     mode: OneOf["set", "bag", "ring"]
     terms: tuple[RingTerm, ...] = ()
     always: bool = False
-    outputs: tuple[str, ...] = ()  # wanted, those of residuals, then the extension
+    optional: tuple[OptionalAtom, ...] = ()
+    outputs: tuple[str, ...] = ()  # wanted, those of residuals, those of optional atoms, then the extension
     query_atoms: tuple[Atom, ...] = ()  # as in the query
     known: tuple[Dependency, ...] = ()
     hanging: tuple[HangingCondition, ...] = ()
@@ -56,7 +57,7 @@ class Draft:
     added: tuple[str, ...] = ()
     trees: Trees | None = None
     searches: tuple[Steps, ...] = ()
-    all_atoms: tuple[Atom, ...] = ()  # of the tree and its conditions
+    all_atoms: tuple[Atom, ...] = ()  # of the tree, its optional atoms and its conditions
     nodes: tuple[Node, ...] = ()
     ring: tuple[RingComponent, ...] = ()
 

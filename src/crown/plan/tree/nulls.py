@@ -1,7 +1,7 @@
 """Joins never see NULL: rows with NULL in a variable that must equal something are dropped at the atom.
 
 A variable must equal something when two bindings of one atom, two joined atoms, or an atom and an EXISTS share it. Of
-NOT EXISTS only the inner side drops such rows: an outer row with NULL has no match, so it stays.
+NOT EXISTS, and of an outer join, only the inner side drops such rows: an outer row with NULL has no match, so it stays.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from crown.ir.plan import Atom
-from crown.ir.query import Condition
+from crown.ir.query import Condition, OptionalAtom
 from crown.plan.context import Context
 from crown.plan.tree.draft import Draft
 from crown.plan.tree.hypergraph import Hyperedge, union
@@ -19,7 +19,8 @@ from crown.plan.tree.hypergraph import Hyperedge, union
 
 def drop_nulls(draft: Draft, context: Context) -> Draft:
     atoms, conditions = _mark(draft.atoms, draft.conditions, frozenset())
-    return replace(draft, atoms=atoms, query_atoms=atoms, conditions=conditions)
+    optional = tuple(_mark_optional(one, variables_in(atoms)) for one in draft.optional)
+    return replace(draft, atoms=atoms, query_atoms=atoms, conditions=conditions, optional=optional)
 
 
 def variables_in(atoms: Sequence[Atom]) -> Hyperedge:
@@ -42,6 +43,12 @@ def _mark(
         inner_atoms, inner_conditions = _mark(condition.atoms, condition.conditions, held | outer)
         inner.append(replace(condition, atoms=inner_atoms, conditions=inner_conditions))
     return marked, tuple(inner)
+
+
+def _mark_optional(one: OptionalAtom, around: Hyperedge) -> OptionalAtom:
+    held = frozenset(one.atom.variables)
+    atom = replace(one.atom, not_null=_not_null(one.atom, set(around)))
+    return OptionalAtom(atom, tuple(_mark_optional(inner, held) for inner in one.optional))
 
 
 def _not_null(atom: Atom, joined: set[str]) -> tuple[str, ...]:

@@ -38,7 +38,8 @@ from crown.plan.tree.conditions import hang_conditions, shape_conditions
 from crown.plan.tree.draft import Draft, RingTerm
 from crown.plan.tree.hypergraph import Hyperedge, union
 from crown.plan.tree.keys import dependencies
-from crown.plan.tree.nulls import drop_nulls
+from crown.plan.tree.nulls import drop_nulls, variables_in
+from crown.plan.tree.optional import hang_optional, optional_atoms, own_variables, shown_variables, with_key_first
 from crown.plan.tree.price import reaches_many, to_nodes
 from crown.plan.tree.trees import find_trees
 from crown.types import longest_decimal
@@ -56,7 +57,8 @@ def plan_conjunction(
     always: bool = False,
 ) -> Rows:
     """Add the stages of the conjunction. Its rows show `wanted` first, then what the plan had to add, then the ring."""
-    joined = len(conjunction.atoms) + _atoms_in(conjunction.conditions)
+    optional = len(list(optional_atoms(conjunction.optional)))
+    joined = len(conjunction.atoms) + _atoms_in(conjunction.conditions) + optional
     if joined > MAX_ATOMS:
         raise PlanError(
             f"the query joins {joined} tables at once",
@@ -76,6 +78,7 @@ def plan_conjunction(
         variables=conjunction.variables,
         atoms=conjunction.atoms,
         conditions=conjunction.conditions,
+        optional=conjunction.optional,
         residual=conjunction.residual,
         wanted=wanted,
         mode=mode,
@@ -88,8 +91,11 @@ def plan_conjunction(
 
 
 def read_keys(draft: Draft, context: Context) -> Draft:
-    outputs = tuple(dict.fromkeys([*draft.wanted, *variables_of(draft.residual)]))
-    return replace(draft, outputs=outputs, known=dependencies(draft.atoms, context.keys()))
+    asked = tuple(dict.fromkeys([*draft.wanted, *variables_of(draft.residual)]))
+    around = variables_in(draft.atoms)
+    outputs = tuple(dict.fromkeys([*asked, *shown_variables(draft.optional, around, frozenset(asked))]))
+    known = dependencies([*draft.atoms, *with_key_first(draft.optional, around)], context.keys())
+    return replace(draft, outputs=outputs, added=outputs[len(asked) :], known=known)
 
 
 def plan_conditions(draft: Draft, context: Context) -> Draft:
@@ -103,8 +109,10 @@ def group_into_bags(draft: Draft, context: Context) -> Draft:
     """Atoms of each bag become one atom over a bag stage that shows what the rest of the query reads."""
     edges = draft.edges()
     steps = context.steps(bags_search.STEPS)
-    partition = bags_search.find_bags(edges, [hung.key for hung in draft.hanging], draft.known, steps)
-    read = frozenset(draft.outputs) | draft.factor_variables() | union(hung.key for hung in draft.hanging)
+    hung = [hanging.key for hanging in draft.hanging]
+    hung += [frozenset(one.atom.variables) & union(edges) for one in draft.optional]
+    partition = bags_search.find_bags(edges, hung, draft.known, steps)
+    read = frozenset(draft.outputs) | draft.factor_variables() | union(hung)
     atoms: list[Atom] = []
     bags: list[BagReport] = []
     for block in partition:
@@ -134,7 +142,8 @@ def extend_outputs(draft: Draft, context: Context) -> Draft:
     steps = context.steps(extend.STEPS)
     added = extend.least_extension(draft.edges(), frozenset(draft.outputs), draft.known, steps)
     extension = tuple(variable.name for variable in draft.variables if variable.name in added)
-    return replace(draft, outputs=draft.outputs + extension, added=extension, searches=(*draft.searches, steps))
+    searches = (*draft.searches, steps)
+    return replace(draft, outputs=draft.outputs + extension, added=draft.added + extension, searches=searches)
 
 
 def choose_tree(draft: Draft, context: Context) -> Draft:
@@ -154,7 +163,7 @@ def choose_tree(draft: Draft, context: Context) -> Draft:
 
 def place_factors(draft: Draft, context: Context) -> Draft:
     """Give each ring factor to an atom that holds its variables; factors of one atom multiply there."""
-    edges = draft.edges()
+    edges = [*draft.edges(), *own_variables(draft.optional, variables_in(draft.query_atoms))]
     components = []
     for term in draft.terms:
         of_atom: dict[int, Expression] = {}
@@ -174,6 +183,7 @@ PASSES: tuple[Callable[[Draft, Context], Draft], ...] = (
     group_into_bags,
     extend_outputs,
     choose_tree,
+    hang_optional,
     place_factors,
     hang_conditions,
 )

@@ -108,11 +108,12 @@ def to_nodes(shape: Shape, atoms: Sequence[Atom], variable_order: Sequence[str])
 def relations_above(nodes: Sequence[Node]) -> list[tuple[int, ...]]:
     """For each node the nodes above it that count as relations, nearest first.
 
-    Those are relation nodes, and derived nodes above a child that holds only a part of their variables.
+    Those are relation nodes, and derived nodes above a child that holds only a part of their variables. Above an
+    optional edge there is nothing: no row up there comes or goes with one below.
     """
     above: list[tuple[int, ...]] = []
     for node in nodes:
-        if node.parent is None:
+        if node.parent is None or node.edge == "optional":
             above.append(())
         else:
             parent = nodes[node.parent]

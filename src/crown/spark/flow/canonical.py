@@ -13,7 +13,19 @@ from dataclasses import replace
 
 from crown.ir.expression import Call, Column, Expression
 from crown.ir.plan import Atom, Binding
-from crown.ir.query import Aggregate, Body, Condition, Conjunction, Named, Order, Query, Select, SetOperation, Top
+from crown.ir.query import (
+    Aggregate,
+    Body,
+    Condition,
+    Conjunction,
+    Named,
+    OptionalAtom,
+    Order,
+    Query,
+    Select,
+    SetOperation,
+    Top,
+)
 
 Names = Mapping[str, str]
 
@@ -84,6 +96,7 @@ class _Renamed:
             columns=tuple(Named(columns[c.name], _expression(c.expression, variables)) for c in conjunction.columns),
             conditions=self._conditions(conjunction.conditions, variables, "a"),
             residual=tuple(_expression(predicate, variables) for predicate in conjunction.residual),
+            optional=self._optional(conjunction.optional, variables, "b"),
         )
 
     def _conditions(self, conditions: tuple[Condition, ...], variables: Names, prefix: str) -> tuple[Condition, ...]:
@@ -94,6 +107,15 @@ class _Renamed:
                 conditions=self._conditions(condition.conditions, variables, f"{prefix}{position}_"),
             )
             for position, condition in enumerate(conditions)
+        )
+
+    def _optional(self, optional: tuple[OptionalAtom, ...], variables: Names, prefix: str) -> tuple[OptionalAtom, ...]:
+        return tuple(
+            OptionalAtom(
+                self._atom(one.atom, variables, f"{prefix}{position}"),
+                self._optional(one.optional, variables, f"{prefix}{position}_"),
+            )
+            for position, one in enumerate(optional)
         )
 
     def _atoms(self, atoms: tuple[Atom, ...], variables: Names, prefix: str) -> tuple[Atom, ...]:

@@ -13,7 +13,7 @@ from crown.ir.tables import TableColumn
 from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.order_by import bind_limit, bind_order
 from crown.sql.context import Context
-from crown.sql.normalise.conjunction import Wanted, build_conjunction, cast_value
+from crown.sql.normalise.conjunction import Wanted, build_conjunctions, cast_value
 from crown.sql.normalise.levels import never_holds
 from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
 from crown.types import STRING
@@ -55,13 +55,12 @@ def body_of(context: Context, bound: BoundQuery) -> Body:
     assert bound.branches is not None
     names = [c.name for c in bound.columns]
     return Select(
-        branches=tuple(
-            build_conjunction(
-                context,
-                branch,
-                [Wanted(n, cast_value(e, c.type)) for n, e, c in zip(names, outputs, bound.columns, strict=True)],
-            )
-            for branch, outputs in living(bound.branches)
+        branches=build_conjunctions(
+            context,
+            (
+                (b, [Wanted(n, cast_value(e, c.type)) for n, e, c in zip(names, outputs, bound.columns, strict=True)])
+                for b, outputs in bound.branches
+            ),
         ),
         outputs=tuple(Named(c.name, Column(c.name, c.type)) for c in bound.columns),
     )

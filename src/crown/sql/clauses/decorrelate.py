@@ -15,8 +15,7 @@ from crown.ir.query import Aggregate, AggregateFunction, Named, Select
 from crown.ir.tables import TableColumn
 from crown.sql.clauses.aggregates import MARK, Collected
 from crown.sql.context import Context
-from crown.sql.normalise.conjunction import Wanted, build_conjunction
-from crown.sql.normalise.levels import living_branches
+from crown.sql.normalise.conjunction import Wanted, build_conjunctions
 from crown.sql.relation import Branch, Relation, VisibleColumn
 from crown.sql.scalar.fold import FLIPPED
 from crown.types import BOOLEAN
@@ -68,13 +67,13 @@ def group_relation(
             argument = Column(column, aggregate.argument.type)
         found.append(Aggregate(aggregate.name, aggregate.function, argument, aggregate.distinct, aggregate.type))
     shown = {f"value_{i + 1}": v for i, v in enumerate(values)}
-    living = living_branches(relation)
     body = Select(
-        branches=tuple(
-            build_conjunction(
-                context, b, [Wanted(n, context.in_branch(e, b), bind=n in names) for n, e in wanted.items()]
-            )
-            for b in living
+        branches=build_conjunctions(
+            context,
+            (
+                (b, [Wanted(n, context.in_branch(e, b), bind=n in names) for n, e in wanted.items()])
+                for b in relation.branches
+            ),
         ),
         outputs=(
             *(Named(n, Column(n, wanted[n].type)) for n in names),

@@ -8,9 +8,9 @@ from functools import partial
 from sqlglot import exp
 
 from crown.ir.expression import Column, Expression, columns_of
-from crown.ir.query import Aggregate, Body, Conjunction, Named, Order, Select
+from crown.ir.query import Aggregate, Body, Named, Order, Select
 from crown.sql.clauses.aggregates import MARK, Aggregates
-from crown.sql.clauses.bound import BoundQuery, living, typed
+from crown.sql.clauses.bound import BoundQuery, typed
 from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.from_clause import bind_from
 from crown.sql.clauses.grammar import Environment
@@ -20,7 +20,7 @@ from crown.sql.clauses.order_by import bind_limit, bind_order
 from crown.sql.clauses.subqueries import SelectSubqueries
 from crown.sql.clauses.where import bind_where
 from crown.sql.context import Context
-from crown.sql.normalise.conjunction import Wanted, build_conjunction, cast_value
+from crown.sql.normalise.conjunction import Wanted, build_conjunctions, cast_value
 from crown.sql.normalise.levels import living_branches
 from crown.sql.outputs import Item, expand_items
 from crown.sql.relation import Branch, Relation
@@ -103,13 +103,12 @@ def _distinct(context: Context, bound: BoundQuery) -> Body:
     assert bound.branches is not None
     columns = typed(bound.columns)
     return Select(
-        branches=tuple(
-            build_conjunction(
-                context,
-                branch,
-                [Wanted(c.name, cast_value(e, c.type), bind=True) for c, e in zip(columns, outputs, strict=True)],
-            )
-            for branch, outputs in living(bound.branches)
+        branches=build_conjunctions(
+            context,
+            (
+                (b, [Wanted(c.name, cast_value(e, c.type), bind=True) for c, e in zip(columns, outputs, strict=True)])
+                for b, outputs in bound.branches
+            ),
         ),
         outputs=tuple(Named(c.name, Column(c.name, c.type)) for c in columns),
         distinct=True,
@@ -142,7 +141,7 @@ def _grouped(
     ordering = over_outputs(context, order, columns, outputs, limited=limited, distinct=shown.distinct)
     columns, outputs = (*columns, *ordering.columns), [*outputs, *ordering.outputs]
     select = Select(
-        branches=tuple(_conjunction_of_groups(context, branch, folded.wanted, groups) for branch in branches),
+        branches=build_conjunctions(context, ((b, _wanted(context, b, folded.wanted, groups)) for b in branches)),
         outputs=tuple(Named(c.name, cast_value(e, c.type)) for c, e in zip(columns, outputs, strict=True)),
         distinct=shown.distinct,
         group_by=tuple(Named(n, Column(n, e.type)) for e, n in groups.names.items()),
@@ -180,15 +179,9 @@ def _folded(context: Context, groups: Groups, aggregates: Aggregates, branches: 
     return folded
 
 
-def _conjunction_of_groups(
-    context: Context, branch: Branch, wanted: dict[str, Expression], groups: Groups
-) -> Conjunction:
+def _wanted(context: Context, branch: Branch, wanted: dict[str, Expression], groups: Groups) -> list[Wanted]:
     names = set(groups.names.values())
-    return build_conjunction(
-        context,
-        branch,
-        [Wanted(n, cast_value(context.in_branch(e, branch), e.type), bind=n in names) for n, e in wanted.items()],
-    )
+    return [Wanted(n, cast_value(context.in_branch(e, branch), e.type), bind=n in names) for n, e in wanted.items()]
 
 
 def _counts_rows(context: Context, function: str, distinct: bool, argument: Expression, branches: list[Branch]) -> bool:

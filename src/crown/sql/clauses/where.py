@@ -22,6 +22,7 @@ from crown.sql.clauses.subqueries import SelectSubqueries
 from crown.sql.context import Context
 from crown.sql.diagnose import Place
 from crown.sql.normalise.nesting import has_residual, nest_relation
+from crown.sql.normalise.optional import unfolded
 from crown.sql.normalise.outer import attached, restricted
 from crown.sql.outputs import expand_items
 from crown.sql.relation import Branch, Relation, Subcondition
@@ -213,6 +214,7 @@ def _conditions(
     construct: str,
 ) -> list[Subcondition]:
     """EXISTS (or NOT) of the inner relation with the predicates, over the columns of both sides."""
+    inner = unfolded(context, inner)
     if (len(inner.branches) > 1 and not negated) or any(has_residual(b) for b in inner.branches):
         used = frozenset(c for p in correlated for c in columns_of(p)) & _known(inner)
         inner = nest_relation(context, inner, distinct=bool(used), only=used)

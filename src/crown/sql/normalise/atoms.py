@@ -16,6 +16,9 @@ from crown.sql.scalar.fold import conjuncts
 def lower(context: Context, source: Source, expression: Expression) -> Expression:
     """Return the expression over the source's own column names; what it reads is noted in the context."""
     if isinstance(expression, Column):
+        computed = context.computed_columns(source).get(expression.name)
+        if computed is not None:
+            return lower(context, source, computed)
         name = source_column(expression.name)
         context.read(source.source, name)
         return Column(name, expression.type)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from crown import types
 from crown.ir.expression import Call, Column, Expression, Literal, columns_of
 from crown.ir.nullability import may_be_null
 from crown.ir.plan import Atom, Binding, Variable
-from crown.ir.query import Condition, Conjunction, Named
+from crown.ir.query import Condition, Conjunction, Named, OptionalAtom
 from crown.sql.context import Context
 from crown.sql.normalise.atoms import lower, null_rejected, with_not_null
 from crown.sql.normalise.equalities import fixed_term, stripped
-from crown.sql.normalise.levels import Level, build_level
+from crown.sql.normalise.levels import Level, build_level, never_holds
 from crown.sql.normalise.names import Namer
+from crown.sql.normalise.optional import settled
 from crown.sql.relation import Branch, Source, atoms_of
 from crown.sql.scalar.fold import FALSE, TRUE, conjunction, conjuncts, fold
 from crown.types import BOOLEAN, DataType
@@ -33,29 +34,42 @@ class Wanted:
     bind: bool = False
 
 
-def build_conjunction(context: Context, branch: Branch, wanted: Sequence[Wanted]) -> Conjunction:
-    """Return the conjunction of a branch."""
+def build_conjunctions(
+    context: Context, branches: Iterable[tuple[Branch, Sequence[Wanted]]]
+) -> tuple[Conjunction, ...]:
+    """Return the conjunctions of the branches that can have rows; of the first one if none can."""
+    cases: list[tuple[Branch, list[Wanted]]] = []
+    for branch, wanted in branches:
+        for case, expressions in settled(context, branch, [w.expression for w in wanted]):
+            cases.append((case, [replace(w, expression=e) for w, e in zip(wanted, expressions, strict=True)]))
+    living = [case for case in cases if not never_holds(case[0].predicates)] or cases[:1]
+    return tuple(_build_conjunction(context, branch, wanted) for branch, wanted in living)
+
+
+def _build_conjunction(context: Context, branch: Branch, wanted: Sequence[Wanted]) -> Conjunction:
     level = build_level(context, branch)
     if level.never:
         # No row can satisfy the predicates: the conjunction stays, with an atom that lets nothing through.
         level.filters[branch.atoms[0].id] = {FALSE: None}
-    _choose_terms(level, wanted)
+    _choose_terms(context, level, wanted)
     writer = _Writer(context)
     writer.name_classes(level)
     atoms = writer.atoms(level, {})
     conditions = tuple(writer.condition(child, level) for child in level.children)
     atoms, conditions = with_not_null(atoms, conditions)
+    optional = tuple(writer.optional(child, level) for child in level.optional)
     return Conjunction(
-        variables=writer.variables(atoms, conditions),
+        variables=writer.variables(atoms, conditions, optional),
         atoms=atoms,
         columns=tuple(Named(w.name, _over_variables(level, w.expression)) for w in wanted),
         conditions=conditions,
         residual=tuple(_over_variables(level, e) for e in level.residual),
         origins=branch.origins,
+        optional=optional,
     )
 
 
-def _choose_terms(level: Level, wanted: Sequence[Wanted]) -> None:
+def _choose_terms(context: Context, level: Level, wanted: Sequence[Wanted]) -> None:
     """Put every term that must be a variable into `level.needed`."""
     plain = {m.name for members in level.classes.classes() if _spans(members) for m in members if isinstance(m, Column)}
     shown = [(w.expression, w.bind, w.name) for w in wanted] + [(e, False, "") for e in level.residual]
@@ -64,15 +78,22 @@ def _choose_terms(level: Level, wanted: Sequence[Wanted]) -> None:
             if isinstance(term, Column):
                 plain.add(term.name)
 
+    def is_null_without_row(term: Expression) -> bool:
+        """Whether the term may be computed in the atom: where that is optional, the atom shows NULL without a row."""
+        return not level.is_optional(term) or context.without_rows(term, atoms_of(term), frozenset()) == Literal(
+            None, term.type
+        )
+
     def choose(expression: Expression, bind: bool, name: str) -> None:
         touched = atoms_of(expression)
         term = stripped(expression)
         if not touched:
             return
-        if len(touched) == 1:
+        if len(touched) == 1 and is_null_without_row(term):
+            holder = level.holder(term)
             finer = set(columns_of(term)) <= plain
-            if isinstance(term, Column) or term in level.classes or bind or not finer:
-                level.need(term, name)
+            if isinstance(term, Column) or term in holder.classes or bind or not finer:
+                holder.need(term, name)
                 return
         assert isinstance(expression, Call)
         for argument in expression.arguments:
@@ -100,10 +121,11 @@ def _over_variables(level: Level, expression: Expression) -> Expression:
     """Return the expression with its terms replaced by their variables."""
     if not atoms_of(expression):
         return expression
-    if expression in level.classes:
-        variable = level.variables.get(level.classes.find(expression))
+    holder = level.holder(expression)
+    if expression in holder.classes:
+        variable = holder.variables.get(holder.classes.find(expression))
         if variable is not None:
-            type_ = level.classes.type_of(expression)
+            type_ = holder.classes.type_of(expression)
             return cast_value(Column(variable, type_), expression.type)
     assert isinstance(expression, Call), expression
     arguments = tuple(_over_variables(level, a) for a in expression.arguments)
@@ -208,7 +230,24 @@ class _Writer:
         atoms = self.atoms(level, extra)
         return Condition(atoms, level.negated, tuple(self.condition(child, level) for child in level.children))
 
-    def variables(self, atoms: tuple[Atom, ...], conditions: tuple[Condition, ...]) -> tuple[Variable, ...]:
+    def optional(self, level: Level, parent: Level) -> OptionalAtom:
+        """Return the optional atom. Its key has the variables of the outer level; its other columns have their own."""
+        (source,) = level.branch.atoms
+        key: list[tuple[str, Expression]] = []
+        for outer_term, inner_term in level.correlated:
+            variable = parent.variables[parent.classes.find(outer_term)]
+            constant = parent.classes.constant_of(outer_term)
+            if constant is not None and not isinstance(inner_term, Literal):
+                level.classes.fix(inner_term, constant)
+            key.append((variable, cast_value(inner_term, parent.classes.type_of(outer_term))))
+        self.name_classes(level)
+        (atom,) = self.atoms(level, {source.id: key})
+        atom = replace(atom, not_null=tuple(dict.fromkeys(variable for variable, _ in key)))
+        return OptionalAtom(atom, tuple(self.optional(child, level) for child in level.optional))
+
+    def variables(
+        self, atoms: tuple[Atom, ...], conditions: tuple[Condition, ...], optional: tuple[OptionalAtom, ...]
+    ) -> tuple[Variable, ...]:
         """Return all variables. One is nullable unless an atom of the conjunction itself rules that out."""
         found: dict[str, Variable] = {}
         for atom, outer in [(a, True) for a in atoms] + [(a, False) for a in _atoms_of_conditions(conditions)]:
@@ -223,6 +262,9 @@ class _Writer:
                     found[binding.variable] = Variable(binding.variable, binding.expression.type, may)
                 elif known.nullable and not may and outer:
                     found[binding.variable] = replace(known, nullable=False)
+        for atom in _optional_atoms(optional):
+            for binding in atom.bindings:
+                found.setdefault(binding.variable, Variable(binding.variable, binding.expression.type, True))
         return tuple(sorted(found.values(), key=lambda v: self.namer.order(v.name)))
 
 
@@ -230,6 +272,12 @@ def _atoms_of_conditions(conditions: tuple[Condition, ...]) -> Iterator[Atom]:
     for condition in conditions:
         yield from condition.atoms
         yield from _atoms_of_conditions(condition.conditions)
+
+
+def _optional_atoms(optional: tuple[OptionalAtom, ...]) -> Iterator[Atom]:
+    for one in optional:
+        yield one.atom
+        yield from _optional_atoms(one.optional)
 
 
 def _keep_equal(level: Level, atom: str, first: Expression, second: Expression) -> None:

@@ -1,7 +1,7 @@
 """Sorting predicates: each goes to its atom's filter, to a class of equal terms, to the residual, or to a correlation.
 
-A level is one conjunction of atoms: a branch, or a condition inside it. Equalities inside a condition never
-merge variables of the level around it (they hold only inside), so each level has its own classes.
+A level is one conjunction of atoms: a branch, a condition inside it, or an optional source. Equalities inside a
+condition never merge variables of the level around it (they hold only inside), so each level has classes of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from crown.sql.context import Context
 from crown.sql.normalise.disjunctions import factored
 from crown.sql.normalise.equalities import Classes, equated_terms, fixed_term
 from crown.sql.refuse import refuse_correlation, refuse_far_correlation, refuse_residual_condition
-from crown.sql.relation import Branch, Relation, Subcondition, atoms_of
+from crown.sql.relation import Branch, OptionalSource, Relation, Subcondition, atoms_of
 from crown.sql.scalar.fold import FALSE, UNKNOWN, conjunction, conjuncts
 from crown.types import INT32
 
@@ -29,6 +29,8 @@ class Level:
     residual: list[Expression] = field(default_factory=list)
     correlated: list[tuple[Expression, Expression]] = field(default_factory=list)  # (outer term, inner term or 1)
     children: list[Level] = field(default_factory=list)
+    optional: list[Level] = field(default_factory=list)
+    misfit: OptionalSource | None = None  # an optional source that can't hang on one atom by key, or is in the way
     needed: dict[Expression, str] = field(default_factory=dict)  # terms that must be variables -> a name for them
     variables: dict[Expression, str] = field(default_factory=dict)  # class representative -> variable
     never: bool = False  # no row can satisfy it
@@ -36,6 +38,19 @@ class Level:
     def need(self, term: Expression, name: str = "") -> None:
         self.classes.add(term)
         self.needed[term] = self.needed.get(term) or name
+
+    def holder(self, expression: Expression) -> Level:
+        """The level of the atom that the expression reads: this one, or that of an optional source below it."""
+        atoms = atoms_of(expression)
+        for below in self.optional:
+            found = below.holder(expression)
+            if atoms <= found.branch.atom_ids:
+                return found
+        return self
+
+    def is_optional(self, expression: Expression) -> bool:
+        """Whether the expression reads an optional source."""
+        return not atoms_of(expression) <= self.branch.atom_ids
 
     def keep(self, atom: str, predicate: Expression) -> None:
         self.filters.setdefault(atom, {})[predicate] = None
@@ -68,6 +83,8 @@ def _build(context: Context, branch: Branch, parent: Level | None, condition: Su
             level.keep(branch.atoms[0].id, predicate)
         elif touched <= inner:
             _place(context, level, predicate, touched, condition)
+        elif touched <= inner | branch.optional_ids:
+            level.residual.append(predicate)
         elif condition is not None and touched <= outer:
             guards.append(predicate)
         elif condition is not None:
@@ -85,6 +102,7 @@ def _build(context: Context, branch: Branch, parent: Level | None, condition: Su
         for outer_term, inner_term in built.correlated:
             level.need(outer_term)
             level.classes.widen(outer_term, inner_term.type)
+    _build_optional(context, level)
     return level
 
 
@@ -134,4 +152,77 @@ def _guard(context: Context, level: Level, guards: list[Expression], condition: 
     for touched, predicates in by_atom.items():
         if len(touched) > 1:
             refuse_correlation(context, predicates[0], condition)
-        level.correlated.append((Call("case", (conjunction(predicates), ONE, Literal(None, INT32)), INT32), ONE))
+        level.correlated.append((_holds(predicates), ONE))
+
+
+def _holds(predicates: list[Expression]) -> Expression:
+    """1 where the predicates hold, else NULL."""
+    return Call("case", (conjunction(predicates), ONE, Literal(None, INT32)), INT32)
+
+
+def _build_optional(context: Context, level: Level) -> None:
+    """The levels of the optional sources: each below the level whose atom its ON reads."""
+    levels: dict[str, Level] = {}
+    for one in level.branch.optional:
+        own = _optional_level(context, level, levels, one)
+        if own is None:
+            read = {atom for predicate in one.predicates for atom in atoms_of(predicate)} - {one.source.id}
+            level.misfit = next((other for other in level.branch.optional if other.source.id in read), one)
+            return
+        levels[one.source.id] = own
+
+
+def _optional_level(context: Context, level: Level, levels: dict[str, Level], one: OptionalSource) -> Level | None:
+    own, atom = Level(Branch((one.source,), one.predicates)), one.source.id
+    parts = [part for p in one.predicates for part in conjuncts(factored(p))]
+    outer = [part for part in parts if atoms_of(part) - {atom}]
+    around = frozenset(a for part in outer for a in atoms_of(part)) - {atom}
+    parent = level if around <= level.branch.atom_ids else levels.get(next(iter(around))) if len(around) == 1 else None
+    if parent is None or (parent is not level and not all(_needs_row(context, part, around) for part in outer)):
+        return None
+    for part in parts:
+        touched = atoms_of(part)
+        if part not in outer:
+            _place(context, own, part, touched, None) if touched else own.keep(atom, part)
+        elif atom in touched and not _match(own, part):
+            return None
+    guards: dict[frozenset[str], list[Expression]] = {}
+    for part in outer:
+        if atom not in atoms_of(part):
+            guards.setdefault(atoms_of(part), []).append(part)
+    own.correlated += [(_holds(predicates), ONE) for predicates in guards.values()]
+    if any(len(touched) > 1 for touched in guards) or not _has_home(parent, [term for term, _ in own.correlated]):
+        return None
+    for outer_term, inner_term in own.correlated:
+        parent.need(outer_term)
+        parent.classes.widen(outer_term, inner_term.type)
+    parent.optional.append(own)
+    return own
+
+
+def _match(own: Level, predicate: Expression) -> bool:
+    """Note an equality with a term of the level around; False if the predicate is none."""
+    terms = equated_terms(predicate)
+    if terms is None:
+        return False
+    atom = own.branch.atom_ids
+    outer_term, inner_term = terms if atoms_of(terms[1]) <= atom else (terms[1], terms[0])
+    if not atoms_of(inner_term) <= atom or atoms_of(outer_term) & atom:
+        return False
+    own.classes.add(inner_term)
+    own.correlated.append((outer_term, inner_term))
+    return True
+
+
+def _needs_row(context: Context, predicate: Expression, atoms: frozenset[str]) -> bool:
+    """Whether the predicate holds only where the atoms have a row."""
+    return never_holds((context.without_rows(predicate, atoms, frozenset()),))
+
+
+def _has_home(level: Level, terms: list[Expression]) -> bool:
+    """Whether one atom of the level has all the terms, or terms that equal them."""
+    homes = level.branch.atom_ids
+    for term in terms:
+        level.classes.add(term)
+        homes &= frozenset(atom for member in level.classes.members(term) for atom in atoms_of(member))
+    return bool(homes)

@@ -6,10 +6,9 @@ from crown.ir.expression import Column
 from crown.ir.query import Named, Select
 from crown.ir.tables import TableColumn
 from crown.sql.context import Context
-from crown.sql.normalise.conjunction import Wanted, build_conjunction
+from crown.sql.normalise.conjunction import Wanted, build_conjunctions
 from crown.sql.normalise.disjunctions import factored
 from crown.sql.normalise.equalities import equated_terms
-from crown.sql.normalise.levels import living_branches
 from crown.sql.normalise.names import readable
 from crown.sql.relation import Branch, Relation, VisibleColumn, atoms_of
 from crown.sql.scalar.fold import conjuncts
@@ -44,15 +43,13 @@ def nest_relation(
             number += 1
             name = f"{base}_{number}"
         names[column.id] = name
-    branches = living_branches(relation)
     body = Select(
-        branches=tuple(
-            build_conjunction(
-                context,
-                branch,
-                [Wanted(names[c.id], context.in_branch(c.reference, branch), bind=distinct) for c in every.values()],
-            )
-            for branch in branches
+        branches=build_conjunctions(
+            context,
+            (
+                (b, [Wanted(names[c.id], context.in_branch(c.reference, b), bind=distinct) for c in every.values()])
+                for b in relation.branches
+            ),
         ),
         outputs=tuple(Named(names[c.id], Column(names[c.id], c.type)) for c in every.values()),
         distinct=distinct,

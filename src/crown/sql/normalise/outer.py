@@ -1,4 +1,7 @@
-"""Outer joins as branches: the inner join, and the rows of one side without a partner, padded with NULLs."""
+"""Outer joins: an optional source where the optional side is one, else branches.
+
+Those are the inner join, and the rows of one side without a partner, padded with NULLs.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from crown.ir.expression import Expression, Literal, columns_of
 from crown.sql.context import Context
 from crown.sql.normalise.levels import never_holds
 from crown.sql.normalise.nesting import nested_if_residual
+from crown.sql.normalise.optional import optional_join, unfolded
 from crown.sql.relation import Branch, Relation, Subcondition, atoms_of
 
 
@@ -33,10 +37,12 @@ def outer_join(
     if keeps_right:
         left = nested_if_residual(context, left)
     both = left.product(right)
-    branches = [restricted(context, b, predicates) for b in both.branches]
-    if keeps_left:
-        branches += _unmatched(context, left, right, predicates, node)
-    if keeps_right:
+    kept, other = (left, right) if keeps_left else (right, left)
+    branches = optional_join(context, kept, other, predicates, node)
+    if branches is None:
+        branches = [restricted(context, b, predicates) for b in both.branches]
+        branches += _unmatched(context, kept, other, predicates, node)
+    if keeps_left and keeps_right:
         branches += _unmatched(context, right, left, predicates, node)
     possible = [b for b in branches if not never_holds(b.predicates)]
     return both.with_branches(possible or branches[:1])
@@ -61,6 +67,7 @@ def filtered(
     pad: bool = False,
 ) -> Relation:
     """The rows of `kept` with (or, negated, without) a partner in `other`; padded with NULLs for `other`'s columns."""
+    other = unfolded(context, other)
     if not negated and len(other.branches) > 1:
         other = nested_if_residual(context, other, force=True)
     else:

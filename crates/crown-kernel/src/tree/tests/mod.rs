@@ -3,6 +3,7 @@
 mod bounds;
 mod harness;
 mod named;
+mod optional;
 mod oracle;
 mod ordered;
 mod random;

@@ -45,10 +45,36 @@ fn join(stage: &TreeStage, atoms: &[Bag], node: usize) -> Vec<(Assignment, i128)
                 }
             }
             results = next;
+        } else if stage.nodes[child].edge == EdgeKind::Optional {
+            results = results.into_iter().flat_map(|(left, n)| padded(stage, atoms, child, &left, n)).collect();
         } else {
             let keys = keys(stage, atoms, child);
             let wanted = stage.nodes[child].edge == EdgeKind::Exists;
             results.retain(|(assignment, _)| keys.contains(&project(assignment, &stage.nodes[child].key)) == wanted);
+        }
+    }
+    results
+}
+
+/// The assignment beside each match of the optional part below `node`, or beside its NULLs.
+fn padded(stage: &TreeStage, atoms: &[Bag], node: usize, left: &Assignment, n: i128) -> Vec<(Assignment, i128)> {
+    let key = &stage.nodes[node].key;
+    let mut results = Vec::new();
+    for (right, m) in join(stage, atoms, node) {
+        if project(&right, key) == project(left, key) {
+            let mut both = left.clone();
+            both.extend(right);
+            results.push((both, n * m));
+        }
+    }
+    if results.is_empty() {
+        results.push((left.clone(), n));
+        let mut waiting = vec![node];
+        while let Some(node) = waiting.pop() {
+            for name in variables(stage, node) {
+                results[0].0.entry(name).or_insert(None);
+            }
+            waiting.extend(children(stage, node));
         }
     }
     results
@@ -80,7 +106,7 @@ fn relation(stage: &TreeStage, atoms: &[Bag], node: usize) -> Vec<(Row, i128)> {
     let mut rows = BTreeSet::new();
     for child in children(stage, node) {
         let key = &stage.nodes[child].key;
-        if key.len() == names.len() && stage.nodes[child].edge != EdgeKind::Anti {
+        if key.len() == names.len() && matches!(stage.nodes[child].edge, EdgeKind::Join | EdgeKind::Exists) {
             for offered in keys(stage, atoms, child) {
                 let assignment: Assignment = key.iter().cloned().zip(offered).collect();
                 rows.insert(project(&assignment, &names));

@@ -58,7 +58,11 @@ pub fn stage(random: &mut Random) -> TreeStage {
         for index in 0..random.below(3) {
             let mut factors = Vec::new();
             for atom in &joined {
-                let names = variables(&stage, stage.nodes.iter().position(|node| node.atom == Some(*atom)).unwrap());
+                let node = stage.nodes.iter().position(|node| node.atom == Some(*atom)).unwrap();
+                let mut names = variables(&stage, node);
+                if stage.nodes[node].edge == EdgeKind::Optional {
+                    names.retain(|name| !stage.nodes[node].key.contains(name));
+                }
                 if !names.is_empty() && random.chance(40) {
                     let name = &names[random.below(names.len() as u64) as usize];
                     factors.push(Factor { atom: *atom, expression: column(name) });
@@ -84,15 +88,16 @@ pub fn stage(random: &mut Random) -> TreeStage {
 fn joined_atoms(stage: &TreeStage) -> Vec<usize> {
     let mut joined = vec![false; stage.nodes.len()];
     for (index, node) in stage.nodes.iter().enumerate() {
-        joined[index] = node.parent.is_none_or(|parent| joined[parent] && node.edge == EdgeKind::Join);
+        let shows = matches!(node.edge, EdgeKind::Join | EdgeKind::Optional);
+        joined[index] = node.parent.is_none_or(|parent| joined[parent] && shows);
     }
     stage.nodes.iter().zip(joined).filter(|(_, joined)| *joined).filter_map(|(node, _)| node.atom).collect()
 }
 
 impl Builder<'_> {
-    fn fresh(&mut self) -> String {
+    fn fresh(&mut self, optional: bool) -> String {
         let name = format!("v{}", self.stage.variables.len());
-        let nullable = self.random.chance(15);
+        let nullable = optional || self.random.chance(15);
         self.stage.variables.push(Variable { name: name.clone(), data_type: "int64".into(), nullable });
         name
     }
@@ -105,19 +110,20 @@ impl Builder<'_> {
         let (parent, key) = parent.map_or((None, Vec::new()), |(parent, key)| (Some(parent), key));
         let mut names = key.clone();
         for _ in 0..self.random.below(if depth == 0 { 3 } else { 2 + u64::from(!guarding) }) {
-            let name = self.fresh();
+            let name = self.fresh(edge == EdgeKind::Optional);
             names.push(name);
         }
         self.random.shuffle(&mut names);
         let index = self.stage.nodes.len();
-        let generalised = depth < 3 && self.random.chance(if depth == 0 { 40 } else { 15 });
+        let optional = edge == EdgeKind::Optional;
+        let generalised = depth < 3 && !optional && self.random.chance(if depth == 0 { 40 } else { 15 });
         let atom = (!generalised).then(|| {
             self.stage.atoms.push(Atom {
                 name: format!("a{index}"),
                 source: if self.random.chance(70) { "t" } else { "u" }.into(),
                 bindings: bind(&names),
                 filter: None,
-                not_null: Vec::new(),
+                not_null: if optional { key.clone() } else { Vec::new() },
             });
             self.stage.atoms.len() - 1
         });
@@ -146,7 +152,13 @@ impl Builder<'_> {
 
     fn child(&mut self, parent: usize, key: Vec<String>, connex: bool, depth: usize, guard: bool) {
         let connex = connex && self.random.chance(60);
+        let optional = self.stage.nodes[parent].edge == EdgeKind::Optional;
+        if optional && key.iter().all(|name| self.stage.nodes[parent].key.contains(name)) {
+            return;
+        }
         let edge = match self.random.below(10) {
+            _ if optional => EdgeKind::Optional,
+            4 | 5 if !guard => EdgeKind::Optional,
             _ if connex => EdgeKind::Join,
             0 | 1 => EdgeKind::Exists,
             2 | 3 if !guard => EdgeKind::Anti,
@@ -184,7 +196,8 @@ pub fn updates(stage: &TreeStage, random: &mut Random, length: usize) -> Vec<Upd
         let row: Row = variables(stage, node)
             .iter()
             .map(|name| {
-                let nullable = stage.variables.iter().any(|variable| variable.name == *name && variable.nullable);
+                let nullable = stage.variables.iter().any(|variable| variable.name == *name && variable.nullable)
+                    && !stage.atoms[atom].not_null.contains(name);
                 (!(nullable && random.chance(25))).then(|| random.below(domain + 1))
             })
             .collect();
