@@ -68,7 +68,7 @@ CONSTRUCTS = {
     "SELECT a FROM r INTERSECT SELECT a FROM s": ("INTERSECT", *LOOK_UP),
     "SELECT a FROM r EXCEPT SELECT MAX(b) FROM s GROUP BY a": (
         "kept branch",
-        "its rows are kept to be looked up",
+        "its rows are stored for look-up",
         "linear space",
     ),
     "SELECT r.a, COUNT(*), SUM(r.p * s.q), AVG(r.b) FROM r JOIN s ON r.a = s.a GROUP BY r.a": (
@@ -185,7 +185,7 @@ COMPARED = "SELECT a FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.a = r.a AN
 )
 def test_branches_are_named_after_what_they_come_from(sql: str, names: list[str]) -> None:
     constructs = json.loads(crown.View(sql, SCHEMA).explain().json())["report"]["constructs"]
-    assert [c["name"] for c in constructs if "whose rows are united" in c["cost"]] == names, constructs
+    assert [c["name"] for c in constructs if "whose rows are combined" in c["cost"]] == names, constructs
 
 
 def test_every_construct_that_the_planner_notes_is_tested() -> None:

@@ -177,7 +177,7 @@ def test_the_log_can_suggest_another_tree() -> None:
     worst, better = got.trees[0], got.trees[1]
     assert worst.enclosureness > 3 * better.enclosureness
     assert got.suggested() == (better,)
-    assert "Take e1(e2(e3))" in str(got)
+    assert "Use e1(e2(e3))" in str(got)
     assert got.to_json()["suggested"] == {"$result": "e1(e2(e3))"}
 
 
