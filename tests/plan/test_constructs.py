@@ -69,7 +69,7 @@ CONSTRUCTS = {
     "SELECT a FROM r INTERSECT SELECT a FROM s": ("INTERSECT", *LOOK_UP),
     "SELECT a FROM r EXCEPT SELECT MAX(b) FROM s GROUP BY a": (
         "kept branch",
-        "its rows are kept to be looked up",
+        "its rows are stored for look-up",
         "linear space",
     ),
     "SELECT r.a, COUNT(*), SUM(r.p * s.q), AVG(r.b) FROM r JOIN s ON r.a = s.a GROUP BY r.a": (

@@ -111,14 +111,14 @@ def test_refused_when_started(spark: SparkSession, tmp_path: Path) -> None:
     run(deltas())
     wide = {"g": feed.tables(spark)["g"].selectExpr("CAST(src AS INT) AS src", "dst", "_change_type")}
     for frame, message in (
-        (deltas(sql + " WHERE a.src > 0"), "the query is another one"),
+        (deltas(sql + " WHERE a.src > 0"), "the query has changed"),
         (deltas("SELECT COUNT(*) AS n FROM g"), "CROWN-STATE-OTHER-PLAN"),
-        (deltas(cells=3), "cells was 2, is 3"),
-        (deltas(cells=1), "cells was 2, is 1"),
-        (deltas(tables=wide), "columns of table g was dst int64, src int64, is dst int64, src int32"),
-        (deltas(keys={"g": ["src"]}), "key of table g was not given, is src"),
-        (deltas(windows={"g": {"rows": 5}}), "window of table g was not given, is {'rows': 5}"),
-        (deltas(profiles={"g": "insert_only"}), "profile of table g was not given, is insert_only"),
+        (deltas(cells=3), "cells was 2, now 3"),
+        (deltas(cells=1), "cells was 2, now 1"),
+        (deltas(tables=wide), "columns of table g was dst int64, src int64, now dst int64, src int32"),
+        (deltas(keys={"g": ["src"]}), "key of table g was not given, now src"),
+        (deltas(windows={"g": {"rows": 5}}), "window of table g was not given, now {'rows': 5}"),
+        (deltas(profiles={"g": "insert_only"}), "profile of table g was not given, now insert_only"),
     ):
         with pytest.raises(StateError, match="CROWN-STATE-OTHER-PLAN") as refused:
             start(frame, checkpoint)
@@ -126,7 +126,7 @@ def test_refused_when_started(spark: SparkSession, tmp_path: Path) -> None:
         assert "overwrite=True" in str(refused.value)
     # What was done to the deltas on their way to the sink makes no difference.
     changed = deltas(sql + " WHERE a.src > 0").select("src", "_change_type").withColumn("x", F.lit(1))
-    with pytest.raises(StateError, match="the query is another one"):
+    with pytest.raises(StateError, match="the query has changed"):
         start(changed.unionByName(changed), checkpoint)
     # Settings are looked at again.
     frame = deltas()

@@ -101,14 +101,14 @@ def test_each_reason_why_a_checkpoint_is_refused(old: Old, monkeypatch: pytest.M
     changed = SQL.replace("SUM", "MAX")
     found = refused(f"the query is another one. It was:\n{SQL}\nThe query is now:\n{changed}", sql=changed)
     assert found.code == "CROWN-STATE-OTHER-PLAN" and "overwrite=True" in str(found)
-    refused("cells was 2, is 3", cells=3)
-    refused("window of table g was {'rows': 5}, is {'rows': 6}", g={"window": {"rows": 6}})
-    refused("window of table g was {'rows': 5}, is not given", g={"window": None})
-    refused("key of table u was id, is grp", u={"primary_key": ("grp",)})
-    refused("key of table u was id, is not given", u={"primary_key": ()})
-    refused("profile of table u was not given, is insert_only", u={"profile": "insert_only"})
+    refused("cells was 2, now 3", cells=3)
+    refused("window of table g was {'rows': 5}, now {'rows': 6}", g={"window": {"rows": 6}})
+    refused("window of table g was {'rows': 5}, now not given", g={"window": None})
+    refused("key of table u was id, now grp", u={"primary_key": ("grp",)})
+    refused("key of table u was id, now not given", u={"primary_key": ()})
+    refused("profile of table u was not given, now insert_only", u={"profile": "insert_only"})
     narrow = {"columns": {"dst": "int", "src": "bigint"}}
-    refused("columns of table g was dst int64, src int64, is dst int32, src int64", g=narrow)
+    refused("columns of table g was dst int64, src int64, now dst int32, src int64", g=narrow)
     refused("the query no longer reads table u", sql="SELECT src FROM g")
     with monkeypatch.context() as patch:
         patch.setattr(layout, "_spread_merge", lambda merge, cells: merge)
@@ -119,7 +119,7 @@ def test_each_reason_why_a_checkpoint_is_refused(old: Old, monkeypatch: pytest.M
     with monkeypatch.context() as patch:
         patch.setattr(layout, "resolved", lambda table: replace(resolved(table), columns=table.columns[::-1]))
         refused(
-            "lays out the stage cells in another way: table g was stored with columns dst int64, src int64, is with"
+            "lays out the stage cells in another way: table g was stored with columns dst int64, src int64, now with"
         )
     for oldest, newest, hint in ((2, 2, "use a new checkpoint"), (0, 0, "use the version of Crown that wrote it")):
         with monkeypatch.context() as patch:

@@ -98,7 +98,7 @@ def test_rows_are_kept_only_where_they_cannot_be_looked_up() -> None:
 
 def test_explain_tells_the_price() -> None:
     text = str(crown.View("SELECT a.v + b.v FROM a JOIN b ON a.k = b.k UNION SELECT k FROM c", schema=SCHEMA).explain())
-    assert "its rows are kept to be looked up" in text and "one look-up in the other branch" in text
+    assert "its rows are stored for look-up" in text and "one look-up in the other branch" in text
     text = str(crown.View(f"({LEFT}) UNION ALL (SELECT v FROM b) EXCEPT SELECT k FROM c", schema=SCHEMA).explain())
     assert "one look-up in every other branch for each row that is read" in text
 

@@ -88,7 +88,7 @@ def with_lookup(rows: Rows, context: Context) -> Rows:
         return rows
     stage = MaterializeStage(context.new_id("kept"), rows.stage)
     context.add(stage)
-    context.note("kept branch", stage.id, "its rows are kept to be looked up", "linear space")
+    context.note("kept branch", stage.id, "its rows are stored for look-up", "linear space")
     return replace(rows, stage=stage.id)
 
 
