@@ -463,3 +463,19 @@ def test_deep_expressions_are_saved_and_loaded(tmp_path: Path) -> None:
     view.insert("r", [(1, "k")])
     view.save(tmp_path / "view.crown")
     assert list(crown.View.load(tmp_path / "view.crown")) == [("k" * 100,)]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_what_stops_a_save_is_what_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    """Also in the middle of a member of the archive; nothing stays behind."""
+    view = crown.View("SELECT a FROM r", "CREATE TABLE r (a INT)")
+
+    def stop(self: object, data: bytes) -> int:
+        raise error
+
+    monkeypatch.setattr("zipfile._ZipWriteFile.write", stop)
+    with pytest.raises(error):
+        view.save(tmp_path / "view")
+    assert list(tmp_path.iterdir()) == []

@@ -33,7 +33,7 @@ def write(path: str | os.PathLike[str], about: Mapping[str, Any], state: Mapping
     """Replace the file at `path` atomically: after a crash it is either the old or the new one."""
     target = Path(path)
     try:
-        with _replacing(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        with _replacing(target) as file, _archive(file) as archive:
             archive.writestr(_ABOUT, json.dumps({"format": _FORMAT, **about}))
             for part, chunks in state.items():
                 for number, chunk in enumerate(chunks):
@@ -45,6 +45,19 @@ def write(path: str | os.PathLike[str], about: Mapping[str, Any], state: Mapping
             reason=str(error),
             hint="give a path in a writable directory",
         ) from error
+
+
+@contextlib.contextmanager
+def _archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    """Open a new archive in a file that is thrown away if anything fails."""
+    archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+    try:
+        yield archive
+    except BaseException:
+        # Closing it would complain about the half-written member, and hide why it is half-written (Ctrl-C).
+        archive.fp = None
+        raise
+    archive.close()
 
 
 @contextlib.contextmanager
