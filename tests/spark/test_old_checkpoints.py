@@ -99,7 +99,7 @@ def test_each_reason_why_a_checkpoint_is_refused(old: Old, monkeypatch: pytest.M
     compare_all(old.stages, [lay_out(SQL, schema_with(), CELLS).described()])
     compare_all(old.stages, [lay_out(SQL.replace("u.", "U.").replace("AS n", "m"), schema_with(), CELLS).described()])
     changed = SQL.replace("SUM", "MAX")
-    found = refused(f"the query is another one. It was:\n{SQL}\nThe query is now:\n{changed}", sql=changed)
+    found = refused(f"the query has changed. It was:\n{SQL}\nThe query is now:\n{changed}", sql=changed)
     assert found.code == "CROWN-STATE-OTHER-PLAN" and "overwrite=True" in str(found)
     refused("cells was 2, now 3", cells=3)
     refused("window of table g was {'rows': 5}, now {'rows': 6}", g={"window": {"rows": 6}})
@@ -112,14 +112,14 @@ def test_each_reason_why_a_checkpoint_is_refused(old: Old, monkeypatch: pytest.M
     refused("the query no longer reads table u", sql="SELECT src FROM g")
     with monkeypatch.context() as patch:
         patch.setattr(layout, "_spread_merge", lambda merge, cells: merge)
-        refused("lays out the stage merge in another way: rows are spread over the cells in another way")
+        refused("lays out the stage merge differently: rows are spread over the cells differently")
     with monkeypatch.context() as patch:
         patch.setattr(layout, "distribute", lambda plan, cells: replace(distribute(plan, cells), merge=None))
         refused("this version of Crown runs the query without the stage merge")
     with monkeypatch.context() as patch:
         patch.setattr(layout, "resolved", lambda table: replace(resolved(table), columns=table.columns[::-1]))
         refused(
-            "lays out the stage cells in another way: table g was stored with columns dst int64, src int64, now with"
+            "lays out the stage cells differently: table g was stored with columns dst int64, src int64, now with"
         )
     for oldest, newest, hint in ((2, 2, "use a new checkpoint"), (0, 0, "use the version of Crown that wrote it")):
         with monkeypatch.context() as patch:

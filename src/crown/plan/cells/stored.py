@@ -61,7 +61,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
         tables = _changed([(use["table"], use) for use in before["uses"]], [(use["table"], use) for use in now["uses"]])
         yield f"other values are kept of the rows of {', '.join(tables) or 'the tables'}"
     elif before["cells"] != now["cells"]:
-        yield "rows are spread over the cells in another way"
+        yield "rows are spread over the cells differently"
     if before["shows"] != now["shows"]:
         yield f"the stage hands on {_shown(now['shows'])} instead of {_shown(before['shows'])}"
 
