@@ -118,9 +118,7 @@ def test_each_reason_why_a_checkpoint_is_refused(old: Old, monkeypatch: pytest.M
         refused("this version of Crown runs the query without the stage merge")
     with monkeypatch.context() as patch:
         patch.setattr(layout, "resolved", lambda table: replace(resolved(table), columns=table.columns[::-1]))
-        refused(
-            "lays out the stage cells differently: table g was stored with columns dst int64, src int64, now with"
-        )
+        refused("lays out the stage cells differently: table g was stored with columns dst int64, src int64, now with")
     for oldest, newest, hint in ((2, 2, "use a new checkpoint"), (0, 0, "use the version of Crown that wrote it")):
         with monkeypatch.context() as patch:
             patch.setattr(identity, "OLDEST", oldest)
