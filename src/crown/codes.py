@@ -92,8 +92,8 @@ CODES: Mapping[str, Code] = {
     "CROWN-SQL-PIVOT": Code("PIVOT is not supported.", "Write SUM(CASE WHEN ... END) for each column."),
     "CROWN-SQL-RECURSION": Code("Recursive queries and views are not supported.", "Unroll to a fixed depth."),
     "CROWN-SQL-RESERVED-NAME": Code(
-        "A column has a name that changes use themselves, such as _change_type.",
-        "Give the column another name with AS.",
+        "A column has a name that changes and deltas use, such as _change_type.",
+        "Rename the column with AS.",
     ),
     "CROWN-SQL-SAMPLE": Code("TABLESAMPLE is not supported.", "Filter on a hash of the key."),
     "CROWN-SQL-SCALAR-SUBQUERY": Code(
@@ -249,9 +249,6 @@ CODES: Mapping[str, Code] = {
     "CROWN-STATE-VIEWS": Code("The checkpoint contains several views.", "Name one with sql=."),
     "CROWN-STATE-WRITE": Code("The view can't be saved.", "Give a path in a directory that can be written to."),
     "CROWN-SPARK-BOUNDED": Code("A table is a stream where a batch is expected.", "Use crown.spark.maintain."),
-    "CROWN-SPARK-COLUMN": Code(
-        "An output column has a name that deltas use, such as _change_type.", "Rename it with AS."
-    ),
     "CROWN-SPARK-QUERY": Code("Spark stopped the stream with an error.", "Read the message and Spark's log."),
     "CROWN-SPARK-REJECTS": Code("on_invalid='quarantine' has no place to write to.", "Give rejects='path'."),
     "CROWN-SPARK-REALTIME": Code(

@@ -144,7 +144,7 @@ def _check_names(names: Sequence[str]) -> None:
         if name.lower() in (CHANGE_TYPE, MULTIPLICITY, BATCH, AFTER, ATTEMPT, POSITION):
             raise SchemaError(
                 f"the query has an output column {name!r}",
-                code="CROWN-SPARK-COLUMN",
+                code="CROWN-SQL-RESERVED-NAME",
                 reason="deltas already have a column of that name",
                 hint="rename the column with AS",
             )
