@@ -110,7 +110,7 @@ final class CellState {
           "state chunk "
               + index
               + (chunk == null ? " is missing" : " is corrupt\nwhy: its checksum does not match its bytes")
-              + "\ndo:  restore the checkpoint from a copy, or start again with a new one");
+              + "\ndo:  restore the checkpoint from a copy, or start over with a new one");
     }
     return chunk;
   }

@@ -139,13 +139,13 @@ public final class Dispatch implements MapPartitionsFunction<Row, Row> {
 
     private boolean wellFormed(Row row, long position) {
       if (corrupt >= 0 && !row.isNullAt(corrupt)) {
-        String why = reason < 0 ? "the record does not fit the table's schema" : row.getString(reason);
+        String why = reason < 0 ? "the record does not match the schema of the table" : row.getString(reason);
         fault(row.getString(corrupt), why, position);
         return false;
       }
       if (deleted >= 0 && row.isNullAt(deleted)) {
         String words = "insert, update_postimage, delete, update_preimage";
-        fault(shown(row), "_change_type is none of " + words, position);
+        fault(shown(row), "_change_type must be one of " + words, position);
         return false;
       }
       return true;
