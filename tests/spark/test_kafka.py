@@ -179,6 +179,9 @@ def forget_last_commit(commits: Path) -> None:
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
     for name in (str(last), f".{last}.crc"):
         (commits / name).unlink(missing_ok=True)
+    # Such a driver has not planned the next batch either, though the one that was killed may have.
+    for name in (str(last + 1), f".{last + 1}.crc"):
+        (commits.parent / "offsets" / name).unlink(missing_ok=True)
 
 
 def test_a_killed_pipeline_and_a_consumer_that_removes_repeats(

@@ -10,6 +10,10 @@ _MESSAGE = re.compile(
     r"\[(CROWN-[A-Z0-9-]+)\] (.*?)(?=\n\s*(?:at |\"\"\"|SQLSTATE|JVM stacktrace|=== )|\n\n|\Z)", re.DOTALL
 )
 
+# Spark's own: a file that it could not read, and any other error with its class in brackets.
+_FILE = re.compile(r"\[FAILED_READ_FILE\.[A-Z_]+\] Encountered error while reading file (\S+?)\.?\s")
+_SPARK = re.compile(r"\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*\] [^\n]+")
+
 
 def crown_error(text: str, *, what: str = "the query failed") -> StateError:
     """Return the error in which something of Spark's ended: Crown's own where there is one, else Spark's first line.
@@ -17,9 +21,18 @@ def crown_error(text: str, *, what: str = "the query failed") -> StateError:
     >>> print(crown_error("Job aborted: crown.errors.StateError: [CROWN-FILE] cell 3: no\\nwhy: because\\n\\n at j"))
     [CROWN-FILE] cell 3: no
     why: because
+    >>> text = "Python Proxy. Traceback:\\n [FAILED_READ_FILE.NO_HINT] Encountered error while reading file f/a. State"
+    >>> crown_error(text).code
+    'CROWN-SOURCE-FILE'
     """
-    found = _MESSAGE.search(text)
-    if found is None:
-        lines = text.strip().splitlines() or ["unknown error"]
-        return StateError(f"{what}: {lines[0]}", code="CROWN-SPARK-QUERY")
-    return StateError(found[2].strip(), code=found[1])
+    if (found := _MESSAGE.search(text)) is not None:
+        return StateError(found[2].strip(), code=found[1])
+    if (file := _FILE.search(text)) is not None:
+        return StateError(
+            f"{file[1]} can't be read",
+            code="CROWN-SOURCE-FILE",
+            hint="move complete files in, and keep them until their batch is done",
+        )
+    named = _SPARK.search(text)
+    lines = [named[0]] if named is not None else text.strip().splitlines() or ["unknown error"]
+    return StateError(f"{what}: {lines[0]}", code="CROWN-SPARK-QUERY")
