@@ -56,7 +56,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
     for name in {**before["tables"], **now["tables"]}:
         was, is_ = before["tables"].get(name), now["tables"].get(name)
         if was != is_:
-            yield f"table {name} was stored with {_table(was)}, is with {_table(is_)}"
+            yield f"table {name} was stored with {_table(was)}, now with {_table(is_)}"
     if before["uses"] != now["uses"]:
         tables = _changed([(use["table"], use) for use in before["uses"]], [(use["table"], use) for use in now["uses"]])
         yield f"other values are kept of the rows of {', '.join(tables) or 'the tables'}"
