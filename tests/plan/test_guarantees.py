@@ -83,3 +83,9 @@ def test_keys_keep_bags_linear() -> None:
     assert report(query(cycle, "o")).width == 2
     linear = report(query(cycle, "o", keys={"C": (0,), "O": (0,), "S": (0,)}))
     assert (linear.query_class, linear.width) == ("cyclic", 1)
+
+
+def test_sums_over_the_optional_side_of_windows_promise_no_constant() -> None:
+    outer = "SELECT r.a, SUM(s.b) AS n FROM g AS r LEFT JOIN g AS s ON r.c = s.b GROUP BY r.a"
+    built = parse(outer, "CREATE TABLE g (a INT, b INT, c INT) WINDOW (ROWS 3)")
+    assert costs(built) == {"arbitrary": "O(λ)", "fifo": "O(λ)", "insert_only": "O(1)", "declared": "O(λ)"}

@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 import sqlglot
+from sqlglot import exp
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -48,4 +49,11 @@ ask = Questions().ask
 @functools.lru_cache(maxsize=1024)
 def in_duckdb(sql: str) -> str:
     """A query of Spark's dialect in DuckDB's."""
-    return sqlglot.transpile(sql, read="spark", write="duckdb")[0]
+    return sqlglot.parse_one(sql, read="spark").transform(_as_in_spark).sql("duckdb")
+
+
+def _as_in_spark(node: exp.Expression) -> exp.Expression:
+    """DuckDB's COUNT_IF is NULL where no row has a value; Spark's is 0."""
+    if isinstance(node, exp.CountIf):
+        return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))]))
+    return node

@@ -147,7 +147,8 @@ def _declared(stage: TreeStage, draft: Draft, context: Context) -> tuple[str, st
     for index, node in enumerate(stage.nodes):
         if not reaches_many[index] or profiles[index] <= {"static", "insert_only"}:
             continue
-        in_order = profiles[index] == {"fifo"} == profiles[above[index][0]] and len(above[index]) == 1
+        # Below an optional edge nothing is above a node, yet its changes reach the sums of many rows.
+        in_order = len(above[index]) == 1 and profiles[index] == {"fifo"} == profiles[above[index][0]]
         is_leaf = all(index not in others for others in above)
         if not (in_order and is_leaf):
             name = stage.nodes[reaches_many[index][0]].name
