@@ -7,8 +7,8 @@ all others, and they in it.
 >>> sorted(CONSTRUCTS)  # doctest: +NORMALIZE_WHITESPACE
 ['common table', 'computed', 'condition', 'correlated scalar', 'distinct', 'except', 'except all', 'filter',
  'filtered aggregate', 'global aggregate', 'group', 'grouped condition', 'having', 'inequality join', 'inner join',
- 'intersect', 'intersect all', 'join of three', 'outer join', 'outer joins', 'scalar subquery', 'semi-join',
- 'shared set', 'top', 'union', 'union all']
+ 'intersect', 'intersect all', 'join of three', 'outer join', 'outer joins', 'plain columns', 'scalar subquery',
+ 'semi-join', 'shared set', 'top', 'union', 'union all']
 """
 
 from __future__ import annotations
@@ -332,6 +332,13 @@ def _grouped_condition(composer: Composer, depth: int) -> Query:
     return composer.select(composer.terms(source.columns), source.text, where=[where])
 
 
+def _plain_columns(composer: Composer, depth: int) -> Query:
+    """Columns in any order, some of them twice: rows of one tree leave the kernel as they are."""
+    source = composer.joined(depth, ["JOIN"], composer.draw(st.integers(1, 3)))
+    terms = [composer.pick(source.columns) for _ in range(composer.draw(st.integers(1, 4)))]
+    return composer.select(terms, source.text, distinct=composer.chance(50))
+
+
 def _semi_join(composer: Composer, depth: int) -> Query:
     source, inner = composer.source(depth), composer.source(depth)
     kind = composer.pick(["LEFT SEMI JOIN", "LEFT ANTI JOIN"])
@@ -437,6 +444,7 @@ CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
     "join of three": _join(["JOIN"], 3),
     "outer join": _join(["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]),
     "outer joins": _outer_joins,
+    "plain columns": _plain_columns,
     "inequality join": _join(["<"]),
     "condition": _condition,
     "scalar subquery": _scalar,

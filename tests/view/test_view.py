@@ -86,6 +86,22 @@ def test_a_later_table_of_changes_may_delete_what_an_earlier_one_inserts(stream:
     assert len(view) == 0
 
 
+@pytest.mark.parametrize("columns", ["b, a", "a, a, b", "b, b", "b"])
+@pytest.mark.parametrize(
+    "table", ["r (a INT PRIMARY KEY, b INT)", "r (a INT, b INT) WINDOW (ROWS 1)", "r (a INT, b INT)"]
+)
+@pytest.mark.parametrize("others", ["", " JOIN s ON r.a = s.c"])
+def test_single_updates_show_reordered_and_repeated_columns(columns: str, table: str, others: str) -> None:
+    sql = "SELECT " + ", ".join(f"r.{name} AS o{i}" for i, name in enumerate(columns.split(", "))) + f" FROM r{others}"
+    one, other = (crown.View(sql, f"CREATE TABLE {table}; CREATE TABLE s (c INT)") for _ in range(2))
+    for view in (one, other):
+        view.insert("s", [(1,), (2,)])
+    for row in [(1, 5), (2, 7), (1, 6)]:
+        delta = one.apply({"r": pa.table({"a": [row[0]], "b": [row[1]]})}, per_update=True).drop_columns("_update")
+        whole = other.apply({"r": pa.table({"a": [row[0]], "b": [row[1]]})})
+        assert Counter(map(str, delta.to_pylist())) == Counter(map(str, whole.to_pylist()))
+
+
 def state(view: crown.View) -> Any:
     return view._engine.save_parts()
 

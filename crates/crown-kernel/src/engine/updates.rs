@@ -5,8 +5,9 @@
 
 use super::batch::{absent_fault, AtomRows, Batch, OnInvalid};
 use super::emit::{ArrowSink, Discard, Emit};
-use super::{Engine, Unshown};
+use super::{Direct, Engine, Unshown};
 use crate::arrow_in::Fault;
+use crate::arrow_out::Output;
 use crate::chunk::Chunk;
 use crate::error::{KernelError, Result};
 use crate::store::net::net_in_place;
@@ -25,7 +26,26 @@ impl Engine {
         }
         emit.validated()?;
         let output = self.output(true, self.plan.bag, true);
-        let direct = self.direct.clone();
+        let before = self.unshown();
+        for position in 0..batches.len() {
+            if let Err(error) = self.apply_table(&mut batches[position], on_invalid, &output, emit) {
+                self.take_back_updates(&batches[..=position], before)?;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies the events of one table, by one of the two ways: their rows have different columns.
+    fn apply_table(
+        &mut self,
+        batch: &mut Batch,
+        on_invalid: OnInvalid,
+        output: &Output,
+        emit: &mut dyn Emit,
+    ) -> Result<()> {
+        let plain = !self.sources[batch.source].has_state() && self.initial.is_none();
+        let direct = self.direct.clone().filter(|_| plain);
         let (width, interned, projection) = match &direct {
             Some(direct) => {
                 let stage = &self.stages[direct.tree];
@@ -33,22 +53,21 @@ impl Engine {
             }
             None => (self.plan.columns.len(), true, None),
         };
-        let mut sink = ArrowSink::new(width, interned, projection, true, &output, emit);
-        let before = self.unshown();
-        for position in 0..batches.len() {
-            if let Err(error) = self.apply_events(&mut batches[position], on_invalid, &mut sink) {
-                self.take_back_updates(&batches[..=position], before)?;
-                return Err(error);
-            }
-        }
+        let mut sink = ArrowSink::new(width, interned, projection, true, output, emit);
+        self.apply_events(batch, on_invalid, direct.as_ref(), &mut sink)?;
         sink.finish(&self.interner).map(|_| ())
     }
 
-    /// Applies the events of one table. On an error the events from the failing one on have weight 0.
-    fn apply_events(&mut self, batch: &mut Batch, on_invalid: OnInvalid, sink: &mut ArrowSink) -> Result<()> {
+    /// On an error the events from the failing one on have weight 0.
+    fn apply_events(
+        &mut self,
+        batch: &mut Batch,
+        on_invalid: OnInvalid,
+        direct: Option<&Direct>,
+        sink: &mut ArrowSink,
+    ) -> Result<()> {
         let mut bound = AtomRows::default();
         let mut scratch = Chunk::default();
-        let plain = !self.sources[batch.source].has_state();
         let mut event = 0;
         while event < batch.events.rows.len() {
             let cause = batch.events.cause(event);
@@ -57,15 +76,12 @@ impl Engine {
                 end += 1;
             }
             sink.begin(batch.base + cause as u64);
-            let done = match &self.direct {
-                Some(direct) if plain && self.initial.is_none() => {
-                    if direct.monotone || self.stages[direct.tree].is_net() {
-                        self.apply_event(batch, event, &mut bound, sink)
-                    } else {
-                        self.apply_event_netted(batch, event, &mut bound, &mut scratch, sink)
-                    }
+            let done = match direct {
+                Some(direct) if direct.monotone || self.stages[direct.tree].is_net() => {
+                    self.apply_event(batch, event, &mut bound, sink)
                 }
-                _ => self.apply_change(batch, event..end, &mut bound, sink),
+                Some(_) => self.apply_event_netted(batch, event, &mut bound, &mut scratch, sink),
+                None => self.apply_change(batch, event..end, &mut bound, sink),
             };
             let done = done.and_then(|fault| match fault {
                 None => Ok(()),
