@@ -127,7 +127,7 @@ fn star_count() -> TreeStage {
     stage(atoms, nodes, "a", Mode::Ring)
 }
 
-/// CPU time of this process where the system tells it: other processes don't distort it. Else the time of day.
+/// CPU time of this process where the system reports it, because other processes don't distort it; else wall-clock time.
 fn clock(start: &Instant) -> Duration {
     let statistics = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let nanoseconds = statistics.split_whitespace().next().and_then(|field| field.parse().ok());

@@ -263,7 +263,7 @@ struct Sink {
 }
 
 impl Sink {
-    /// One word per row: `value` gives it, or why the row's value does not fit.
+    /// One word per row: `value` returns it, or why the row's value does not fit.
     fn each<T>(
         &mut self,
         array: &dyn Array,

@@ -82,7 +82,7 @@ impl Binder {
         !self.checks.is_empty() || own.into_iter().any(Compiled::can_fail)
     }
 
-    /// Writes the atom's row into `row` and gives its NULL mask; `None` when the source's row is not one of the atom's.
+    /// Writes the atom's row into `row` and returns its NULL mask; `None` when the source's row is not one of the atom's.
     pub fn bind(
         &self,
         words: &[Word],

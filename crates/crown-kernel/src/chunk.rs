@@ -56,7 +56,7 @@ impl Chunk {
         self.weights.push(weight);
     }
 
-    /// Copies row `index` into `words` and gives its NULL mask.
+    /// Copies row `index` into `words` and returns its NULL mask.
     pub fn read(&self, index: usize, words: &mut Vec<Word>) -> Nulls {
         words.clear();
         words.extend(self.columns.iter().map(|column| column[index]));

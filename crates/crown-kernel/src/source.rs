@@ -149,7 +149,7 @@ impl Source {
     }
 
     /// What the changes do to the table's rows, for a table with state. Changes with faults have no events; further
-    /// faults are added. `check` tells whether the atoms can take a row.
+    /// faults are added. `check` returns whether the atoms can take a row.
     pub fn resolve(
         &mut self,
         changes: &mut Changes,
@@ -272,7 +272,7 @@ impl Source {
         Ok(())
     }
 
-    /// Moves the window's clock; gives the deletions.
+    /// Moves the window's clock; returns the deletions.
     pub fn advance(&mut self, watermark: i64, interner: &mut Interner) -> Result<Events> {
         let mut events = Events { rows: Chunk::new(self.columns.len()), ..Events::default() };
         match (&mut self.window, self.window_column) {

@@ -27,7 +27,7 @@ impl PairwiseBaseline {
     }
 
     /// Applies changes row by row, each to all of `atoms` in turn. The changes are int64 columns in the atoms' order,
-    /// then the weight. Gives the changes of the result, with a column `weight`.
+    /// then the weight. Returns the changes of the result, with a column `weight`.
     fn apply(&mut self, py: Python<'_>, atoms: Vec<usize>, changes: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
         let stream = import_stream(changes)?;
         let mut out = Chunk::new(self.columns.len());

@@ -342,7 +342,7 @@ impl RawArray {
         };
         let builder = ArrayData::builder(data_type.clone()).len(length).offset(offset).null_bit_buffer(validity);
         let builder = builder.buffers(buffers).child_data(children).align_buffers(true);
-        // SAFETY: the number and the sizes of the buffers are what the type asks for. What they hold is checked before
+        // SAFETY: the number and the sizes of the buffers are what the type requires. What they hold is checked before
         // any value is read.
         let data = unsafe { builder.skip_validation(true) }.build().map_err(|error| error.to_string())?;
         if self.null_count >= 0 && data.null_count() as i64 != self.null_count {

@@ -211,7 +211,7 @@ impl KeyIndex {
     }
 }
 
-/// Gives memory back when most of it is unused.
+/// Releases memory when most of it is unused.
 fn shrink<T>(vector: &mut Vec<T>, least: usize) {
     if vector.capacity() > 4 * vector.len().max(least) {
         vector.shrink_to(2 * vector.len());

@@ -60,7 +60,7 @@ pub struct SpreadPlans {
 /// The saved parts of a view by name.
 pub type Parts = Vec<(String, Vec<Vec<u8>>)>;
 
-/// Gives the chunks of a saved part by its name.
+/// Returns the chunks of a saved part by its name.
 pub type Saved<'a> = dyn Fn(&str) -> Result<Vec<&'a [u8]>> + 'a;
 
 impl Cells {

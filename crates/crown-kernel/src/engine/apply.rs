@@ -255,7 +255,7 @@ impl Engine {
         }
     }
 
-    /// All stages in order, each on the net change of its sources; gives the net change of each. On an error all
+    /// All stages in order, each on the net change of its sources; returns the net change of each. On an error all
     /// stages are as before.
     pub(super) fn run_stages(&mut self) -> Result<Vec<Chunk>> {
         self.around.clear();

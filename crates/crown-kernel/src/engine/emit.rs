@@ -189,7 +189,7 @@ impl<'a> ArrowSink<'a> {
         Ok(())
     }
 
-    /// The last, partial block. Gives the number of rows in all.
+    /// The last, partial block. Returns the number of rows in all.
     pub fn finish(mut self, interner: &Interner) -> Result<usize> {
         self.tag();
         self.settle(interner)?;

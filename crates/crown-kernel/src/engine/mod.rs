@@ -117,7 +117,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Whether the atom alone tells if a row without NULLs is in the table.
+    /// Whether the atom alone shows if a row without NULLs is in the table.
     fn is_witness(&self) -> bool {
         self.complete && self.binder.takes_all()
     }

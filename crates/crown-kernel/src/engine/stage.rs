@@ -131,7 +131,7 @@ impl RunningStage {
         }
     }
 
-    /// Asks the memory for where an atom's row without NULLs is found, that will be looked up soon; gives its hash.
+    /// Prefetches the slot of an atom's row without NULLs that is looked up soon; returns its hash.
     pub fn prefetch_slot(&self, atom: usize, row: &[Word]) -> u64 {
         match &self.state {
             State::Tree { tree, .. } => tree.prefetch_slot(atom, row),
@@ -146,7 +146,7 @@ impl RunningStage {
         }
     }
 
-    /// Whether what a net batch gives is net without further ado.
+    /// Whether what a net batch gives is net by itself.
     pub fn is_net(&self) -> bool {
         match &self.state {
             State::Tree { tree, .. } => tree.is_net(),

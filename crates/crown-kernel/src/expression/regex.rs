@@ -142,7 +142,7 @@ impl Translation<'_> {
         found.is_some()
     }
 
-    /// Alternatives up to a closing parenthesis or the end; tells whether they can match the empty text.
+    /// Alternatives up to a closing parenthesis or the end; returns whether they can match the empty text.
     fn alternatives(&mut self, depth: usize) -> Translated<bool> {
         if depth > DEPTH {
             return Err("too many nested groups");

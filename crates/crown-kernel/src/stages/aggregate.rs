@@ -132,7 +132,7 @@ impl Aggregate {
         Ok(values)
     }
 
-    /// Folds the rows `sign` times and gives the groups they touch, each once, and whether a count overflowed.
+    /// Folds the rows `sign` times and returns the groups they touch, each once, and whether a count overflowed.
     ///
     /// Rows that go are folded before rows that come, so that no count is ever larger than before or after the whole: it
     /// overflows only if the result does.

@@ -114,7 +114,7 @@ impl RowSet {
     }
 }
 
-/// Gives memory of a vector beside `RowSet` back when most of it is unused.
+/// Releases memory of a vector beside `RowSet` when most of it is unused.
 pub(super) fn shrink<T>(vector: &mut Vec<T>) {
     if vector.capacity() > 4 * vector.len().max(16) {
         vector.shrink_to(2 * vector.len());
@@ -156,7 +156,7 @@ impl WeightedRows {
         Ok(())
     }
 
-    /// Adds to the weight of a row; gives the weight before and after, or `None`, having done nothing, if that does not
+    /// Adds to the weight of a row; returns the weight before and after, or `None`, having done nothing, if that does not
     /// fit.
     pub fn add(&mut self, words: &[Word], nulls: Nulls, weight: i64, interner: &mut Interner) -> Option<(i64, i64)> {
         let Some(position) = self.rows.find(words, nulls) else {
@@ -182,7 +182,7 @@ impl WeightedRows {
         self.rows.len()
     }
 
-    /// Appends up to `limit` rows from position `start` on, weighted by `show`; gives the next position.
+    /// Appends up to `limit` rows from position `start` on, weighted by `show`; returns the next position.
     pub fn read(&self, start: usize, limit: usize, show: impl Fn(i64) -> i64, out: &mut Chunk) -> usize {
         let end = self.len().min(start.saturating_add(limit));
         for position in start..end {

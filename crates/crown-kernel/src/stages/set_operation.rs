@@ -4,7 +4,7 @@
 //! inputs, which have already applied their changes; its old weights are the new ones minus the changes.
 //!
 //! The full result is read from the rows of the inputs, each of which must come once, with its whole weight. What an input
-//! promises in this respect is decided, and checked, in `engine::promise`. UNION ALL alone asks for nothing: it adds
+//! promises in this respect is decided, and checked, in `engine::promise`. UNION ALL alone needs nothing: it adds
 //! up changes, and shows the rows of one input after those of the other, where a row may come twice. If a stage above
 //! needs each row once, it looks rows up as the others do (`gathers`).
 
@@ -114,7 +114,7 @@ impl SetOperation {
     }
 
     /// The result from the rows of its inputs: of rows of input `side` (0 or 1), those that the result shows, with their
-    /// weight. `other` is the other input; nobody asks it unless `gathers`. Calling it with all rows of side 0, then of
+    /// weight. `other` is the other input; it is read only if `gathers`. Calling it with all rows of side 0, then of
     /// side 1, gives the whole result.
     pub fn read(&self, side: usize, rows: &Chunk, other: &dyn Lookup, out: &mut Chunk) -> Result<()> {
         if !self.gathers() {

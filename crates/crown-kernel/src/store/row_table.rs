@@ -102,7 +102,7 @@ impl RowTable {
         self.free.push(slot);
     }
 
-    /// Gives memory of the index back when most of it is unused.
+    /// Releases memory of the index when most of it is unused.
     pub fn shrink(&mut self) {
         if self.index.capacity() > 4 * self.index.len().max(64) {
             let (words, key, width) = (&self.words, &self.key, self.width);

@@ -109,7 +109,7 @@ impl Tree {
         self.children[node].push(children, row, words);
     }
 
-    /// Puts the moved rows into the semi-join views, from `node` up; `levels` get the rows of each node. Gives the number of levels.
+    /// Puts the moved rows into the semi-join views, from `node` up; `levels` get the rows of each node. Returns the number of levels.
     fn enter(&mut self, mut node: usize, levels: &mut Vec<Vec<RowId>>, scratch: &mut Scratch) -> usize {
         start_level(levels, 0).extend_from_slice(&scratch.change.moved);
         let mut height = 1;

@@ -94,7 +94,7 @@ impl Order {
         }
     }
 
-    /// Up to `limit` rows from `from` (`after` it if it was already taken) to `to`; gives the last key.
+    /// Up to `limit` rows from `from` (`after` it if it was already taken) to `to`; returns the last key.
     pub fn fetch(&self, from: Key, after: bool, to: Key, limit: usize, rows: &mut Vec<RowId>) -> Option<Key> {
         rows.clear();
         if from > to || (after && from == to) {

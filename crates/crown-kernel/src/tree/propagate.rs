@@ -174,7 +174,7 @@ impl Tree {
         let (touched, sums) = (std::mem::take(&mut scratch.touched), std::mem::take(&mut scratch.sums));
         next.clear();
         let width = if self.shape.nodes[node].annotated { self.shape.slot_count } else { 0 };
-        // Nobody asks for another annotation in the connex part when there are no deltas.
+        // Without deltas, no other annotation in the connex part is read.
         let valued = width > 0 && (self.deltas || !self.shape.nodes[parent].connex);
         let mut overflowed = false;
         for (index, Touched { entry, count }) in touched.iter().enumerate() {

@@ -109,7 +109,7 @@ impl Walk {
         true
     }
 
-    /// Opens the lists of the steps from `from` on; gives the first one that is empty.
+    /// Opens the lists of the steps from `from` on; returns the first one that is empty.
     fn open_ranged(&mut self, tree: &Tree, program: &Program, from: usize) -> Option<usize> {
         for index in from..program.steps.len() {
             #[cfg(test)]

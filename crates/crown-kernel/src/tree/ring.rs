@@ -68,7 +68,7 @@ impl Arithmetic {
         1 + usize::from(self == Arithmetic::Float)
     }
 
-    /// Replaces one summand of a sum by another; tells whether it overflowed.
+    /// Replaces one summand of a sum by another; returns whether it overflowed.
     #[inline]
     pub fn replace(self, sum: &mut [Value], old: Value, new: Value) -> bool {
         if self == Arithmetic::Float {

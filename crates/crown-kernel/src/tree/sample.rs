@@ -83,7 +83,7 @@ impl Sampler {
     }
 
     /// Appends one result row (weight 1) drawn with probability proportional to its multiplicity, independent of earlier draws;
-    /// false when the result is empty. `random(n)` gives a number below n.
+    /// false when the result is empty. `random(n)` returns a number below n.
     pub fn draw(
         &self,
         tree: &Tree,

@@ -427,7 +427,7 @@ fn leave_out_of_enumeration(nodes: &mut [NodeShape]) {
     }
 }
 
-/// Gives the connex root's index, adding it if there is none.
+/// Returns the connex root's index, adding it if there is none.
 fn add_connex_root(nodes: &mut Vec<NodeShape>) -> usize {
     if nodes[0].connex {
         return 0;

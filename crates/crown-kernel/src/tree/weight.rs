@@ -7,7 +7,7 @@ use super::ring::Value;
 use super::Tree;
 
 impl Tree {
-    /// Writes w_s of a row of the semi-join view to `out`, one value per component; tells whether a product overflowed.
+    /// Writes w_s of a row of the semi-join view to `out`, one value per component; returns whether a product overflowed.
     ///
     /// `instead` gives one child edge's sums as they were before the update, `multiplicity` overrides the row's own.
     #[inline]

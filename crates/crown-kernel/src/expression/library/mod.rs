@@ -23,7 +23,7 @@ pub(super) type Apply = for<'a> fn(&[Value<'a>], DataType) -> Result<Option<Valu
 /// The most arguments that one of these functions has.
 pub(super) const MOST: usize = 4;
 
-/// A text that a function makes may have this many bytes. Spark's limit is 2 GB; a batch that asks for more than this
+/// A text that a function makes may have this many bytes. Spark's limit is 2 GB; a batch that needs more than this
 /// is taken to be an accident.
 const LONGEST_TEXT: usize = 256 << 20;
 

@@ -102,7 +102,7 @@ impl Builder<'_> {
         name
     }
 
-    /// Adds a node and what hangs below it; gives its index.
+    /// Adds a node and what hangs below it; returns its index.
     fn node(&mut self, parent: Option<(usize, Vec<String>)>, edge: EdgeKind, connex: bool, depth: usize) -> usize {
         let guarding = parent.as_ref().is_some_and(|(parent, key)| {
             self.stage.nodes[*parent].atom.is_none() && key.len() == self.stage.nodes[*parent].variables.len()
