@@ -15,7 +15,7 @@ EXEMPT = {"crown"}
 # Modules that load what they re-export when it is first used.
 FACADES = {"crown", "crown.spark"}
 # Third-party packages that an installation may lack.
-OPTIONAL = {"pandas", "psycopg", "py4j", "pyspark"}
+OPTIONAL = {"duckdb", "pandas", "psycopg", "py4j", "pyspark"}
 
 
 @cache

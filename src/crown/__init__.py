@@ -1,6 +1,7 @@
 """Crown keeps the answer of a SQL join query up to date while its tables change.
 
-`View` is the engine in one process; `crown.spark` runs the same plans on a cluster; `crown.errors` has all exceptions.
+`View` is the engine in one process; `crown.spark` runs the same plans on a cluster;
+`crown.testing` compares a view with DuckDB; `crown.errors` has all exceptions.
 How a query flows: `crown.sql` (text to a bound Query), `crown.plan` (Query to a tree of views), the kernel
 `crown._kernel` (changes in, deltas out), `crown.view` and `crown.spark` around it.
 """
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from crown.errors import CrownError, InvalidChange, PlanError, SchemaError, SqlError, StateError
 
 if TYPE_CHECKING:
-    from crown import spark
+    from crown import spark, testing
     from crown._kernel import __version__
     from crown.view import View
 
@@ -27,6 +28,7 @@ __all__ = [
     "View",
     "__version__",
     "spark",
+    "testing",
 ]
 
 
@@ -37,8 +39,8 @@ def __getattr__(name: str) -> Any:
             return import_module("crown.view").View
         case "__version__":
             return import_module("crown._kernel").__version__
-        case "spark":
-            return import_module("crown.spark")  # PySpark is imported by its functions, not by the package
+        case "spark" | "testing":
+            return import_module(f"crown.{name}")  # PySpark and DuckDB are imported by their functions
     raise AttributeError(f"module 'crown' has no attribute {name!r}")
 
 

@@ -16,9 +16,10 @@ from crown.errors import SqlError
 from crown.ir.query import Query, Top
 from crown.sql import load_schema, parse
 from crown.sql.schema.schema import Schema
+from crown.testing.dialect import in_duckdb
 from tests.sql.generate import SCHEMA, random_query, random_tables
 from tests.support.judge import differences, multiset
-from tests.support.oracle import Rows, ask, in_duckdb
+from tests.support.oracle import Rows, ask
 from tests.support.reference import evaluate
 
 Tables = dict[str, list[dict[str, Any]]]

@@ -7,13 +7,10 @@ So that a judge that always breaks can't pass for one that agrees, broken questi
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import duckdb
-import sqlglot
-from sqlglot import exp
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -44,16 +41,3 @@ class Questions:
 
 
 ask = Questions().ask
-
-
-@functools.lru_cache(maxsize=1024)
-def in_duckdb(sql: str) -> str:
-    """A query of Spark's dialect in DuckDB's."""
-    return sqlglot.parse_one(sql, read="spark").transform(_as_in_spark).sql("duckdb")
-
-
-def _as_in_spark(node: exp.Expression) -> exp.Expression:
-    """DuckDB's COUNT_IF is NULL where no row has a value; Spark's is 0."""
-    if isinstance(node, exp.CountIf):
-        return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))]))
-    return node
