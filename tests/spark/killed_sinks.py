@@ -24,16 +24,20 @@ from crown.spark.sinks import parquet, postgres
 from tests.spark.streams import stream
 
 
-def die(*processes: int) -> None:
-    for process in (*processes, os.getpid()):
-        os.kill(process, signal.SIGKILL)
+def die(group: int) -> None:
+    """Kill the driver and its JVM, which are one process group, at once.
+
+    Were the JVM killed first, its death would end this process (if a worker) before it could kill the driver too.
+    """
+    os.killpg(group, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Appending:
     """A writer for `foreach`: a line per row, repeated when Spark repeats the batch."""
 
-    def __init__(self, directory: str, point: tuple[str, str, int], processes: tuple[int, ...]) -> None:
-        self.directory, self.point, self.processes = directory, point, processes
+    def __init__(self, directory: str, point: tuple[str, str, int], group: int) -> None:
+        self.directory, self.point, self.group = directory, point, group
 
     def open(self, partition: int, batch: int) -> bool:
         self.batch, self.rows = batch, 0
@@ -45,13 +49,13 @@ class Appending:
         self.file.flush()
         self.rows += 1
         if self.point == ("append", "written", self.batch) and self.rows == 2:
-            die(*self.processes)
+            die(self.group)
 
     def close(self, error: Exception | None) -> None:
         self.file.close()
 
 
-def inject(point: tuple[str, str, int], jvm: int) -> None:
+def inject(point: tuple[str, str, int], group: int) -> None:
     """Wrap what the sinks do, so that this process dies at the point."""
     sink, when, at = point
     if sink == "append":
@@ -63,10 +67,10 @@ def inject(point: tuple[str, str, int], jvm: int) -> None:
     def applied(self: Any, deltas: Any, batch: int) -> None:
         running["batch"] = batch
         if (when, at) in (("before", batch), ("after", batch - 1)):
-            die(jvm)
+            die(group)
         apply(self, deltas, batch)
         if (when, at) == ("committed", batch):
-            die(jvm)
+            die(group)
 
     target.apply = applied
     if when == "written":
@@ -76,7 +80,7 @@ def inject(point: tuple[str, str, int], jvm: int) -> None:
 
         def written(self: Any, *arguments: Any) -> None:
             if running["batch"] == at:
-                die(jvm)
+                die(group)
             inner(self, *arguments)
 
         setattr(owner, name, written)
@@ -96,14 +100,16 @@ def main(directory: str, sql: str, connection: str, point: str) -> None:
     spark.sparkContext.setLogLevel("OFF")
     sink, when, batch = (point or "none:none:-1").split(":")
     gateway: Any = spark.sparkContext._gateway
-    inject((sink, when, int(batch)), gateway.proc.pid)
+    group = os.getpgid(gateway.proc.pid)
+    assert group == os.getpgrp()
+    inject((sink, when, int(batch)), group)
     base = Path(directory)
 
     def deltas(**options: Any) -> Any:
         tables = {path.name: stream(spark, path, by_name=True) for path in (base / "in").iterdir()}
         return maintain(spark, sql, tables, cells=2, **options)
 
-    rows = Appending(str(base / "appended"), (sink, when, int(batch)), (gateway.proc.pid, os.getpid()))
+    rows = Appending(str(base / "appended"), (sink, when, int(batch)), group)
 
     def writer(kind: str) -> Any:
         checkpoint = str(base / f"c-{kind}")

@@ -73,8 +73,8 @@ def appended(directory: Path) -> tuple[Counter[Any], int]:
             assert seen.setdefault(key, row) == row, f"two deltas under {key}"
     result: Counter[Any] = Counter()
     for row in seen.values():
-        sign = 1 if row.pop("_change_type") == "insert" else -1
-        result[tuple(row.values())] += sign * row.pop("_multiplicity", 1)
+        weight = row.pop("_multiplicity", 1) * (1 if row.pop("_change_type") == "insert" else -1)
+        result[tuple(row.values())] += weight
     return +result, repeats
 
 
