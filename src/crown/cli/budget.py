@@ -6,6 +6,7 @@ it is declared (`rows`), or its window's, or counted in the footers of a static 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,15 +48,15 @@ class Budget:
         for table in self.tables:
             copies = f" x {table.copies:.3g} cells" if table.copies > 1 else ""
             rows = (
-                "number of rows unknown (set rows = ...)"
-                if table.rows is None
-                else f"{table.rows:,} rows ({table.told_by})"
+                "number of rows unknown (set rows)" if table.rows is None else f"{table.rows:,} rows ({table.told_by})"
             )
             size = "" if table.bytes is None else f" = {_size(table.bytes)}"
             lines.append(f"  {table.name:<17}  {table.bytes_per_row:,.0f} bytes per row{copies}, {rows}{size}")
         total = self.bytes
         if total is not None:
-            lines.append(f"  {'in memory':<17}  about {_size(total)} in all engines, and the same in the checkpoint")
+            lines.append(
+                f"  {'in memory':<17}  about {_size(total)} in all engines; on Spark the same again in the checkpoint"
+            )
         if not self.linear:
             lines.append(
                 f"  {'note':<17}  the state also grows with the result or the cycles of the query, not counted here"
@@ -65,20 +66,26 @@ class Budget:
 
 def measure(explanation: Explanation, pipeline: Pipeline) -> Budget | None:
     """None where made-up rows don't fit the query."""
-    plan = explanation.plan
+    sources = {table.name.lower(): table for table in pipeline.tables}
+    windows = {table.name.lower(): table.window for table in explanation.plan.tables}
+    rows = {name: _rows(None if window is None else window.rows, sources[name]) for name, window in windows.items()}
     try:
-        sizes = bytes_per_row(plan)
+        return budget(explanation, rows, pipeline.cells)
     except CrownError:
         return None
-    sources = {table.name.lower(): table for table in pipeline.tables}
-    copies = {share.table: share.copies for share in table_shares(plan, pipeline.cells)}
-    tables = []
-    for table in plan.tables:
-        window = table.window.rows if table.window is not None else None
-        rows, told_by = _rows(window, sources[table.name.lower()])
-        tables.append(TableBudget(table.name, sizes[table.name], copies.get(table.name, 1.0), rows, told_by))
+
+
+def budget(explanation: Explanation, rows: Mapping[str, tuple[int | None, str]], cells: int) -> Budget:
+    """`rows`: how many each table will have, by lower-case name, and who says so."""
+    plan = explanation.plan
+    sizes = bytes_per_row(plan)
+    copies = {share.table: share.copies for share in table_shares(plan, cells)}
+    tables = tuple(
+        TableBudget(table.name, sizes[table.name], copies.get(table.name, 1.0), *rows[table.name.lower()])
+        for table in plan.tables
+    )
     linear = all(conjunction.space == "O(N)" for conjunction in explanation.report.conjunctions)
-    return Budget(tuple(tables), linear)
+    return Budget(tables, linear)
 
 
 def _rows(window: int | None, source: TableSource) -> tuple[int | None, str]:

@@ -10,18 +10,19 @@ from rich.console import Console
 from crown.cli.bench import bench
 from crown.cli.demo import demo
 from crown.cli.explain import explain
+from crown.cli.init import init
 from crown.cli.profile import profile
 from crown.cli.run import run
+from crown.cli.size import size
 from crown.errors import CrownError
 
 app = typer.Typer(
     name="crown",
     help="Keep the result of a SQL join query up to date while its tables change.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (explain, profile, run, demo):
+for command in (init, explain, size, profile, run, demo):
     app.command()(command)
 app.add_typer(bench, name="bench")
 
@@ -46,7 +47,7 @@ def _options(
 def run_command() -> int:
     """Run what the command line says and return the exit code."""
     try:
-        app()
+        app(prog_name="crown")  # completion asks for the command by this name, however it was started
     except CrownError as error:
         Console(stderr=True, highlight=False).print(str(error), style="red", markup=False, soft_wrap=True)
         return 2
