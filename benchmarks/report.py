@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from benchmarks import engines, experiments, store
 from benchmarks.store import Result
+from benchmarks.workloads import WORKLOADS
 
 PAGE = Path("docs/benchmarks.md")
 PICTURES = Path("docs/images")
+_INK, _PAPER = "#d7dce4", "#14181f"
+LIGHT: dict[str, Any] = {}
+DARK = {
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor"), _PAPER),
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),
+    "grid.color": "#4a5363",
+}
 COLUMNS = {
     "workload": "query",
     "parameter": "parameter",
@@ -32,6 +42,7 @@ def write() -> Path:
         "compared, and a difference fails the run. A run that hit a limit shows the rate up to that point (hatched in "
         "the pictures).\n",
         _engines(),
+        _queries(),
     ]
     stored = {name: result for name in experiments.NAMES if (result := store.load(name)) is not None}
     elapsed = sum(result.elapsed_seconds or 0 for result in stored.values())
@@ -46,13 +57,18 @@ def _engines() -> str:
     return "\n".join([*lines, *(f"| {name} | {text} |" for name, text in engines.TITLES.items()), ""])
 
 
+def _queries() -> str:
+    lines = ["| query | what it finds, and its name in the paper |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {name} | {query.title} |" for name, query in WORKLOADS.items()), ""])
+
+
 def _section(name: str, result: Result) -> str:
     module = experiments.experiment(name)
     draw(result, PICTURES)
     machine = ", ".join(f"{key} {value}" for key, value in result.machine.items())
     lines = [
         f"## {module.TITLE}\n",
-        f"![{name}](images/bench-{name}.svg)\n",
+        _picture(name, module.TITLE),
         _table(result.rows, getattr(module, "COLUMNS", {})),
         "",
         *([_ratios(result.ratios), ""] if result.ratios else []),
@@ -70,24 +86,52 @@ def _took(result: Result) -> str:
 
 
 def draw(result: Result, folder: Path = PICTURES) -> Path:
-    """The chart of one experiment, as a file in `folder`."""
-    import matplotlib
+    """Draw the chart of one experiment, light and dark, and return the light one's path.
 
-    matplotlib.use("svg")
-    # A fixed salt and no date: the same result draws the same file.
-    matplotlib.rcParams["svg.hashsalt"] = "crown"
-    from matplotlib import pyplot
-
+    An experiment has a `chart(result, axes)`, or a `figure(result)` of its own; a `summary(result)` is drawn as well.
+    """
     module = experiments.experiment(result.experiment)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"bench-{result.experiment}.svg"
+    pictures = {path: getattr(module, "figure", lambda given: _chart(module, given))}
+    if hasattr(module, "summary"):
+        pictures[folder / "bench-summary.svg"] = module.summary
+    for file, make in pictures.items():
+        for style, name in ((LIGHT, file), (DARK, file.with_stem(f"{file.stem}-dark"))):
+            _save(make, result, style, name)
+    return path
+
+
+def _save(make: Callable[[Result], Any], result: Result, style: dict[str, Any], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    # A fixed salt and no date: the same result draws the same file.
+    with matplotlib.rc_context({**style, "svg.hashsalt": "crown"}):
+        figure = make(result)
+        if figure is not None:
+            figure.savefig(path, metadata={"Date": None})
+            pyplot.close(figure)
+
+
+def _chart(module: ModuleType, result: Result) -> Any:
+    from matplotlib import pyplot
+
     figure, axes = pyplot.subplots(figsize=(getattr(module, "WIDTH", 8), 4.2), layout="constrained")
     module.chart(result, axes)
     axes.set_title(module.TITLE, fontsize=10)
     axes.grid(axis="y", alpha=0.3)
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
-    return path
+    return figure
+
+
+def _picture(name: str, title: str) -> str:
+    """The picture in the reader's colours; `<picture>` is known to GitHub and to every browser."""
+    return (
+        f'<picture><source media="(prefers-color-scheme: dark)" srcset="images/bench-{name}-dark.svg">'
+        f'<img src="images/bench-{name}.svg" alt="{title}"></picture>\n'
+    )
 
 
 def _table(rows: list[dict[str, Any]], more: dict[str, str]) -> str:

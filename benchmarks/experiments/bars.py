@@ -24,7 +24,7 @@ def draw(result: Result, axes: Any, *, value: str, y: str, group: str = "workloa
             place = index + (position - (len(own) - 1) / 2) * width
             (bar,) = axes.bar([place], [row[value]], width, color=[colours[row["engine"]]])
             if not row["status"].startswith("ok"):
-                bar.set(hatch="////", edgecolor="white", linewidth=0)
+                bar.set(hatch="////", edgecolor=axes.get_facecolor(), linewidth=0)
     if log:
         axes.set_yscale("log")
         # From a power of ten below the least bar, so that even that one has a length.

@@ -20,7 +20,7 @@ def draw(result: Result, axes: Any, *, value: str, x: str, y: str, log_x: bool =
             [row[value] for row in cut],
             linestyle="",
             marker="o",
-            markerfacecolor="white",
+            markerfacecolor=axes.get_facecolor(),
             color=line.get_color(),
         )
     if log_x:
