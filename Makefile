@@ -84,9 +84,14 @@ bench-check: java setup ## Repeat the stored run times on the same data; fail if
 wheel: setup ## Build the wheel (one for all Pythons from 3.11) into dist/
 	$(BIN)/maturin build --release --locked --out dist
 
+.PHONY: docs
+docs: setup ## Build the documentation site into site/, without network; any warning fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
 .PHONY: clean
 clean: ## Remove the virtual environment and all build artifacts
-	rm -rf $(VENV) target build dist artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis src/crown/_kernel*.so src/crown/spark/jars
+	rm -rf $(VENV) target build dist site artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis src/crown/_kernel*.so src/crown/spark/jars
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help

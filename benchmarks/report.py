@@ -41,10 +41,11 @@ def write() -> Path:
         "All engines of a table ran on the same stream, one after the other, under the same limits. Results were "
         "compared, and a difference fails the run. A run that hit a limit shows the rate up to that point (hatched in "
         "the pictures).\n",
-        _engines(),
-        _queries(),
     ]
     stored = {name: result for name in experiments.NAMES if (result := store.load(name)) is not None}
+    if "runtime" in stored:
+        parts.append(_picture("summary", "Updates per second of four queries on six engines"))
+    parts += [_engines(), _queries()]
     elapsed = sum(result.elapsed_seconds or 0 for result in stored.values())
     parts.append(f"All experiments of this page together took {elapsed / 60:.0f} minutes.\n")
     parts += [_section(name, result) for name, result in stored.items()]
@@ -109,7 +110,8 @@ def _save(make: Callable[[Result], Any], result: Result, style: dict[str, Any], 
     from matplotlib import pyplot
 
     # A fixed salt and no date: the same result draws the same file.
-    with matplotlib.rc_context({**style, "svg.hashsalt": "crown"}):
+    settings: Any = {**style, "svg.hashsalt": "crown"}
+    with matplotlib.rc_context(settings):
         figure = make(result)
         if figure is not None:
             figure.savefig(path, metadata={"Date": None})
