@@ -117,6 +117,9 @@ CODES: Mapping[str, Code] = {
     ),
     "CROWN-SQL-TIME-TRAVEL": Code("AS OF is not supported.", "Remove it: a view follows the current tables."),
     "CROWN-SQL-TOO-DEEP": Code("The query is nested too deeply.", "Split it with WITH or views."),
+    "CROWN-SQL-TOO-LONG": Code(
+        "The query has more than 4,000 ANDs and ORs.", "Write a long list as IN (...), or join with a table."
+    ),
     "CROWN-SQL-TOO-MANY-BRANCHES": Code(
         "Outer joins, unions and ORs in FROM multiply to too many cases.", "Split the query into several views."
     ),
@@ -167,10 +170,6 @@ CODES: Mapping[str, Code] = {
     "CROWN-SCHEMA-VIEW": Code("A view in the schema has no query.", "Write CREATE VIEW name AS SELECT ..."),
     "CROWN-PLAN-CELLS": Code(
         "The number of cells is missing or less than 1.", "Give cells=, about the number of cores."
-    ),
-    "CROWN-PLAN-COLUMNS": Code(
-        "A table or a step of the plan has more than 64 columns.",
-        "Read fewer columns, or split the query into several views.",
     ),
     "CROWN-PLAN-DEPTH": Code("An expression is nested too deeply.", "Split the expression over subqueries."),
     "CROWN-PLAN-EXPLAIN": Code(

@@ -7,6 +7,7 @@
 use crate::arrow_check::{check, UNREADABLE, UNSUPPORTED};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
+use crate::mask::{self, Bits, Mask};
 use crate::store::interner::Interner;
 use crate::types::{float_word, DataType};
 use arrow::array::{Array, ArrayRef, AsArray, Decimal256Array, FixedSizeBinaryArray, PrimitiveArray, RecordBatch};
@@ -48,8 +49,8 @@ pub struct Changes {
     pub rows: Chunk,
     /// A mask of routes per row, or empty: every atom takes every row.
     pub atoms: Vec<u64>,
-    /// Bit i is clear when column i did not come (only deletions by key may leave columns out).
-    pub given: u64,
+    /// The columns that did not come (only deletions by key may leave columns out).
+    pub absent: Mask,
     /// At most one per row, by row.
     pub faults: Vec<Fault>,
 }
@@ -57,7 +58,7 @@ pub struct Changes {
 impl Changes {
     /// No changes of a table with `columns` columns.
     pub fn new(columns: usize) -> Self {
-        Changes { rows: Chunk::new(columns), atoms: Vec::new(), given: u64::MAX, faults: Vec::new() }
+        Changes { rows: Chunk::new(columns), atoms: Vec::new(), absent: 0, faults: Vec::new() }
     }
 
     /// The number of changes.
@@ -73,7 +74,7 @@ impl Changes {
     /// Appends one change; NULL in a NOT NULL column is its fault.
     pub fn push(&mut self, columns: &[InputColumn], words: &[Word], nulls: Nulls, weight: i64) {
         if nulls != 0 && weight > 0 {
-            let absent = |(position, column): &(usize, &InputColumn)| nulls >> position & 1 != 0 && !column.nullable;
+            let absent = |(position, column): &(usize, &InputColumn)| nulls.has(*position) && !column.nullable;
             if let Some((_, column)) = columns.iter().enumerate().find(absent) {
                 self.faults.push(null_fault(self.len(), &column.name));
             }
@@ -109,12 +110,13 @@ pub fn read_batch(
         changes.rows.nulls.resize(start + length, 0);
     }
     let deletions_by_key = !key.is_empty() && changes.rows.weights[start..].iter().all(|weight| *weight < 0);
+    let mut far = FarNulls::default();
     for (position, column) in columns.iter().enumerate() {
         let Some(array) = find_column(table, batch, &column.name)? else {
             if deletions_by_key && !key.contains(&position) {
-                changes.given &= !(1 << position);
+                changes.absent = changes.absent.union(mask::of([position]));
                 changes.rows.columns[position].resize(start + length, 0);
-                set_null(&mut changes.rows, position, start..start + length);
+                set_null(&mut changes.rows, &mut far, position, start..start + length);
                 continue;
             }
             let known: Vec<&str> = batch.schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
@@ -126,10 +128,10 @@ pub fn read_batch(
         changes.rows.columns[position] = sink.words;
         converted.map_err(|why| wrong(TYPE, table, &column.name, &why))?;
         for row in &sink.nulls {
-            set_null(&mut changes.rows, position, start + row..start + row + 1);
+            set_null(&mut changes.rows, &mut far, position, start + row..start + row + 1);
         }
         for (row, reason) in sink.faults {
-            set_null(&mut changes.rows, position, start + row..start + row + 1);
+            set_null(&mut changes.rows, &mut far, position, start + row..start + row + 1);
             let reason = format!("column '{}': {reason}", column.name);
             changes.faults.push(Fault { row: start + row, code: "CROWN-CHANGE-VALUE", reason });
         }
@@ -140,6 +142,7 @@ pub fn read_batch(
             }
         }
     }
+    far.write(&mut changes.rows);
     changes.faults.sort_by_key(|fault| fault.row);
     changes.faults.dedup_by_key(|fault| fault.row);
     Ok(())
@@ -188,11 +191,28 @@ fn null_fault(row: usize, column: &str) -> Fault {
     Fault { row, code: "CROWN-CHANGE-NULL", reason: format!("column '{column}': NULL in a NOT NULL column") }
 }
 
-fn set_null(rows: &mut Chunk, column: usize, range: std::ops::Range<usize>) {
-    let length = rows.weights.len();
-    rows.nulls.resize(length, 0);
-    for row in range {
-        rows.nulls[row] |= (1 as Nulls) << column;
+/// NULLs of a batch in columns that have no bit of their own, by row and column: a set is made once for each row.
+#[derive(Default)]
+struct FarNulls(Vec<(usize, usize)>);
+
+impl FarNulls {
+    fn write(mut self, rows: &mut Chunk) {
+        self.0.sort_unstable();
+        for cells in self.0.chunk_by(|left, right| left.0 == right.0) {
+            let mut set = mask::Builder::default();
+            set.add(rows.nulls[cells[0].0]);
+            cells.iter().for_each(|(_, column)| set.set(*column, true));
+            rows.nulls[cells[0].0] = set.finish();
+        }
+    }
+}
+
+fn set_null(rows: &mut Chunk, far: &mut FarNulls, column: usize, range: std::ops::Range<usize>) {
+    rows.nulls.resize(rows.weights.len(), 0);
+    if column < mask::INLINE {
+        rows.nulls[range].iter_mut().for_each(|mask| *mask |= 1 << column);
+    } else {
+        far.0.extend(range.map(|row| (row, column)));
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::arrow_in::{CHANGE_TYPE, MULTIPLICITY};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
+use crate::mask::Bits;
 use crate::store::interner::Interner;
 use crate::store::pool::{ColumnPool, BLOCK_ROWS};
 use crate::types::{word_float, DataType};
@@ -106,11 +107,10 @@ fn scalars<T: arrow::datatypes::ArrowNativeType>(words: Vec<Word>, pool: &Column
 }
 
 fn validity(nulls: &[Nulls], position: usize) -> Option<NullBuffer> {
-    let bit = (1 as Nulls) << position;
-    if nulls.iter().all(|mask| mask & bit == 0) {
+    if nulls.iter().all(|mask| !mask.has(position)) {
         return None;
     }
-    Some(NullBuffer::new(BooleanBuffer::collect_bool(nulls.len(), |row| nulls[row] & bit == 0)))
+    Some(NullBuffer::new(BooleanBuffer::collect_bool(nulls.len(), |row| !nulls[row].has(position))))
 }
 
 /// How the rows of a view leave: its columns, and what is said about each row.

@@ -3,6 +3,7 @@
 use crate::chunk::{Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::expression::Compiled;
+use crate::mask::{self, Bits};
 use crate::plan;
 use crate::store::interner::Interner;
 use crate::types::DataType;
@@ -32,13 +33,13 @@ impl Binder {
             bindings.push((position, Compiled::new(&binding.expression, columns)?));
         }
         let width = variables.len();
-        let mut not_null = 0;
+        let mut not_null = mask::Builder::default();
         for name in &atom.not_null {
             let position = variables.iter().position(|other| other == name).ok_or_else(|| {
                 let message = format!("atom '{}' does not bind its not_null variable '{name}'", atom.name);
                 KernelError::plan("CROWN-PLAN-MALFORMED", message)
             })?;
-            not_null |= 1 << position;
+            not_null.set(position, true);
         }
         let filter = atom.filter.as_ref().map(|filter| Compiled::new(filter, columns)).transpose()?;
         let plain = if bindings.len() == width {
@@ -46,7 +47,7 @@ impl Binder {
         } else {
             None
         };
-        Ok(Binder { filter, bindings, plain, not_null, width, checks: Vec::new() })
+        Ok(Binder { filter, bindings, plain, not_null: not_null.finish(), width, checks: Vec::new() })
     }
 
     /// Lets `bind` fail where `other` would: so a row can be refused before it gets there.
@@ -99,25 +100,22 @@ impl Binder {
                 return Ok(None);
             }
         }
-        let mut bound = 0;
-        if let Some(columns) = &self.plain {
+        let bound = if let Some(columns) = &self.plain {
             row.extend(columns.iter().map(|column| words[*column]));
-            if nulls != 0 {
-                for (position, column) in columns.iter().enumerate() {
-                    bound |= (nulls >> column & 1) << position;
-                }
-            }
+            nulls.gather(columns.iter().copied().zip(0..))
         } else {
+            let mut bound = mask::Builder::default();
             for (position, expression) in &self.bindings {
                 let value = expression.evaluate(words, nulls, interner)?;
                 if *position == row.len() {
-                    bound |= Nulls::from(value.is_none()) << position;
+                    bound.set(*position, value.is_none());
                     row.push(value.unwrap_or(0));
-                } else if value.is_none() || bound >> position & 1 != 0 || value != Some(row[*position]) {
+                } else if value.is_none() || bound.has(*position) || value != Some(row[*position]) {
                     return Ok(None);
                 }
             }
-        }
-        Ok((bound & self.not_null == 0).then_some(bound))
+            bound.finish()
+        };
+        Ok((!bound.meets(self.not_null)).then_some(bound))
     }
 }

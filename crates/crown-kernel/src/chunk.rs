@@ -4,11 +4,8 @@
 /// digits inline; strings, binary and wider decimals as ids of the interner. NULL is kept apart.
 pub type Word = u64;
 
-/// A row's NULLs: bit i is set when column i is NULL; the column's word is then 0. So rows have at most 64 columns.
-pub type Nulls = u64;
-
-/// The most columns that a row may have: a NULL mask has one bit for each.
-pub const MAX_COLUMNS: usize = 64;
+/// The columns of a row that are NULL (see [`crate::mask`]); the word of such a column is 0.
+pub type Nulls = crate::mask::Mask;
 
 /// Rows with weights: `+n` for n copies that came, `-n` for n that went.
 #[derive(Clone, Debug, Default)]

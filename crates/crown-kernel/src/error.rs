@@ -106,10 +106,6 @@ pub fn advice(code: &str) -> (Option<&'static str>, Option<&'static str>) {
             Some("a change must have every column that the view reads (a deletion by PRIMARY KEY only the key)"),
             Some("add the column, or name the columns as the schema does"),
         ),
-        "CROWN-PLAN-COLUMNS" => (
-            Some("a row of a table or of a step of the plan has at most 64 columns"),
-            Some("read fewer columns, or split the query into several views"),
-        ),
         "CROWN-ITERATION" => (
             Some("there were too many remaining rows to copy them"),
             Some("use to_arrow(), which reads the whole result at one point in time"),

@@ -18,7 +18,7 @@
 //! | `stages` | what follows a tree: map, aggregate, distinct, set operations, top |
 //! | [`expression`] | scalar expressions, compiled and evaluated |
 //! | [`store`] | hashing, indexes, slabs, interned values, buffers, and the netting of changes |
-//! | [`chunk`], [`types`], [`error`] | rows as words by column; data types; errors |
+//! | [`chunk`], [`mask`], [`types`], [`error`] | rows as words by column; their NULLs; data types; errors |
 //! | [`baseline`] | the chain of joins that benchmarks compare with |
 //!
 //! # Life of a change
@@ -53,6 +53,7 @@ pub mod chunk;
 pub mod engine;
 pub mod error;
 pub mod expression;
+pub mod mask;
 pub mod plan;
 mod random;
 pub mod router;

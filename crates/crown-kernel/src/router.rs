@@ -21,6 +21,7 @@ use crate::types::DataType;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array, UInt8Array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType as ArrowType, Field, Schema};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Sends each change to the cells that need it.
@@ -60,9 +61,7 @@ impl Router {
         if routing.cells == 0 || routing.cells > 1 << 20 || product != Some(routing.cells) {
             return Err(fail("the product of the shares is not the number of cells"));
         }
-        if routing.routes.len() > 64 {
-            return Err(fail("the query reads its tables more than 64 times"));
-        }
+        let bits = RouteBits::new(plan)?;
         let mut tables = Vec::new();
         for table in &plan.tables {
             let source = Source::new(table)?;
@@ -102,12 +101,12 @@ impl Router {
                 let keyed = route.coordinates.iter().flatten().all(|expression| reads_only(expression, &in_key));
                 routed.moves |= !routed.key.is_empty() && !keyed;
                 let binder = Binder::new(atom, &columns)?;
-                routed.routes.push(RoutedAtom { bit: 1 << number, binder, coordinates, spread });
+                routed.routes.push(RoutedAtom { bit: bits.of(number), binder, coordinates, spread });
             }
             tables.push(routed);
         }
         let cells = routing.cells as usize;
-        let mask = if routing.routes.len() <= 8 { ArrowType::UInt8 } else { ArrowType::UInt64 };
+        let mask = if bits.most(routing.routes.len()) < 1 << 8 { ArrowType::UInt8 } else { ArrowType::UInt64 };
         Ok(Router { cells, mask, tables, interner: Interner::default() })
     }
 
@@ -239,6 +238,43 @@ fn with_masks(batch: &RecordBatch, rows: Vec<u32>, masks: Vec<u64>, mask: &Arrow
         _ => Arc::new(UInt64Array::from(masks)),
     });
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(fail)
+}
+
+/// The bit of each use of a table in the mask of a row: which of the uses want the row in the cell that it is sent to.
+pub(crate) struct RouteBits(Vec<u64>);
+
+impl RouteBits {
+    /// Each use has its own bit if there are enough. Otherwise only those of a table that are sent to different cells: uses that
+    /// are sent alike may share one, as each looks at its own filter again.
+    pub fn new(plan: &Plan) -> Result<RouteBits> {
+        let Some(routing) = plan.routing.as_ref().filter(|routing| routing.routes.len() > 64) else {
+            return Ok(RouteBits((0..64).map(|number| 1 << number).collect()));
+        };
+        let mut known: HashMap<&str, Vec<&[Option<Expression>]>> = HashMap::new();
+        let mut bits = Vec::with_capacity(routing.routes.len());
+        for route in &routing.routes {
+            let source = find_atom(plan, route).map_or("", |atom| atom.source.as_str());
+            let sent = known.entry(source).or_default();
+            let number = sent.iter().position(|other| *other == route.coordinates).unwrap_or_else(|| {
+                sent.push(&route.coordinates);
+                sent.len() - 1
+            });
+            bits.push(1u64.checked_shl(number as u32).ok_or_else(|| {
+                let message = format!("the query sends the rows of table '{source}' to its cells in more than 64 ways");
+                KernelError::plan("CROWN-PLAN-TOO-MANY-TABLES", message)
+            })?);
+        }
+        Ok(RouteBits(bits))
+    }
+
+    /// The bit of a use by its number among all. Without cells there are no masks, and any bit does.
+    pub fn of(&self, number: usize) -> u64 {
+        self.0.get(number).copied().unwrap_or(1 << 63)
+    }
+
+    fn most(&self, uses: usize) -> u64 {
+        (0..uses).map(|number| self.of(number)).max().unwrap_or(0)
+    }
 }
 
 fn find_atom<'a>(plan: &'a Plan, route: &plan::Route) -> Option<&'a plan::Atom> {

@@ -8,6 +8,7 @@
 use crate::arrow_in::{Changes, Fault, InputColumn};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
+use crate::mask::{Bits, Mask};
 use crate::plan;
 use crate::store::interner::Interner;
 use crate::store::row_table::{Interned, RowTable};
@@ -80,10 +81,6 @@ impl Source {
         for column in &table.columns {
             let (name, nullable) = (column.name.clone(), column.nullable);
             columns.push(InputColumn { name, data_type: DataType::parse(&column.data_type)?, nullable });
-        }
-        if columns.len() > crate::chunk::MAX_COLUMNS {
-            let message = format!("the query reads {} columns of table '{}'", columns.len(), table.name);
-            return Err(KernelError::plan("CROWN-PLAN-COLUMNS", message));
         }
         let position = |name: &str| {
             columns.iter().position(|column| column.name == name).ok_or_else(|| fail(format!("no column '{name}'")))
@@ -170,7 +167,7 @@ impl Source {
             let done = if weight > 0 {
                 self.insert(&row, weight, index, &mut events, interner, &check)
             } else {
-                self.delete(&row, -weight, changes.given, index, &mut events, interner)
+                self.delete(&row, -weight, changes.absent, index, &mut events, interner)
             };
             if let Err((code, reason)) = done {
                 changes.faults.push(Fault { row: index, code, reason });
@@ -193,7 +190,7 @@ impl Source {
         self.check_key(nulls)?;
         check(&row[..columns], nulls, mask, interner).map_err(|error| (error.code, error.message))?;
         if let Some(window) = &self.window {
-            if self.window_column.is_some_and(|column| nulls >> column & 1 != 0) {
+            if self.window_column.is_some_and(|column| nulls.has(column)) {
                 return Err(("CROWN-CHANGE-NULL", "NULL in the column of the window".into()));
             }
             if window.is_late(row) {
@@ -235,7 +232,7 @@ impl Source {
         &mut self,
         row: &[Word],
         count: i64,
-        given: u64,
+        missing: Mask,
         cause: usize,
         events: &mut Events,
         interner: &mut Interner,
@@ -250,8 +247,8 @@ impl Source {
             let old: Box<[Word]> = keyed.row(slot).into();
             let old_nulls = old[self.columns.len()];
             for (position, column) in self.columns.iter().enumerate() {
-                let bit = 1 << position;
-                if given & bit != 0 && nulls & bit == 0 && (old_nulls & bit != 0 || old[position] != row[position]) {
+                let given = !missing.has(position) && !nulls.has(position);
+                if given && (old_nulls.has(position) || old[position] != row[position]) {
                     let reason =
                         format!("the row with this primary key has a different value in column '{}'", column.name);
                     return Err(("CROWN-CHANGE-DIFFERS", reason));
@@ -312,7 +309,7 @@ impl Source {
     }
 
     fn check_key(&self, nulls: Nulls) -> std::result::Result<(), (&'static str, String)> {
-        match self.key.iter().find(|column| nulls >> **column & 1 != 0) {
+        match self.key.iter().find(|column| nulls.has(**column)) {
             Some(column) => {
                 Err(("CROWN-CHANGE-NULL", format!("column '{}': NULL in a primary key", self.columns[*column].name)))
             }

@@ -6,6 +6,7 @@ use crate::values::to_tuple;
 use crown_kernel::cells::{Cells, CellsCursor};
 use crown_kernel::chunk::Chunk;
 use crown_kernel::error::{KernelError, Result};
+use crown_kernel::mask::Bits;
 use crown_kernel::store::interner::Interner;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -92,7 +93,7 @@ impl Rows {
 fn copy_rest(cells: &mut Cells, cursor: &mut CellsCursor, shown: &Block, rest: &mut Block) -> Result<()> {
     for (position, (_, data_type)) in cells.columns().into_iter().enumerate() {
         for row in 0..rest.rows.len() {
-            if data_type.interned() && rest.rows.nulls_at(row) >> position & 1 == 0 {
+            if data_type.interned() && !rest.rows.nulls_at(row).has(position) {
                 let word = &mut rest.rows.columns[position][row];
                 *word = rest.values.intern(shown.values.get(*word));
             }

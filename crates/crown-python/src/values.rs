@@ -6,6 +6,7 @@ use crown_kernel::arrow_in::decimal_word;
 use crown_kernel::arrow_out::{word_decimal, Output};
 use crown_kernel::chunk::{Chunk, Nulls, Word};
 use crown_kernel::error::KernelError;
+use crown_kernel::mask::{self, Bits};
 use crown_kernel::store::interner::Interner;
 use crown_kernel::store::pool::ColumnPool;
 use crown_kernel::types::{float_word, word_float, DataType};
@@ -24,14 +25,14 @@ pub fn to_row(
     values: &mut Interner,
     words: &mut Vec<Word>,
 ) -> Result<Nulls, (usize, PyErr)> {
-    let mut nulls = 0;
+    let mut nulls = mask::Builder::default();
     words.clear();
     for (position, (value, data_type)) in row.iter_borrowed().zip(types).enumerate() {
         let word = to_word(&value, data_type, values).map_err(|error| (position, error))?;
-        nulls |= Nulls::from(word.is_none()) << position;
+        nulls.set(position, word.is_none());
         words.push(word.unwrap_or(0));
     }
-    Ok(nulls)
+    Ok(nulls.finish())
 }
 
 /// The error for a value that does not fit. What is no error of a value, such as Ctrl-C, stays what it is.
@@ -276,8 +277,9 @@ pub fn to_tuple<'py>(
     interner: &Interner,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let nulls: Nulls = rows.nulls_at(index);
-    let values = rows.columns.iter().zip(types).enumerate().map(|(position, (column, data_type))| {
-        to_python(py, column[index], nulls >> position & 1 != 0, *data_type, interner)
-    });
+    let values =
+        rows.columns.iter().zip(types).enumerate().map(|(position, (column, data_type))| {
+            to_python(py, column[index], nulls.has(position), *data_type, interner)
+        });
     PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)
 }

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal as OneOf
 
-from crown.errors import PlanError
 from crown.ir.expression import Column
-from crown.ir.plan import Atom, BagStage, OrderBy, Plan, TopStage, TreeStage
+from crown.ir.plan import Atom, OrderBy, Plan, TopStage, TreeStage
 from crown.ir.query import Body, Condition, Conjunction, Named, OptionalAtom, Order, Query, Select, SetOperation, Top
 from crown.ir.scalars import substitute
 from crown.ir.tables import TableColumn
@@ -19,8 +18,6 @@ from crown.plan.explain.report import Report
 from crown.plan.rows import own_columns, project, without_duplicates
 from crown.plan.select import branch_outputs, plan_rows
 from crown.plan.setops import combine
-
-MAX_USES = 64
 
 
 def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
@@ -37,7 +34,6 @@ def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
             "the guarantee of a table: one change inside may be many here",
         )
     rows = plan_body(_resolve(query.body, context), "keep", context)
-    _check_size(context)
     note_tables(query.tables, context)
     if query.order:
         context.note("ORDER BY", rows.stage, "sorted when the result is read; deltas have no order", "constant delay")
@@ -54,21 +50,6 @@ def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
     )
     report = Report(query.sql, tuple(context.conjunctions), tuple(context.constructs), describe(plan, cells))
     return plan, report
-
-
-def _check_size(context: Context) -> None:
-    """Refuse what the kernel can't route: each use of a table has a bit in the mask of a row."""
-    trees = [stage for stage in context.stages if isinstance(stage, TreeStage | BagStage)]
-    tables = {table.name for table in context.tables}
-    uses = sum(atom.source in tables for stage in trees for atom in stage.atoms)
-    if uses > MAX_USES:
-        raise PlanError(
-            f"the query reads its tables {uses} times, more than {MAX_USES}",
-            code="CROWN-PLAN-TOO-MANY-TABLES",
-            sql=context.sql,
-            reason="outer joins, NOT IN and OR are planned as several cases, and each reads the tables again",
-            hint="split the query into several views, each over the result of another",
-        )
 
 
 def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context, *, looked_up: bool = False) -> Rows:

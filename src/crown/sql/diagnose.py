@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokens import TokenType
 
 from crown.codes import CODES
 from crown.errors import SqlError
@@ -19,6 +21,8 @@ from crown.sql.dialect import reader
 Span = tuple[int, int]
 _SPAN = "crown_span"
 _NO_TEXT = re.compile("[\\x00\\ud800-\\udfff]")  # no database takes these, and no terminal shows them
+_CONNECTIVE = re.compile(r"\b(?:and|or)\b", re.IGNORECASE)
+MOST_CONNECTIVES = 4000
 _MISSING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
 
 
@@ -98,7 +102,7 @@ def refuse_depth(sql: str) -> NoReturn:
         "TOO-DEEP",
         "the query is nested too deeply",
         reason="parentheses, functions and subqueries may nest a few dozen levels, chains of + a few hundred",
-        hint="split it with WITH or views; chains of AND, OR and || may have any length",
+        hint="split it with WITH or views; chains of AND, OR and || may be much longer",
     )
 
 
@@ -107,6 +111,7 @@ def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
     if odd := _NO_TEXT.search(sql):
         shown = f"U+{ord(odd[0]):04X}"
         fail(sql, odd.span(), "SYNTAX", f"syntax error: the character {shown} is not allowed", hint="remove it")
+    _refuse_length(sql, dialect)
     try:
         statements = [s for s in sqlglot.parse(sql, dialect=reader(dialect)) if s is not None]
         for statement in statements:
@@ -136,6 +141,25 @@ def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
     except (AttributeError, TypeError, IndexError, KeyError, AssertionError) as error:
         # The parser trips over some malformed texts; to the user that is a syntax error like any other.
         fail(sql, (0, 1), "SYNTAX", f"syntax error: the parser failed ({_first_line(error)})")
+
+
+def _refuse_length(sql: str, dialect: str) -> None:
+    """Refuse a text whose planning would take seconds, before it is parsed."""
+    if len(_CONNECTIVE.findall(sql)) <= MOST_CONNECTIVES:
+        return
+    with suppress(SqlglotError, ValueError):  # which the parser reports
+        tokens = sqlglot.tokenize(sql, read=reader(dialect))
+        connectives = [t for t in tokens if t.token_type in (TokenType.AND, TokenType.OR)]
+        if len(connectives) > MOST_CONNECTIVES:
+            first = connectives[MOST_CONNECTIVES]
+            fail(
+                sql,
+                (first.start, first.end + 1),
+                "TOO-LONG",
+                f"the query has {len(connectives):,} ANDs and ORs, more than {MOST_CONNECTIVES:,}",
+                reason="planning takes time for each",
+                hint="write a long list of values as IN (...), or as a table to join with",
+            )
 
 
 def _first_line(error: BaseException) -> str:

@@ -63,8 +63,8 @@ impl BagVariables {
         let names: Vec<String> = stage.variables.iter().map(|variable| variable.name.clone()).collect();
         let types = stage.variables.iter().map(|variable| DataType::parse(&variable.data_type));
         let types = types.collect::<Result<Vec<_>>>()?;
-        if names.len() > crate::chunk::MAX_COLUMNS || stage.atoms.is_empty() {
-            return Err(malformed("it needs an atom and at most 64 variables".into()));
+        if stage.atoms.is_empty() {
+            return Err(malformed("it needs an atom".into()));
         }
         let number = |name: &String| {
             names.iter().position(|other| other == name).ok_or_else(|| malformed(format!("unknown variable '{name}'")))

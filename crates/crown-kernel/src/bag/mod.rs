@@ -15,6 +15,7 @@ mod tests;
 
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
+use crate::mask::{self, Bits};
 use crate::plan;
 use crate::store::interner::Interner;
 use crate::types::DataType;
@@ -60,10 +61,8 @@ impl Bag {
         let mut compiler = Compiler::new(&shape);
         let delta_joins = (0..shape.atoms.len()).map(|atom| compiler.delta_join(atom, &outputs)).collect();
         let Compiler { relations, projections, .. } = compiler;
-        let join_columns = shape.atoms.iter().map(|atom| {
-            let bit = |(column, variable): (usize, &usize)| Nulls::from(shape.joins[*variable]) << column;
-            atom.iter().enumerate().map(bit).fold(0, |mask, bit| mask | bit)
-        });
+        let join_columns =
+            shape.atoms.iter().map(|atom| mask::of((0..atom.len()).filter(|column| shape.joins[atom[*column]])));
         Ok(Bag {
             columns: columns.collect(),
             outputs,
@@ -100,7 +99,7 @@ impl Bag {
         if weight == 0 {
             return Ok(());
         }
-        if nulls & self.join_columns[atom] != 0 {
+        if nulls.meets(self.join_columns[atom]) {
             let message = format!("atom {atom} of a bag got a NULL in a join variable; the plan must exclude it");
             return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
         }
@@ -132,10 +131,10 @@ impl Bag {
         let mut values = std::mem::take(&mut self.values);
         values.clear();
         values.resize(self.shape.names.len(), 0);
-        let mut value_nulls = 0;
+        let value_nulls =
+            nulls.gather(self.shape.atoms[atom].iter().enumerate().map(|(column, variable)| (column, *variable)));
         for (column, variable) in self.shape.atoms[atom].iter().enumerate() {
             values[*variable] = words[column];
-            value_nulls |= (nulls >> column & 1) << variable;
         }
         let delta_join = &self.delta_joins[atom];
         let mut run = Run {
@@ -295,10 +294,9 @@ impl<'a> Run<'a> {
         for candidate in self.candidates(source) {
             self.work += 1;
             let (words, nulls) = relation.row(candidate.row as usize);
-            self.nulls = before;
+            self.nulls = before.union(nulls.gather((0..).zip(source.row.iter().copied())));
             for (column, variable) in source.row.iter().enumerate() {
                 self.values[*variable] = words[column];
-                self.nulls |= (nulls >> column & 1) << variable;
             }
             let product = self.multiply(weight, relation.count_at(candidate.row as usize));
             self.step(number + 1, product);
@@ -328,11 +326,7 @@ impl<'a> Run<'a> {
     fn emit(&mut self, weight: i64) {
         self.row.clear();
         self.row.extend(self.outputs.iter().map(|variable| self.values[*variable]));
-        let bit = |(column, variable): (usize, &usize)| (self.nulls >> variable & 1) << column;
-        let nulls = match self.nulls {
-            0 => 0,
-            _ => self.outputs.iter().enumerate().map(bit).fold(0, |mask, bit| mask | bit),
-        };
+        let nulls = self.nulls.gather(self.outputs.iter().copied().zip(0..));
         self.out.push(&self.row, nulls, weight);
     }
 }

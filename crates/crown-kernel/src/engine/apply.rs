@@ -7,6 +7,7 @@ use super::{Applied, Direct, Engine, Unshown};
 use crate::arrow_out::Output;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
+use crate::mask::Bits;
 use crate::store::net::{net_chunks, Net};
 use crate::tree::Sink;
 
@@ -381,7 +382,7 @@ impl Engine {
         if let (Some(rows), Some(stage)) = (&initial, self.stages.last()) {
             // Until they are shown.
             for (column, _) in stage.columns.iter().enumerate().filter(|(_, (_, data_type))| data_type.interned()) {
-                for index in (0..rows.len()).filter(|index| rows.nulls_at(*index) >> column & 1 == 0) {
+                for index in (0..rows.len()).filter(|index| !rows.nulls_at(*index).has(column)) {
                     self.interner.retain(rows.columns[column][index]);
                 }
             }

@@ -10,6 +10,7 @@ use super::stage::State;
 use super::{Engine, Unshown};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Kind, Result};
+use crate::mask::Bits;
 use crate::store::net::{net_chunks, Net};
 
 /// A row of an input of a stage (one of its `inputs`, or of its `feeds`).
@@ -123,7 +124,7 @@ impl Engine {
             let stage = &self.stages[row.stage];
             let input = stage.read_stages()[row.input];
             for (column, (_, data_type)) in self.stages[input].columns.iter().enumerate() {
-                if data_type.interned() && row.nulls >> column & 1 == 0 {
+                if data_type.interned() && !row.nulls.has(column) {
                     self.interner.retain(row.words[column]);
                 }
             }

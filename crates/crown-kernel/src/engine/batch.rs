@@ -5,6 +5,7 @@ use crate::arrow_in::{read_batch, Changes, Fault};
 use crate::arrow_out::value_json;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, RefusedChange, Result};
+use crate::mask::Bits;
 use crate::source::{Events, Source};
 use crate::store::interner::Interner;
 use crate::store::net::Net;
@@ -75,8 +76,9 @@ impl AtomRows {
 
     /// Those of `taken` that are enough to tell whether the event's row is there: a complete one alone, or all.
     pub fn witnesses<'a>(&'a self, readers: &'a [Reader]) -> impl Iterator<Item = (&'a Reader, &'a [Word], Nulls)> {
-        let complete = self.taken(readers).find(|(reader, _, _)| reader.complete).map(|(reader, _, _)| reader.route);
-        self.taken(readers).filter(move |(reader, _, _)| complete.is_none_or(|route| reader.route == route))
+        let place = |reader: &Reader| (reader.stage, reader.atom);
+        let complete = self.taken(readers).find(|(reader, _, _)| reader.complete).map(|(reader, _, _)| place(reader));
+        self.taken(readers).filter(move |(reader, _, _)| complete.is_none_or(|complete| place(reader) == complete))
     }
 
     /// The readers that take the event, with their rows.
@@ -136,7 +138,7 @@ impl Engine {
                     if column.data_type.interned() {
                         let Chunk { columns, nulls, .. } = &mut changes.rows;
                         for (row, word) in columns[bit].iter_mut().enumerate() {
-                            if nulls.get(row).is_none_or(|mask| mask >> bit & 1 == 0) {
+                            if nulls.get(row).is_none_or(|mask| !mask.has(bit)) {
                                 *word = interner.intern(values.get(*word));
                             }
                         }
@@ -294,7 +296,7 @@ pub(super) fn absent_fault(row: usize) -> Fault {
 fn row_json(source: &Source, rows: &Chunk, row: usize, interner: &Interner) -> String {
     let nulls = rows.nulls_at(row);
     let fields = source.columns.iter().enumerate().map(|(position, column)| {
-        let null = nulls >> position & 1 != 0;
+        let null = nulls.has(position);
         let value = value_json(rows.columns[position][row], null, column.data_type, interner);
         (column.name.clone(), value)
     });

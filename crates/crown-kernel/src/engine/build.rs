@@ -4,9 +4,10 @@ use super::promise;
 use super::stage::{Feed, RunningStage};
 use super::{Counters, Direct, Engine, Reader};
 use crate::binding::Binder;
-use crate::chunk::MAX_COLUMNS;
 use crate::error::{KernelError, Result};
+use crate::mask::Bits;
 use crate::plan::{self, Plan};
+use crate::router::RouteBits;
 use crate::source::Source;
 use crate::store::interner::Interner;
 use crate::store::net::Net;
@@ -31,7 +32,8 @@ impl Engine {
         let mut stages: Vec<RunningStage> = Vec::new();
         let mut nets = Vec::new();
         let interner = Interner::default();
-        let mut route = 0u32;
+        let routes = RouteBits::new(&plan)?;
+        let mut number = 0;
         let last = plan.stages.len().wrapping_sub(1);
         let direct = direct(&plan);
         for (position, data) in plan.stages.iter().enumerate() {
@@ -43,12 +45,9 @@ impl Engine {
                         sources[source].columns.iter().map(|column| (column.name.clone(), column.data_type)).collect();
                     let binder = Binder::new(atom_data, &columns)?;
                     atom_nets.push(Net::new(binder.width()));
-                    let route_bit = 1u64.checked_shl(route).ok_or_else(|| {
-                        KernelError::plan("CROWN-PLAN-TOO-MANY-TABLES", "the query reads its tables more than 64 times")
-                    })?;
                     let complete = binder.is_complete(columns.len());
-                    readers[source].push(Reader { stage: position, atom, route: route_bit, complete, binder });
-                    route += 1;
+                    readers[source].push(Reader { stage: position, atom, route: routes.of(number), complete, binder });
+                    number += 1;
                 } else {
                     let input = find(&stages, &atom_data.source)?;
                     let binder = Binder::new(atom_data, &stages[input].columns)?;
@@ -60,9 +59,6 @@ impl Engine {
             // A view that is only pulled needs no deltas of its last stage, but the stages below feed it by theirs.
             let feeds_others = position != last && direct.is_none();
             let stage = RunningStage::new(data, feeds, &stages, deltas || feeds_others)?;
-            if stage.columns.len() > MAX_COLUMNS {
-                return Err(KernelError::plan("CROWN-PLAN-COLUMNS", format!("'{}' has too many columns", stage.id)));
-            }
             stages.push(stage);
             promise::check(&mut stages, position)?;
         }
@@ -98,7 +94,7 @@ impl Engine {
         let Engine { initial: Some(rows), stages, interner, .. } = self else { return };
         let Some(stage) = stages.last() else { return };
         for (position, _) in stage.columns.iter().enumerate().filter(|(_, column)| column.1.interned()) {
-            for row in (0..rows.len()).filter(|row| rows.nulls_at(*row) >> position & 1 == 0) {
+            for row in (0..rows.len()).filter(|row| !rows.nulls_at(*row).has(position)) {
                 interner.retain(rows.columns[position][row]);
             }
         }

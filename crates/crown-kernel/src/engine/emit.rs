@@ -1,8 +1,9 @@
 //! Where a batch's output goes.
 
 use crate::arrow_out::Output;
-use crate::chunk::{Chunk, Nulls};
+use crate::chunk::Chunk;
 use crate::error::Result;
+use crate::mask::Bits;
 use crate::store::interner::Interner;
 use crate::store::pool::BLOCK_ROWS;
 use crate::tree::Sink;
@@ -236,8 +237,5 @@ pub(super) fn project(rows: &mut Chunk, projection: Option<&Projection>) {
         picked.push(if again { columns[*column].clone() } else { std::mem::take(&mut columns[*column]) });
     }
     *columns = picked;
-    let mask = |old: Nulls| {
-        projection.iter().enumerate().fold(0, |mask, (position, column)| mask | (old >> column & 1) << position)
-    };
-    nulls.iter_mut().for_each(|nulls| *nulls = mask(*nulls));
+    nulls.iter_mut().for_each(|nulls| *nulls = nulls.gather(projection.iter().copied().zip(0..)));
 }

@@ -3,6 +3,7 @@
 use super::stage::{RunningStage, State};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::Result;
+use crate::mask::Bits;
 use crate::stages::Lookup;
 use crate::store::interner::Interner;
 use crate::store::row_table::RowTable;
@@ -34,8 +35,7 @@ pub(super) fn weight(
         State::Map(map) => {
             let Some(shown_at) = map.shown_at() else { return Ok(None) };
             let input: Vec<Word> = shown_at.iter().map(|column| words[*column]).collect();
-            let bits = shown_at.iter().enumerate();
-            let input_nulls = bits.fold(0, |mask, (position, column)| mask | (nulls >> column & 1) << position);
+            let input_nulls = nulls.gather(shown_at.iter().copied().zip(0..));
             // Only rows that the input has are evaluated: of others an expression may well fail.
             let found = weight(stages, stage.inputs[0], &input, input_nulls, interner)?;
             if found.is_none_or(|found| found == 0) {

@@ -5,6 +5,7 @@ use super::stage::{RunningStage, State};
 use super::Engine;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
+use crate::mask::Bits;
 use crate::random::Random;
 use crate::store::interner::Interner;
 use crate::store::net::{net_chunks, too_many_copies};
@@ -54,7 +55,7 @@ impl Engine {
                 continue;
             }
             for row in start..output.len() {
-                if output.nulls_at(row) >> position & 1 == 0 {
+                if !output.nulls_at(row).has(position) {
                     let word = &mut output.columns[position][row];
                     *word = values.intern(self.interner.get(*word));
                 }
@@ -118,7 +119,7 @@ impl Engine {
         self.check_defined()?;
         let types = &self.stages[self.last()].columns;
         let own = |(position, (word, (_, data_type))): (usize, (&Word, &(String, DataType)))| {
-            let interned = data_type.interned() && nulls >> position & 1 == 0;
+            let interned = data_type.interned() && !nulls.has(position);
             if interned {
                 self.interner.intern(values.get(*word))
             } else {

@@ -12,6 +12,7 @@ use crate::arrow_in::{read_batch, Changes, InputColumn, ATOMS, MULTIPLICITY};
 use crate::arrow_out::{array, arrow_type};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
+use crate::mask::Bits;
 use crate::plan::{self, Plan};
 use crate::store::hash::stable_hash_bytes;
 use crate::store::interner::Interner;
@@ -155,7 +156,7 @@ impl<'a> SectionWriter<'a> {
         self.total += 1;
         self.bytes += 8 * (words.len() + 1);
         for (position, (word, data_type)) in words.iter().zip(&self.types).enumerate() {
-            if data_type.interned() && nulls >> position & 1 == 0 {
+            if data_type.interned() && !nulls.has(position) {
                 self.bytes += self.interner.get(*word).len();
             }
         }

@@ -7,7 +7,6 @@ use super::library;
 use super::node::{Arithmetic, Comparison, Node, Text};
 use super::pattern::Matcher;
 use super::value::{literal, Value};
-use crate::chunk::MAX_COLUMNS;
 use crate::error::{KernelError, Result};
 use crate::plan::Expression;
 use crate::types::DataType;
@@ -19,7 +18,7 @@ pub(super) fn compile(expression: &Expression, columns: &[(String, DataType)]) -
     match expression {
         Expression::Column { name, .. } => {
             let index = columns.iter().position(|(other, _)| other == name);
-            let index = index.filter(|index| *index < MAX_COLUMNS).ok_or_else(|| {
+            let index = index.ok_or_else(|| {
                 KernelError::plan("CROWN-PLAN-MALFORMED", format!("an expression reads the unknown column '{name}'"))
             })?;
             let data_type = columns[index].1;

@@ -30,6 +30,7 @@ pub(crate) use order::{rank, wide};
 
 use crate::chunk::{Nulls, Word};
 use crate::error::{KernelError, Result};
+use crate::mask::Bits;
 use crate::plan::Expression;
 use crate::store::interner::Interner;
 use crate::types::DataType;
@@ -72,7 +73,7 @@ impl Compiled {
     /// The value for one row; `None` is NULL.
     pub fn evaluate(&self, words: &[Word], nulls: Nulls, interner: &mut Interner) -> Result<Option<Word>> {
         if let Node::Column { index, .. } = self.node {
-            return Ok((nulls >> index & 1 == 0).then(|| words[index]));
+            return Ok((!nulls.has(index)).then(|| words[index]));
         }
         let encoded = {
             let row = Row { words, nulls, interner };

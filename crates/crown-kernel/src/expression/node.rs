@@ -11,6 +11,7 @@ use super::value::Value;
 use super::{calendar, divide_by_zero, overflow, utf8};
 use crate::chunk::{Nulls, Word};
 use crate::error::Result;
+use crate::mask::Bits;
 use crate::store::interner::Interner;
 use crate::types::DataType;
 use std::borrow::Cow;
@@ -201,7 +202,7 @@ impl Node {
 
     pub fn evaluate<'a>(&'a self, row: &Row<'a>) -> Evaluated<'a> {
         match self {
-            Node::Column { index, .. } if row.nulls >> index & 1 == 1 => Ok(None),
+            Node::Column { index, .. } if row.nulls.has(*index) => Ok(None),
             Node::Column { index, data_type } => {
                 Ok(Some(Value::from_word(*data_type, row.words[*index], row.interner)))
             }

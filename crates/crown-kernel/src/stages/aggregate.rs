@@ -3,9 +3,10 @@
 use super::accumulator::{count_up, Accumulator, Kind};
 use super::row_set::shrink;
 use super::{Columns, Lookup, RowSet};
-use crate::chunk::{Chunk, Nulls, Word, MAX_COLUMNS};
+use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{overflow, KernelError, Result};
 use crate::expression::Compiled;
+use crate::mask::{self, Bits};
 use crate::plan;
 use crate::store::interner::Interner;
 use crate::types::DataType;
@@ -53,9 +54,6 @@ impl Aggregate {
             kinds.push(kind.check(&column.name)?);
             arguments.push(argument);
             own.push((column.name.clone(), result));
-        }
-        if own.len() > MAX_COLUMNS || group.len() == MAX_COLUMNS {
-            return Err(KernelError::plan("CROWN-PLAN-COLUMNS", format!("'{}' has too many columns", stage.id)));
         }
         if stage.always && !group.is_empty() {
             let message = format!("stage '{}' groups although it is global", stage.id);
@@ -144,9 +142,7 @@ impl Aggregate {
         for index in going(false).chain(going(true)) {
             key.clear();
             key.extend(self.group.iter().map(|column| input.columns[*column][index]));
-            let row_nulls = input.nulls_at(index);
-            let bit = |(position, column): (usize, &usize)| (row_nulls >> column & 1) << position;
-            let nulls = self.group.iter().enumerate().map(bit).fold(0, |mask, bit| mask | bit);
+            let nulls = input.nulls_at(index).gather(self.group.iter().copied().zip(0..));
             let position = match self.groups.find(&key, nulls) {
                 Some(position) => position,
                 None => self.add_group(&key, nulls, interner),
@@ -179,15 +175,15 @@ impl Aggregate {
     }
 
     fn results(&self, position: usize, interner: &mut Interner) -> Result<(Vec<Word>, Nulls)> {
-        let mut nulls = 0;
+        let mut nulls = mask::Builder::default();
         let mut values = Vec::with_capacity(self.kinds.len());
         let own = &self.accumulators[position * self.kinds.len()..];
         for (index, (accumulator, kind)) in own.iter().zip(&self.kinds).enumerate() {
             let value = accumulator.result(*kind, interner)?;
-            nulls |= Nulls::from(value.is_none()) << index;
+            nulls.set(index, value.is_none());
             values.push(value.unwrap_or(0));
         }
-        Ok((values, nulls))
+        Ok((values, nulls.finish()))
     }
 
     /// Emits the group's change and keeps the new values as the shown ones.
@@ -202,12 +198,12 @@ impl Aggregate {
         let mut row = key.to_vec();
         if self.shown[position] {
             row.extend_from_slice(&self.values[range.clone()]);
-            out.push(&row, key_nulls | self.value_nulls[position] << key.len(), -1);
+            out.push(&row, key_nulls.union(self.value_nulls[position].shifted(key.len())), -1);
         }
         if alive {
             row.truncate(key.len());
             row.extend_from_slice(values);
-            out.push(&row, key_nulls | nulls << key.len(), 1);
+            out.push(&row, key_nulls.union(nulls.shifted(key.len())), 1);
         }
         if alive {
             self.count_references(values, nulls, interner, Interner::retain);
@@ -230,7 +226,7 @@ impl Aggregate {
         change: fn(&mut Interner, Word),
     ) {
         for (index, kind) in self.kinds.iter().enumerate() {
-            if kind.result.interned() && nulls >> index & 1 == 0 {
+            if kind.result.interned() && !nulls.has(index) {
                 change(interner, values[index]);
             }
         }
@@ -279,7 +275,7 @@ impl Aggregate {
             row.clear();
             row.extend_from_slice(key);
             row.extend_from_slice(&self.values[position * self.kinds.len()..][..self.kinds.len()]);
-            out.push(&row, nulls | self.value_nulls[position] << key.len(), 1);
+            out.push(&row, nulls.union(self.value_nulls[position].shifted(key.len())), 1);
         }
         end
     }
@@ -298,9 +294,9 @@ impl Aggregate {
 impl Lookup for Aggregate {
     fn weight(&self, words: &[Word], nulls: Nulls) -> i64 {
         let (key, values) = words.split_at(self.group.len());
-        let key_mask = (1 << self.group.len()) - 1;
-        let Some(position) = self.groups.find(key, nulls & key_mask) else { return 0 };
+        let (key_nulls, value_nulls) = nulls.split(self.group.len());
+        let Some(position) = self.groups.find(key, key_nulls) else { return 0 };
         let own = &self.values[position * self.kinds.len()..][..self.kinds.len()];
-        i64::from(own == values && self.value_nulls[position] == nulls >> self.group.len())
+        i64::from(own == values && self.value_nulls[position] == value_nulls)
     }
 }

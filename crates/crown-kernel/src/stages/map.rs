@@ -1,9 +1,10 @@
 //! Filter and compute: the only stage without state.
 
 use super::Columns;
-use crate::chunk::{Chunk, Nulls, MAX_COLUMNS};
-use crate::error::{KernelError, Result};
+use crate::chunk::Chunk;
+use crate::error::Result;
 use crate::expression::Compiled;
+use crate::mask::{self, Bits};
 use crate::plan;
 use crate::store::interner::Interner;
 use crate::store::net::net_chunks;
@@ -21,9 +22,6 @@ impl Map {
     pub fn new(stage: &plan::MapStage, columns: &[(String, DataType)]) -> Result<Map> {
         let expressions = stage.columns.iter().map(|column| Compiled::new(&column.expression, columns));
         let expressions = expressions.collect::<Result<Vec<_>>>()?;
-        if expressions.len() > MAX_COLUMNS {
-            return Err(KernelError::plan("CROWN-PLAN-COLUMNS", format!("'{}' has too many columns", stage.id)));
-        }
         let names = stage.columns.iter().map(|column| column.name.clone());
         let own = names.zip(expressions.iter().map(Compiled::data_type)).collect();
         let copied = |column| expressions.iter().any(|expression| expression.is_column() == Some(column));
@@ -89,13 +87,13 @@ impl Map {
                     continue;
                 }
             }
-            let mut row_nulls: Nulls = 0;
+            let mut row_nulls = mask::Builder::default();
             for (position, expression) in self.expressions.iter().enumerate() {
                 let value = expression.evaluate(&words, nulls, interner)?;
-                row_nulls |= Nulls::from(value.is_none()) << position;
+                row_nulls.set(position, value.is_none());
                 row[position] = value.unwrap_or(0);
             }
-            out.push(&row, row_nulls, input.weights[index]);
+            out.push(&row, row_nulls.finish(), input.weights[index]);
         }
         Ok(())
     }
@@ -108,11 +106,7 @@ fn copy_columns(input: &Chunk, copies: &[usize], out: &mut Chunk) {
     }
     if !input.nulls.is_empty() {
         out.nulls.resize(out.weights.len(), 0);
-        let permuted = |nulls: Nulls| {
-            let bit = |(position, source): (usize, &usize)| (nulls >> source & 1) << position;
-            copies.iter().enumerate().map(bit).fold(0, |mask, bit| mask | bit)
-        };
-        out.nulls.extend(input.nulls.iter().map(|nulls| permuted(*nulls)));
+        out.nulls.extend(input.nulls.iter().map(|nulls| nulls.gather(copies.iter().copied().zip(0..))));
     } else if !out.nulls.is_empty() {
         out.nulls.resize(out.weights.len() + input.len(), 0);
     }

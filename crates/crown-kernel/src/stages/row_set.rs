@@ -7,6 +7,7 @@
 use super::Lookup;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::Result;
+use crate::mask::Bits;
 use crate::store::hash::hash_words;
 use crate::store::interner::Interner;
 use crate::store::net::too_many_copies;
@@ -93,7 +94,7 @@ impl RowSet {
 
     fn interned_words(&self, position: usize) -> impl Iterator<Item = Word> + '_ {
         let (words, nulls) = self.row(position);
-        self.interned.iter().filter(move |column| nulls >> **column & 1 == 0).map(|column| words[*column])
+        self.interned.iter().filter(move |column| !nulls.has(**column)).map(|column| words[*column])
     }
 
     fn shrink(&mut self) {

@@ -4,6 +4,7 @@ use super::{Columns, Lookup};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::expression::{order_key, Compiled, OrderKey};
+use crate::mask::Bits;
 use crate::plan;
 use crate::store::interner::Interner;
 use crate::store::net::{net_chunks, too_many_copies};
@@ -96,7 +97,7 @@ impl Top {
 
     fn add(&mut self, key: Box<[u8]>, words: &[Word], nulls: Nulls, weight: i64, interner: &mut Interner) {
         let length = key.len();
-        let present = self.interned.iter().filter(|column| nulls >> **column & 1 == 0);
+        let present = self.interned.iter().filter(|column| !nulls.has(**column));
         match self.rows.entry(key) {
             std::collections::btree_map::Entry::Vacant(place) => {
                 present.for_each(|column| interner.retain(words[*column]));
@@ -148,7 +149,7 @@ impl Top {
             encode(&mut key, value, order.descending, order.nulls_first);
         }
         for (column, (_, data_type)) in self.columns.iter().enumerate() {
-            let value = (nulls >> column & 1 == 0).then(|| order_key(*data_type, words[column], interner));
+            let value = (!nulls.has(column)).then(|| order_key(*data_type, words[column], interner));
             encode(&mut key, value, false, true);
         }
         Ok(key.into())

@@ -6,6 +6,7 @@
 use super::hash::hash_words;
 use super::interner::Interner;
 use crate::chunk::Word;
+use crate::mask::Bits;
 use hashbrown::HashTable;
 
 /// The columns of stored rows whose words are the interner's; the rows' NULL masks are at `nulls`.
@@ -26,7 +27,7 @@ impl Interned {
     }
 
     fn present<'a>(&'a self, row: &'a [Word]) -> impl Iterator<Item = Word> + 'a {
-        self.columns.iter().filter(|column| row[self.nulls] >> **column & 1 == 0).map(|column| row[*column])
+        self.columns.iter().filter(|column| !row[self.nulls].has(**column)).map(|column| row[*column])
     }
 }
 

@@ -11,6 +11,7 @@ use super::propagate::Scratch;
 use super::{Sink, Tree};
 use crate::chunk::{Nulls, Word};
 use crate::error::{overflow, KernelError, Result};
+use crate::mask::Bits;
 use crate::store::interner::Interner;
 use crate::store::net::too_many_copies;
 
@@ -119,7 +120,7 @@ impl Tree {
         let AtomChange { atom, words, nulls, weight } = *change;
         let node = self.shape.atom_nodes[atom];
         let shape = &self.shape.nodes[node];
-        if words.len() != shape.variables.len() || nulls & !shape.nullable != 0 {
+        if words.len() != shape.variables.len() || !nulls.within(shape.nullable) {
             return Err(KernelError::invalid("CROWN-CHANGE-VALUE", format!("a row does not match '{}'", shape.name)));
         }
         let known = if shape.nullable == 0 {
@@ -210,7 +211,7 @@ impl Tree {
         if !shape.factors.is_empty() {
             self.rows[node].set_factors(row, &scratch.values);
         }
-        for column in shape.interned.iter().filter(|column| nulls >> **column & 1 == 0) {
+        for column in shape.interned.iter().filter(|column| !nulls.has(**column)) {
             interner.retain(words[*column]);
         }
         self.attach(node, row, hints, scratch);
@@ -248,7 +249,7 @@ impl Tree {
         let shape = &self.shape.nodes[node];
         let words = self.rows[node].words(row);
         let nulls = if shape.nullable == 0 { 0 } else { words[words.len() - 1] };
-        for column in shape.interned.iter().filter(|column| nulls >> **column & 1 == 0) {
+        for column in shape.interned.iter().filter(|column| !nulls.has(**column)) {
             interner.release(words[*column]);
         }
         self.detach(node, row);

@@ -12,6 +12,7 @@ use super::ring::Value;
 use super::Tree;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{overflow, Result};
+use crate::mask::Bits;
 use crate::plan::Mode;
 use crate::store::interner::Interner;
 use crate::store::net::too_many_copies;
@@ -354,9 +355,9 @@ impl Walk {
         let prefix = outer
             .iter()
             .zip(&self.open_lists)
-            .fold(0, |mask, (step, open_list)| mask | step.nulls(tree, open_list.row));
+            .fold(0, |mask: Nulls, (step, open_list)| mask.union(step.nulls(tree, open_list.row)));
         for (offset, row) in block.iter().enumerate() {
-            let mask = prefix | innermost.nulls(tree, *row);
+            let mask = prefix.union(innermost.nulls(tree, *row));
             if mask != 0 {
                 out.nulls.resize(total + offset, 0);
                 out.nulls.push(mask);
@@ -516,7 +517,7 @@ impl Step {
             return 0;
         }
         let mask = *tree.rows[self.node].words(row).last().expect("a nullable node has a mask");
-        self.columns.iter().map(|(column, position)| (mask >> position & 1) << column).sum()
+        mask.gather(self.columns.iter().map(|(column, position)| (*position, *column)))
     }
 }
 

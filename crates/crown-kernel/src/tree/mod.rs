@@ -50,6 +50,7 @@ pub use stats::{NodeStats, TreeStats};
 
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{overflow, KernelError, Result};
+use crate::mask::Bits;
 use crate::plan::{self, Mode};
 use crate::store::hash::hash_words;
 use crate::store::interner::Interner;
@@ -324,13 +325,12 @@ impl Tree {
             }
             row.clear();
             row.extend(projection.iter().map(|column| words[*column]));
-            let bits =
-                || projection.iter().enumerate().map(|(bit, column)| (nulls >> column & 1) << bit).sum::<Nulls>();
-            if bits() & !shape.nullable != 0 {
+            let mask = nulls.gather(projection.iter().copied().zip(0..));
+            if !mask.within(shape.nullable) {
                 return Ok(0);
             }
             if shape.nullable != 0 {
-                row.push(bits());
+                row.push(mask);
             }
             let mut found = self.find(node, &row).filter(|row| self.rows[node].missing(*row) == 0);
             if found.is_none() && shape.optional {

@@ -16,11 +16,12 @@ use super::shape::{Below, LINK};
 use super::{Sink, Tree};
 use crate::chunk::{Nulls, Word};
 use crate::error::overflow;
+use crate::mask::{self, Bits, MARK};
 use crate::store::hash::hash_words;
 use crate::store::interner::Interner;
 
 /// The bit of a phantom's NULL mask that no row of an atom has: a node has fewer variables.
-pub(super) const PHANTOM: Nulls = 1 << 63;
+pub(super) const PHANTOM: Nulls = MARK;
 
 impl Tree {
     /// As `climb` for a node on an optional edge.
@@ -186,7 +187,7 @@ impl Tree {
         let shape = &self.shape.nodes[node];
         let mask = row[shape.width - 1];
         let own = (0..shape.variables.len()).filter(|column| !shape.key.child_columns.contains(column));
-        if own.into_iter().any(|column| mask >> column & 1 == 0) {
+        if own.into_iter().any(|column| !mask.has(column)) {
             return None;
         }
         row[shape.width - 1] = mask | PHANTOM;
@@ -198,13 +199,11 @@ impl Tree {
         let shape = &self.shape.nodes[node];
         words.clear();
         words.resize(shape.width, 0);
-        let mut mask = PHANTOM | ((1 << shape.variables.len()) - 1);
         for (position, column) in shape.key.child_columns.iter().enumerate() {
             words[*column] = key(position);
-            if nulls >> position & 1 == 0 {
-                mask &= !(1 << column);
-            }
         }
-        words[shape.width - 1] = mask;
+        let in_key = |column: usize| shape.key.child_columns.iter().position(|other| *other == column);
+        let null = |column: &usize| in_key(*column).is_none_or(|position| nulls.has(position));
+        words[shape.width - 1] = PHANTOM | mask::of((0..shape.variables.len()).filter(null));
     }
 }

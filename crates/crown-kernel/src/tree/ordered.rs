@@ -9,6 +9,7 @@
 use super::id::{EntryId, RowId};
 use super::node_rows::NodeRows;
 use crate::expression::rank;
+use crate::mask::Bits;
 use crate::types::DataType;
 use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Included};
@@ -60,7 +61,7 @@ impl Bound {
 /// The rank of a row's value in its type's order; none for NULL.
 #[inline]
 fn read(rows: &NodeRows, row: RowId, column: usize, nullable: bool, data_type: DataType) -> Option<i64> {
-    if nullable && rows.words(row).last().is_some_and(|mask| mask >> column & 1 != 0) {
+    if nullable && rows.words(row).last().is_some_and(|mask| mask.has(column)) {
         return None;
     }
     Some(rank(data_type, rows.word(row, column)))

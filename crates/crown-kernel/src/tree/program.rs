@@ -6,6 +6,7 @@
 
 use super::ordered::{Bound, OrderShape, Range};
 use super::shape::{Shape, LINK};
+use crate::mask::Bits;
 
 pub(super) struct Step {
     pub node: usize,
@@ -116,7 +117,7 @@ impl Program {
             for (own, other, above) in [(upper, lower, true), (lower, upper, false)] {
                 let Some((_, position)) = step.columns.iter().find(|(column, _)| *column == own) else { continue };
                 let Some((source, column)) = self.place_of(other, index) else { continue };
-                let nullable = |node: usize, position: usize| shape.nodes[node].nullable >> position & 1 != 0;
+                let nullable = |node: usize, position: usize| shape.nodes[node].nullable.has(position);
                 let [data_type, other_type] =
                     [comparison.data_types[usize::from(above)], comparison.data_types[usize::from(!above)]];
                 let order = *known.get_or_insert_with(|| {
@@ -196,7 +197,7 @@ impl Program {
         for (column, name) in outputs.iter().enumerate().filter(|(column, _)| !assigned[*column]) {
             if let Some(position) = node.variables.iter().position(|variable| variable == name) {
                 step.columns.push((column, position));
-                step.nullable |= node.nullable >> position & 1 != 0;
+                step.nullable |= node.nullable.has(position);
                 if let Some(place) = node.fresh.iter().position(|fresh| *fresh == position) {
                     step.listed.push((column, place));
                 }

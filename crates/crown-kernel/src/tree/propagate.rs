@@ -13,6 +13,7 @@ use super::ring::Value;
 use super::shape::LINK;
 use super::{Sink, Tree};
 use crate::error::overflow;
+use crate::mask::Bits;
 use crate::store::hash::hash_words;
 use crate::store::interner::Interner;
 
@@ -329,8 +330,8 @@ impl Tree {
         }
         if key.nullable {
             let mask = from[from.len() - 1];
-            let bits = key.parent_columns.iter().enumerate().map(|(bit, column)| (mask >> bit & 1) << column);
-            *words.last_mut().expect("a nullable node has a mask") = bits.sum();
+            let mask = mask.gather((0..).zip(key.parent_columns.iter().copied()));
+            *words.last_mut().expect("a nullable node has a mask") = mask;
         }
         let words = std::mem::take(words);
         let row = self.add_row(node, hash_words(words.iter().copied()), &words, None);

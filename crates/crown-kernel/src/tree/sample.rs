@@ -8,6 +8,7 @@ use super::id::EntryId;
 use super::Tree;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::Result;
+use crate::mask::Bits;
 use crate::plan::Mode;
 use crate::store::interner::Interner;
 
@@ -130,9 +131,10 @@ impl Sampler {
         let shape = &tree.shape.nodes[node];
         for (position, column) in tree.projections[node].iter().enumerate() {
             words[*column] = rows.word(row, position);
-            if shape.nullable != 0 {
-                *nulls |= (rows.word(row, shape.variables.len()) >> position & 1) << column;
-            }
+        }
+        if shape.nullable != 0 {
+            let mask = rows.word(row, shape.variables.len());
+            *nulls = nulls.union(mask.gather((0..).zip(tree.projections[node].iter().copied())));
         }
         for child in &shape.connex_children {
             let entry = rows.entry(row, tree.shape.nodes[*child].link_in_parent);

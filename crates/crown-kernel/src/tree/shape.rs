@@ -7,9 +7,10 @@
 use super::ids::MOST_TWINS;
 use super::optional::PHANTOM;
 use super::ring::{Arithmetic, Value};
-use crate::chunk::{Nulls, Word, MAX_COLUMNS};
+use crate::chunk::{Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::expression::Compiled;
+use crate::mask::{self, Bits};
 use crate::plan::{self, Mode};
 use crate::store::interner::Interner;
 use crate::types::DataType;
@@ -145,7 +146,7 @@ impl KeyShape {
         key.extend(columns.iter().map(|column| words[*column]));
         if self.nullable {
             let mask = words[words.len() - 1];
-            key.push(columns.iter().enumerate().map(|(bit, column)| (mask >> column & 1) << bit).sum());
+            key.push(mask.gather(columns.iter().copied().zip(0..)));
         }
     }
 }
@@ -187,11 +188,6 @@ fn malformed(message: impl Into<String>) -> KernelError {
     KernelError::plan("CROWN-PLAN-MALFORMED", message)
 }
 
-fn require_columns(fits: bool, name: &str) -> Result<()> {
-    let message = || format!("'{name}' has too many columns");
-    fits.then_some(()).ok_or_else(|| KernelError::plan("CROWN-PLAN-COLUMNS", message()))
-}
-
 fn require(condition: bool, message: impl FnOnce() -> String) -> Result<()> {
     if condition {
         Ok(())
@@ -214,7 +210,6 @@ impl Shape {
         require(!stage.always || (stage.mode == Mode::Ring && stage.outputs.is_empty()), || {
             "`always` is for mode ring without outputs".into()
         })?;
-        require_columns(stage.outputs.len() + stage.ring.len() <= MAX_COLUMNS, &stage.id)?;
         let mut nodes = read_nodes(stage, &variables)?;
         if stage.mode != Mode::Bag {
             leave_out_of_enumeration(&mut nodes);
@@ -303,10 +298,8 @@ fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<Node
         distinct.dedup();
         require(distinct.len() == names.len(), || format!("node '{}' repeats a variable", node.name))?;
         let types: Vec<(DataType, bool)> = names.iter().map(|name| variables.get(name)).collect::<Result<_>>()?;
-        require_columns(names.len() < MAX_COLUMNS, &node.name)?;
         let optional = node.edge == plan::EdgeKind::Optional;
-        let mut nullable: Nulls =
-            types.iter().enumerate().map(|(bit, (_, nullable))| u64::from(*nullable) << bit).sum();
+        let mut nullable: Nulls = mask::of((0..types.len()).filter(|column| types[*column].1));
         if optional {
             check_optional(stage, node, &names, nullable)?;
             nullable |= PHANTOM;
@@ -370,7 +363,7 @@ fn check_optional(stage: &plan::TreeStage, node: &plan::Node, names: &[String], 
     require(node.atom.is_some() && node.parent.is_some(), || format!("optional node '{}' has no atom", node.name))?;
     let not_null = node.atom.map_or(&[][..], |atom| &stage.atoms[atom].not_null);
     for (bit, name) in names.iter().enumerate() {
-        let may_be_null = nullable >> bit & 1 != 0;
+        let may_be_null = nullable.has(bit);
         if node.key.contains(name) {
             require(!may_be_null || not_null.contains(name), || format!("NULL in '{name}' would match NULL"))?;
         } else {

@@ -9,6 +9,7 @@ Views that the result's trees read as tables are made in every cell alike.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from crown.ir.columns import stage_columns
@@ -38,6 +39,16 @@ class Parts:
     stages: dict[str, Stage]
     replicated: frozenset[str]  # stages made in every cell alike
     trees: tuple[TreeStage, ...]  # whose rows make the result
+
+    @cached_property
+    def columns(self) -> dict[str, tuple[Variable, ...]]:
+        """The columns of each stage."""
+        return stage_columns(self.plan)
+
+    @cached_property
+    def places(self) -> dict[str, dict[str, int]]:
+        """The position of each column of each stage."""
+        return {stage: {column.name: i for i, column in enumerate(own)} for stage, own in self.columns.items()}
 
 
 def parts_of(plan: Plan) -> Parts:
@@ -78,7 +89,6 @@ def feeds_replicated(parts: Parts) -> bool:
 
 def located(parts: Parts, dimension: Dimension) -> dict[str, str | None]:
     """For each stage of the result, the column that determines a row's coordinate; None if no column does."""
-    columns = stage_columns(parts.plan)
     found: dict[str, str | None] = {}
     for stage in parts.plan.stages:
         if stage.id in parts.replicated or isinstance(stage, BagStage):
@@ -99,23 +109,20 @@ def located(parts: Parts, dimension: Dimension) -> dict[str, str | None]:
             case TopStage():
                 found[stage.id] = None
             case SetOperationStage():
-                found[stage.id] = _common(stage, found, columns)
+                found[stage.id] = _common(stage, found, parts)
             case _:
                 found[stage.id] = found[stage.input]
     return found
 
 
-def _common(
-    stage: SetOperationStage, found: dict[str, str | None], columns: dict[str, tuple[Variable, ...]]
-) -> str | None:
+def _common(stage: SetOperationStage, found: dict[str, str | None], parts: Parts) -> str | None:
     """Return the column if both inputs are located by the column at the same place."""
     places = []
     for source in stage.inputs:
-        names = [column.name for column in columns[source]]
         below = found[source]
-        places.append(names.index(below) if below is not None else None)
+        places.append(parts.places[source][below] if below is not None else None)
     same = places[0] if places[0] == places[1] else None
-    return None if same is None else columns[stage.id][same].name
+    return None if same is None else parts.columns[stage.id][same].name
 
 
 def dimensions(parts: Parts) -> list[Dimension]:
@@ -127,15 +134,16 @@ def dimensions(parts: Parts) -> list[Dimension]:
     if len(parts.trees) == 1:
         return [{parts.trees[0].id: variable} for variable in usable[0]]
     joint = joint_stage(parts)
-    places = range(len(stage_columns(parts.plan)[joint]))
+    places = range(len(parts.columns[joint]))
     offered = [found for place in places if (found := _variables_at(parts, joint, place)) is not None]
     shared = [variable for variable in usable[0] if all(variable in of_tree for of_tree in usable)]
     offered += [dict.fromkeys((tree.id for tree in parts.trees), variable) for variable in shared]
+    different = {tuple(sorted(dimension.items())): dimension for dimension in reversed(offered)}
+    known = [set(of_tree) for of_tree in usable]
     return [
         dimension
-        for position, dimension in enumerate(offered)
-        if dimension not in offered[:position]
-        and all(dimension[tree.id] in u for tree, u in zip(parts.trees, usable, strict=True))
+        for dimension in reversed(different.values())
+        if all(dimension[tree.id] in u for tree, u in zip(parts.trees, known, strict=True))
         and _keeps_together(parts, dimension, joint)
     ]
 
@@ -198,7 +206,6 @@ def joint_stage(parts: Parts) -> str:
 def _variables_at(parts: Parts, stage_id: str, place: int) -> Dimension | None:
     """The variable of each tree below the stage that its column at `place` shows; None if it is computed somewhere."""
     stage = parts.stages[stage_id]
-    columns = [column.name for column in stage_columns(parts.plan)[stage_id]]
     match stage:
         case TreeStage():
             return {stage.id: stage.outputs[place]} if place < len(stage.outputs) else None
@@ -206,12 +213,10 @@ def _variables_at(parts: Parts, stage_id: str, place: int) -> Dimension | None:
             expression = stage.columns[place].expression
             if not isinstance(expression, Column):
                 return None
-            below = [column.name for column in stage_columns(parts.plan)[stage.input]]
-            return _variables_at(parts, stage.input, below.index(expression.name))
+            return _variables_at(parts, stage.input, parts.places[stage.input][expression.name])
         case AggregateStage():
-            below = [column.name for column in stage_columns(parts.plan)[stage.input]]
-            grouped = columns[place] in stage.group
-            return _variables_at(parts, stage.input, below.index(columns[place])) if grouped else None
+            name = parts.columns[stage_id][place].name
+            return _variables_at(parts, stage.input, parts.places[stage.input][name]) if name in stage.group else None
         case SetOperationStage():
             merged: Dimension = {}
             for source in stage.inputs:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from crown.plan.explain.report import QueryClass
 from crown.plan.tree.components import components
-from crown.plan.tree.hypergraph import Hyperedge, is_acyclic, union
+from crown.plan.tree.hypergraph import Hyperedge, is_acyclic
 
 
 def is_free_connex(edges: Sequence[Hyperedge], outputs: Hyperedge) -> bool:
@@ -30,12 +30,17 @@ def is_q_hierarchical(edges: Sequence[Hyperedge], outputs: Hyperedge) -> bool:
     """For any two variables the sets of atoms that hold them are nested or disjoint, and none that holds more than
     an output variable is existential.
     """
-    holders = {variable: {i for i, edge in enumerate(edges) if variable in edge} for variable in union(edges)}
-    for one, of_one in holders.items():
-        for other, of_other in holders.items():
+    holders: dict[str, set[int]] = {}
+    for i, edge in enumerate(edges):
+        for variable in edge:
+            holders.setdefault(variable, set()).add(i)
+    # Variables with the same atoms need no comparison: a table of 1,000 columns has a few kinds of them.
+    kinds = {(frozenset(of_variable), variable in outputs) for variable, of_variable in holders.items()}
+    for of_one, one_shown in kinds:
+        for of_other, other_shown in kinds:
             if of_one & of_other and not (of_one <= of_other or of_other <= of_one):
                 return False
-            if one in outputs and of_one < of_other and other not in outputs:
+            if one_shown and of_one < of_other and not other_shown:
                 return False
     return True
 

@@ -99,6 +99,7 @@ def _table(sql: str, create: exp.Create, name: str, options: list[Option]) -> Ta
     if not isinstance(create.this, exp.Schema):
         raise _error(sql, span(create.this), "EMPTY", f"table {name} has no columns")
     columns: list[TableColumn] = []
+    names: set[str] = set()
     key: list[str] = []
     for item in _items(create):
         if isinstance(item, exp.PrimaryKey):
@@ -107,9 +108,10 @@ def _table(sql: str, create: exp.Create, name: str, options: list[Option]) -> Ta
             key = [_key_column(sql, e) for e in item.expressions]
         elif isinstance(item, exp.ColumnDef):
             column, is_key = _column(sql, name, item)
-            if any(c.name.lower() == column.name.lower() for c in columns):
+            if column.name.lower() in names:
                 raise _error(sql, span(item.this), "DUPLICATE", f"table {name} has two columns called {column.name}")
             columns.append(column)
+            names.add(column.name.lower())
             if is_key and key:
                 raise _error(sql, span(item), "KEY", f"table {name} has two primary keys", "write PRIMARY KEY (a, b)")
             if is_key:
