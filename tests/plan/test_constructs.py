@@ -9,9 +9,8 @@ import pytest
 
 import crown
 from benchmarks.workloads import WORKLOADS
-from crown.errors import PlanError
-from crown.plan import explain, plan, plan_with_report
-from crown.sql import load_schema, parse
+from crown.plan import explain, plan_with_report
+from crown.sql import parse
 
 SCHEMA = """
 CREATE TABLE r (a INT, b INT, c STRING, p DECIMAL(6,2), t BIGINT);

@@ -29,6 +29,7 @@ from crown.ir.plan import (
     Stage,
     TopStage,
     TreeStage,
+    ValuesStage,
 )
 from crown.ir.tables import Table
 from tests.support.reference import reduced
@@ -84,6 +85,9 @@ def _stage(stage: Stage, known: Mapping[str, Relation]) -> Relation:
             return known[stage.input]
         case SetOperationStage():
             return _set_operation(stage, known)
+        case ValuesStage():
+            rows = Counter(tuple(evaluate(e, {}) for e in row) for row in stage.rows)
+            return Relation(tuple(column.name for column in stage.columns), rows)
         case TopStage():
             return _top(stage, known[stage.input])
 

@@ -17,7 +17,18 @@ from typing import Any
 from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.functions import is_strict
 from crown.ir.plan import Atom
-from crown.ir.query import Aggregate, Body, Condition, Conjunction, OptionalAtom, Order, Query, Select, SetOperation
+from crown.ir.query import (
+    Aggregate,
+    Body,
+    Condition,
+    Conjunction,
+    OptionalAtom,
+    Order,
+    Query,
+    Select,
+    SetOperation,
+    Values,
+)
 from crown.ir.tables import Table
 from crown.sql.scalar import constants
 
@@ -43,6 +54,9 @@ def _body(body: Body, sources: Tables) -> list[Row]:
         return _select(body, sources)
     if isinstance(body, SetOperation):
         return _set_operation(body, sources)
+    if isinstance(body, Values):
+        names = [column.name for column in body.columns]
+        return [dict(zip(names, (value(e, {}) for e in row), strict=True)) for row in body.rows]
     rows = sorted(_body(body.input, sources), key=_order_key(body.order))
     kept = rows[body.offset : body.offset + body.limit]
     return [dict(list(row.items())[: body.shown]) for row in kept]
@@ -82,6 +96,8 @@ def _names(body: Body) -> list[str]:
         return _names(body.left)
     if isinstance(body, Select):
         return [o.name for o in body.outputs]
+    if isinstance(body, Values):
+        return [column.name for column in body.columns]
     return _names(body.input)[: body.shown]
 
 

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from crown.ir.expression import Call, Column, Expression, Literal
-from crown.ir.plan import AggregateStage, BagStage, MapStage, Node, Plan, SetOperationStage, Stage, TopStage, TreeStage
+from crown.ir.plan import (
+    AggregateStage,
+    BagStage,
+    MapStage,
+    Node,
+    Plan,
+    SetOperationStage,
+    Stage,
+    TopStage,
+    TreeStage,
+    ValuesStage,
+)
 
 
 def render_plan(plan: Plan) -> str:
@@ -77,5 +88,8 @@ def render_stage(stage: Stage) -> str:
                 f"{render_expression(o.expression)}{' desc' if o.descending else ''}" for o in stage.order
             )
             return f"{stage.id} = top {stage.limit} offset {stage.offset} {stage.input} by {order}"
+        case ValuesStage():
+            rows = ", ".join(f"({', '.join(map(render_expression, row))})" for row in stage.rows)
+            return f"{stage.id} = values ({', '.join(c.name for c in stage.columns)}) {rows}"
         case _:
             return f"{stage.id} = {type(stage).__name__.removesuffix('Stage').lower()} {stage.input}"

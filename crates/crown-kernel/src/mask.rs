@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn equal_sets_are_equal_words_and_operations_are_those_of_sets() {
-        let mut random = crate::random::Random::new(7);
+        let mut random = crate::random::Random(7);
         let draw = |random: &mut crate::random::Random| -> BTreeSet<usize> {
             let width = [5, 61, 62, 63, 64, 65, 128, 300][random.index(8)];
             (0..random.index(6)).map(|_| random.index(width)).collect()

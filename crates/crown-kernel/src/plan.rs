@@ -276,6 +276,13 @@ pub struct TopStage {
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ValuesStage {
+    pub id: String,
+    pub columns: Vec<Variable>,
+    pub rows: Vec<Vec<Expression>>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Stage {
     Tree(TreeStage),
@@ -286,6 +293,7 @@ pub enum Stage {
     Materialize(MaterializeStage),
     SetOperation(SetOperationStage),
     Top(TopStage),
+    Values(ValuesStage),
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -16,6 +16,7 @@ from crown.ir.plan import (
     Stage,
     TopStage,
     TreeStage,
+    ValuesStage,
     Variable,
 )
 
@@ -45,5 +46,7 @@ def columns_of(stage: Stage, known: Mapping[str, tuple[Variable, ...]]) -> tuple
         case SetOperationStage():
             left, right = known[stage.inputs[0]], known[stage.inputs[1]]
             return tuple(replace(a, nullable=a.nullable or b.nullable) for a, b in zip(left, right, strict=True))
+        case ValuesStage():
+            return stage.columns
         case DistinctStage() | MaterializeStage() | TopStage():
             return known[stage.input]

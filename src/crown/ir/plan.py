@@ -238,8 +238,25 @@ class TopStage:
     offset: int = 0
 
 
+@dataclass(frozen=True)
+class ValuesStage:
+    """Rows that are a part of the plan, as expressions without columns; they never change."""
+
+    id: str
+    columns: tuple[Variable, ...]
+    rows: tuple[tuple[Expression, ...], ...]
+
+
 Stage: TypeAlias = (
-    TreeStage | BagStage | MapStage | AggregateStage | DistinctStage | MaterializeStage | SetOperationStage | TopStage
+    TreeStage
+    | BagStage
+    | MapStage
+    | AggregateStage
+    | DistinctStage
+    | MaterializeStage
+    | SetOperationStage
+    | TopStage
+    | ValuesStage
 )
 
 

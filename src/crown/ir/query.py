@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from crown.ir.expression import Expression
 from crown.ir.plan import Atom, Variable
-from crown.ir.tables import Table
+from crown.ir.tables import Table, TableColumn
 from crown.types import DataType
 
 AggregateFunction: TypeAlias = OneOf["count", "sum", "avg", "min", "max"]
@@ -116,9 +116,12 @@ class Order:
     nulls_first: bool
 
 
+NO_LIMIT = 1 << 62  # more rows than any result has
+
+
 @dataclass(frozen=True)
 class Top:
-    """ORDER BY ... LIMIT [OFFSET]. Columns after the first `shown` only order the rows."""
+    """ORDER BY ... LIMIT [OFFSET]. Columns after the first `shown` only order the rows. The limit may be `NO_LIMIT`."""
 
     input: Body
     order: tuple[Order, ...]
@@ -127,7 +130,15 @@ class Top:
     shown: int | None = None
 
 
-Body: TypeAlias = Select | SetOperation | Top
+@dataclass(frozen=True)
+class Values:
+    """Rows that the query itself contains; their expressions read no columns."""
+
+    columns: tuple[TableColumn, ...]
+    rows: tuple[tuple[Expression, ...], ...]
+
+
+Body: TypeAlias = Select | SetOperation | Top | Values
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ STAGE_KINDS: dict[str, type] = {
     "materialize": model.MaterializeStage,
     "set_operation": model.SetOperationStage,
     "top": model.TopStage,
+    "values": model.ValuesStage,
 }
 _KIND_OF_STAGE = {stage: kind for kind, stage in STAGE_KINDS.items()}
 _EXPRESSIONS = (expressions.Column, expressions.Literal, expressions.Call)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from crown.ir.columns import columns_of
-from crown.ir.plan import BagStage, Stage, TreeStage, Variable
+from crown.ir.plan import BagStage, SetOperationStage, Stage, TreeStage, ValuesStage, Variable
 from crown.ir.tables import Profile, Table
 from crown.plan.explain.report import ConjunctionReport, Construct
 from crown.plan.promise import looks_up
@@ -42,11 +42,12 @@ class Context:
 
     def add(self, stage: Stage) -> str:
         self.stages.append(stage)
+        sources: list[str] = []
         if isinstance(stage, TreeStage | BagStage):
             sources = [atom.source for atom in stage.atoms]
-        elif hasattr(stage, "inputs"):
+        elif isinstance(stage, SetOperationStage):
             sources = list(stage.inputs)
-        else:
+        elif not isinstance(stage, ValuesStage):
             sources = [stage.input]
         self._tables_of[stage.id] = frozenset().union(*(self.tables_under(source) for source in sources))
         self._columns[stage.id] = columns_of(stage, self._columns)

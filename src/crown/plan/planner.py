@@ -6,8 +6,21 @@ from dataclasses import replace
 from typing import Literal as OneOf
 
 from crown.ir.expression import Column
-from crown.ir.plan import Atom, OrderBy, Plan, TopStage, TreeStage
-from crown.ir.query import Body, Condition, Conjunction, Named, OptionalAtom, Order, Query, Select, SetOperation, Top
+from crown.ir.plan import Atom, OrderBy, Plan, TopStage, TreeStage, ValuesStage, Variable
+from crown.ir.query import (
+    NO_LIMIT,
+    Body,
+    Condition,
+    Conjunction,
+    Named,
+    OptionalAtom,
+    Order,
+    Query,
+    Select,
+    SetOperation,
+    Top,
+    Values,
+)
 from crown.ir.scalars import substitute
 from crown.ir.tables import TableColumn
 from crown.plan.aggregate import plan_aggregate
@@ -73,21 +86,37 @@ def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context,
             left = plan_body(body.left, below, context, looked_up=asked)
             right = plan_body(body.right, below, context, looked_up=asked)
             return combine(body, left, right, context, looked_up=looked_up)
+        case Values():
+            return _plan_values(body, context)
         case Top():
             rows = plan_body(body.input, "keep", context)
             stage = TopStage(context.new_id("top"), rows.stage, _order(body.order, rows), body.limit, body.offset)
             context.add(stage)
-            context.note(
-                "ORDER BY ... LIMIT",
-                stage.id,
-                "O(log N) for each changed row",
-                "linear space: the rows of the input are stored in order",
-            )
+            _note_top(body, stage, context)
             topped = replace(rows, stage=stage.id)
             if body.shown is None:
                 return topped
             shown = zip(topped.names[: body.shown], topped.columns, strict=False)
             return project(topped, [Named(name, Column(c.name, c.type)) for name, c in shown], context)
+
+
+def _plan_values(body: Values, context: Context) -> Rows:
+    columns = tuple(Variable(column.name, column.type, column.nullable) for column in body.columns)
+    stage = ValuesStage(context.new_id("values"), columns, body.rows)
+    context.add(stage)
+    return Rows(stage.id, columns, tuple(c.name for c in columns), distinct=len(set(body.rows)) == len(body.rows) <= 1)
+
+
+def _note_top(body: Top, stage: TopStage, context: Context) -> None:
+    name, cost = "ORDER BY ... LIMIT", "O(log N) for each changed row"
+    if not body.order:
+        name = "LIMIT" if body.limit < NO_LIMIT else "OFFSET"
+        cost += "; without ORDER BY any rows would do, and it shows the first by all their columns"
+    elif body.limit >= NO_LIMIT and not body.offset:
+        name = "ORDER BY a column that is not shown"
+    elif body.limit >= NO_LIMIT:
+        name, cost = "ORDER BY ... OFFSET", "all rows are compared in each batch"
+    context.note(name, stage.id, cost, "linear space: the rows of the input are stored in order")
 
 
 def _order(order: tuple[Order, ...], rows: Rows) -> tuple[OrderBy, ...]:
@@ -104,6 +133,8 @@ def _resolve(body: Body, context: Context) -> Body:
             return replace(body, left=_resolve(body.left, context), right=_resolve(body.right, context))
         case Top():
             return replace(body, input=_resolve(body.input, context))
+        case Values():
+            return body
 
 
 def _resolve_branch(branch: Conjunction, context: Context) -> Conjunction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crown.ir.expression import Column
 from crown.ir.plan import Atom
-from crown.ir.query import Body, Condition, Conjunction, OptionalAtom, Order, Query, Select, SetOperation
+from crown.ir.query import Body, Condition, Conjunction, OptionalAtom, Order, Query, Select, SetOperation, Values
 from crown.ir.render import to_text
 from crown.ir.tables import Table
 
@@ -46,6 +46,9 @@ def _body(body: Body) -> list[str]:
     if isinstance(body, SetOperation):
         head = f"{body.operator}{' all' if body.all else ''}"
         return [head, *_indented(_body(body.left)), *_indented(_body(body.right))]
+    if isinstance(body, Values):
+        names = ", ".join(f"{c.name} {c.type}" for c in body.columns)
+        return [f"values ({names})", *_indented([", ".join(to_text(e) for e in row) for row in body.rows])]
     order = ", ".join(_order(o) for o in body.order)
     offset = f" offset {body.offset}" if body.offset else ""
     shown = "" if body.shown is None else f", showing the first {body.shown}"

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from crown.codes import CODES
 from crown.errors import SqlError

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from crown.ir.expression import Column
 from crown.sql.context import Context
+from crown.sql.diagnose import nearest
 from crown.sql.relation import Relation
 from crown.sql.scope import check_database, tables_named
 
@@ -43,10 +45,6 @@ def expand_items(context: Context, node: exp.Select, relation: Relation) -> list
 
 
 def _star(context: Context, node: exp.Expr, relation: Relation) -> list[Item]:
-    star = node.this if isinstance(node, exp.Column) else node
-    for part in ("except_", "replace", "rename"):
-        if star.args.get(part):
-            context.fail(node, "STAR", "* with EXCEPT, REPLACE or RENAME is not supported", hint="name the columns")
     if isinstance(node, exp.Column):
         if node.text("db"):
             check_database(context, node)
@@ -56,7 +54,37 @@ def _star(context: Context, node: exp.Expr, relation: Relation) -> list[Item]:
         columns = [c for t in tables for c in t.columns]
     else:
         columns = list(relation.visible)
-    return [Item(c.name, node, c.reference) for c in columns]
+    return _modified(context, node, [Item(c.name, node, c.reference) for c in columns])
+
+
+def _modified(context: Context, node: exp.Expr, items: list[Item]) -> list[Item]:
+    """Apply EXCEPT (or EXCLUDE), REPLACE and RENAME to the columns of a star."""
+    star = node.this if isinstance(node, exp.Column) else node
+    known = [item.name for item in items]
+
+    def named(part: str, name_of: Callable[[exp.Expr], exp.Expr]) -> dict[str, exp.Expr]:
+        value = star.args.get(part) or ()
+        found: dict[str, exp.Expr] = {}
+        for one in value if isinstance(value, list | tuple) else [value]:
+            name = name_of(one).name
+            if name.lower() not in {other.lower() for other in known}:
+                hint = nearest(name, known) or "name one of its columns"
+                context.fail(one, "UNKNOWN-COLUMN", f"* has no column {name}", hint=hint)
+            found[name.lower()] = one
+        return found
+
+    dropped = named("except_", lambda one: one)
+    replaced = named("replace", lambda one: one.args["alias"])
+    renamed = named("rename", lambda one: one.this)
+    result = []
+    for item in items:
+        name = item.name.lower()
+        if name in dropped:
+            continue
+        if name in replaced:
+            item = Item(item.name, replaced[name].this)
+        result.append(replace(item, name=renamed[name].alias) if name in renamed else item)
+    return result
 
 
 def _unique(items: list[Item]) -> list[Item]:

@@ -19,7 +19,7 @@ _QUERY = words("with_ order limit offset")
 READ: Mapping[type[exp.Expr], frozenset[str]] = {
     kind: frozenset(names)
     for kind, names in {
-        exp.Select: (*_QUERY, *words("expressions distinct from_ joins where group having")),
+        exp.Select: (*_QUERY, *words("expressions distinct from_ joins laterals where group having")),
         exp.Union: (*_QUERY, *words("this expression distinct")),
         exp.Except: (*_QUERY, *words("this expression distinct")),
         exp.Intersect: (*_QUERY, *words("this expression distinct")),
@@ -30,6 +30,10 @@ READ: Mapping[type[exp.Expr], frozenset[str]] = {
         exp.From: words("this"),
         exp.Table: words("this alias db catalog joins"),
         exp.Join: words("this on side kind using method"),
+        exp.Values: words("expressions alias"),
+        exp.Unnest: words("expressions alias"),
+        exp.Explode: words("this"),
+        exp.Array: words("expressions value_constructor"),
         exp.Where: words("this"),
         exp.Group: words("expressions grouping_sets cube rollup totals all"),
         exp.Having: words("this"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crown.ir.query import Body, Query, Select, SetOperation
+from crown.ir.query import Body, Query, Select, SetOperation, Values
 from crown.sql.diagnose import fail
 
 _IN_CHANGES = frozenset({"_change_type", "_multiplicity", "_atoms"})
@@ -25,6 +25,8 @@ def _outputs(body: Body) -> list[str]:
         return [output.name for output in body.outputs]
     if isinstance(body, SetOperation):
         return _outputs(body.left)
+    if isinstance(body, Values):
+        return [column.name for column in body.columns]
     return _outputs(body.input)[: body.shown]
 
 

@@ -370,6 +370,7 @@ impl Engine {
             } else {
                 self.run_stage(position, &outputs)?
             };
+            self.stages[position].take_constants(&mut self.interner, &mut rows)?;
             if let Some(row) = self.stages[position].initial_row(&mut self.interner) {
                 rows.push(&row, 0, 1);
             }

@@ -8,10 +8,12 @@ use crate::bag::Bag;
 use crate::binding::Binder;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
+use crate::expression::Compiled;
+use crate::mask;
 use crate::plan;
 use crate::stages::{Aggregate, Distinct, Map, Materialize, SetOperation, Top};
 use crate::store::interner::Interner;
-use crate::store::net::Net;
+use crate::store::net::{net_chunks, Net};
 use crate::tree::{AtomChange, Sink, Tree};
 use crate::types::DataType;
 
@@ -24,6 +26,8 @@ pub(super) struct RunningStage {
     pub feeds: Vec<Feed>,
     pub state: State,
     pub promise: Promise,
+    /// The rows that it has from the beginning, for a stage that nothing feeds.
+    constants: Vec<Vec<Compiled>>,
     /// Rows wait for it on which its expressions fail: it leaves out rows that do.
     pub lenient: bool,
 }
@@ -56,6 +60,7 @@ pub(super) enum State {
 impl RunningStage {
     pub fn new(data: &plan::Stage, feeds: Vec<Feed>, earlier: &[RunningStage], deltas: bool) -> Result<RunningStage> {
         let input = |id: &String| find(earlier, id).map(|position| (position, &earlier[position].columns[..]));
+        let mut constants = Vec::new();
         let (id, inputs, state, columns) = match data {
             plan::Stage::Tree(stage) => {
                 let mut columns = variables(&stage.variables, &stage.outputs)?;
@@ -101,9 +106,15 @@ impl RunningStage {
                 let (position, columns) = input(&stage.input)?;
                 (&stage.id, vec![position], State::Top(Top::new(stage, columns)?), columns.to_vec())
             }
+            plan::Stage::Values(stage) => {
+                let names: Vec<String> = stage.columns.iter().map(|column| column.name.clone()).collect();
+                let columns = variables(&stage.columns, &names)?;
+                constants = compile_rows(stage, &columns)?;
+                (&stage.id, Vec::new(), State::Materialize(Materialize::new(&columns)), columns)
+            }
         };
         let promise = promise(&state, &inputs, earlier);
-        Ok(RunningStage { id: id.clone(), columns, inputs, feeds, state, promise, lenient: false })
+        Ok(RunningStage { id: id.clone(), columns, inputs, feeds, state, promise, constants, lenient: false })
     }
 
     pub fn has_atoms(&self) -> bool {
@@ -275,7 +286,10 @@ impl RunningStage {
             State::Map(map) => map.apply(inputs[0], interner, output),
             State::Aggregate(aggregate) => aggregate.apply(inputs[0], interner, output),
             State::Distinct(distinct) => distinct.apply(inputs[0], interner, output),
-            State::Materialize(materialize) => materialize.apply(inputs[0], interner, output),
+            State::Materialize(materialize) => match inputs.first() {
+                Some(input) => materialize.apply(input, interner, output),
+                None => Ok(()),
+            },
             State::Top(top) => top.apply(inputs[0], interner, output),
             State::SetOperation(operation) => {
                 let needed = if operation.is_linear() { &[] } else { inputs };
@@ -284,6 +298,23 @@ impl RunningStage {
                 operation.apply([inputs[0], inputs[1]], [&left, &right], interner, output)
             }
         }
+    }
+
+    /// Takes the rows that are part of the plan.
+    pub fn take_constants(&mut self, interner: &mut Interner, output: &mut Chunk) -> Result<()> {
+        let State::Materialize(materialize) = &mut self.state else { return Ok(()) };
+        let mut rows = Chunk::new(self.columns.len());
+        for row in std::mem::take(&mut self.constants) {
+            let mut nulls = mask::Builder::default();
+            let mut words = Vec::with_capacity(row.len());
+            for (position, expression) in row.iter().enumerate() {
+                let value = expression.evaluate(&[], 0, interner)?;
+                nulls.set(position, value.is_none());
+                words.push(value.unwrap_or(0));
+            }
+            rows.push(&words, nulls.finish(), 1);
+        }
+        materialize.apply(&net_chunks(&[rows], self.columns.len())?, interner, output)
     }
 
     /// The row that a tree has before any change. (A global aggregate shows its own at its first batch.)
@@ -306,6 +337,20 @@ fn all(nets: &[Net], sign: i64) -> impl Iterator<Item = AtomChange<'_>> {
 /// Deletions first.
 fn ordered(nets: &[Net]) -> Vec<AtomChange<'_>> {
     all(nets, -1).chain(all(nets, 1)).collect()
+}
+
+fn compile_rows(stage: &plan::ValuesStage, columns: &[(String, DataType)]) -> Result<Vec<Vec<Compiled>>> {
+    let malformed = || KernelError::plan("CROWN-PLAN-MALFORMED", format!("a row of '{}' has other columns", stage.id));
+    let compile = |row: &Vec<plan::Expression>| {
+        let row = row.iter().map(|value| Compiled::new(value, &[])).collect::<Result<Vec<_>>>()?;
+        let types = row.iter().map(Compiled::data_type);
+        if types.eq(columns.iter().map(|column| column.1)) {
+            Ok(row)
+        } else {
+            Err(malformed())
+        }
+    };
+    stage.rows.iter().map(compile).collect()
 }
 
 fn variables(variables: &[plan::Variable], names: &[String]) -> Result<Vec<(String, DataType)>> {

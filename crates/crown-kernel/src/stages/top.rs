@@ -12,6 +12,9 @@ use crate::types::DataType;
 use std::collections::BTreeMap;
 use std::mem::size_of;
 
+/// A limit that no table reaches: it stands for none.
+const ALL: u64 = 1 << 62;
+
 pub struct Top {
     columns: Columns,
     order: Vec<Order>,
@@ -89,10 +92,17 @@ impl Top {
             let nulls = input.read(index, &mut words);
             self.add(key, &words, nulls, input.weights[index], interner);
         }
-        if reached {
+        if self.keeps_all() {
+            out.append(input);
+        } else if reached {
             self.slide(out)?;
         }
         Ok(())
+    }
+
+    /// Whether it only orders the rows: then it shows its input, and need not compare what it shows.
+    fn keeps_all(&self) -> bool {
+        self.offset == 0 && self.limit >= ALL
     }
 
     fn add(&mut self, key: Box<[u8]>, words: &[Word], nulls: Nulls, weight: i64, interner: &mut Interner) {
@@ -157,7 +167,11 @@ impl Top {
 
     /// Distinct rows shown.
     pub fn rows(&self) -> usize {
-        self.shown.len()
+        if self.keeps_all() {
+            self.rows.len()
+        } else {
+            self.shown.len()
+        }
     }
 
     /// Rows kept, shown or not.
@@ -168,6 +182,11 @@ impl Top {
     /// In the stage's order.
     pub fn read(&self, start: usize, limit: usize, out: &mut Chunk) -> usize {
         let end = self.rows().min(start.saturating_add(limit));
+        if self.keeps_all() {
+            let rows = self.rows.values().skip(start).take(end.saturating_sub(start));
+            rows.for_each(|row| out.push(&row.words, row.nulls, row.weight));
+            return end;
+        }
         let mut words = Vec::new();
         for index in start..end {
             let nulls = self.shown.read(index, &mut words);
@@ -185,6 +204,10 @@ impl Top {
 impl Lookup for Top {
     /// Scans the rows shown.
     fn weight(&self, words: &[Word], nulls: Nulls) -> i64 {
+        if self.keeps_all() {
+            let same = |entry: &&Entry| entry.nulls == nulls && *entry.words == *words;
+            return self.rows.values().find(same).map_or(0, |entry| entry.weight);
+        }
         let mut row = Vec::new();
         let same = |index: &usize| self.shown.read(*index, &mut row) == nulls && row == words;
         (0..self.shown.len()).find(same).map_or(0, |index| self.shown.weights[index])

@@ -45,7 +45,7 @@ class Cube:
 def choose_cube(plan: Plan, cells: int) -> Cube | None:
     """Return the best cube; None when the plan can't be spread over cells."""
     parts = parts_of(plan)
-    if feeds_replicated(parts):
+    if not parts.trees or feeds_replicated(parts):
         return None
     offered = dimensions(parts)
     offered = [dimension for dimension in offered if _has_many_values(parts, dimension)] or offered

@@ -25,6 +25,7 @@ from crown.ir.plan import (
     Stage,
     TopStage,
     TreeStage,
+    ValuesStage,
     Variable,
 )
 
@@ -73,6 +74,8 @@ def parts_of(plan: Plan) -> Parts:
 
 
 def inputs(stage: Stage) -> tuple[str, ...]:
+    if isinstance(stage, ValuesStage):
+        return ()
     if isinstance(stage, TreeStage | BagStage):
         return tuple(atom.source for atom in stage.atoms)
     return stage.inputs if isinstance(stage, SetOperationStage) else (stage.input,)
@@ -106,7 +109,7 @@ def located(parts: Parts, dimension: Dimension) -> dict[str, str | None]:
             case AggregateStage():
                 below = found[stage.input]
                 found[stage.id] = below if below in stage.group else None
-            case TopStage():
+            case TopStage() | ValuesStage():
                 found[stage.id] = None
             case SetOperationStage():
                 found[stage.id] = _common(stage, found, parts)
@@ -227,7 +230,7 @@ def _variables_at(parts: Parts, stage_id: str, place: int) -> Dimension | None:
                     if merged.setdefault(tree, variable) != variable:
                         return None
             return merged
-        case BagStage():
+        case BagStage() | ValuesStage():
             return None
         case _:
             return _variables_at(parts, stage.input, place)

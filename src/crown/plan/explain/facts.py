@@ -18,7 +18,9 @@ from crown.ir.plan import (
     Stage,
     TopStage,
     TreeStage,
+    ValuesStage,
 )
+from crown.ir.query import NO_LIMIT
 from crown.ir.render import to_text
 from crown.plan.explain.report import AtomLoad, ConjunctionReport, Distribution
 
@@ -155,6 +157,10 @@ def stage_text(stage: Stage) -> str:
             return "store rows for look-up"
         case SetOperationStage():
             return f"{stage.operator}{' all' if stage.all else ''} of {' and '.join(stage.inputs)}"
+        case ValuesStage():
+            return f"{len(stage.rows)} row{'' if len(stage.rows) == 1 else 's'} of the query itself"
+        case TopStage() if stage.limit >= NO_LIMIT:
+            return f"all rows in order{f', without the first {stage.offset}' if stage.offset else ''}"
         case TopStage():
             skipped = f" after {stage.offset}" if stage.offset else ""
             return f"first {stage.limit} rows{skipped}"

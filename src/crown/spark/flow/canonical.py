@@ -25,6 +25,7 @@ from crown.ir.query import (
     Select,
     SetOperation,
     Top,
+    Values,
 )
 
 Names = Mapping[str, str]
@@ -65,6 +66,9 @@ class _Renamed:
             case Top():
                 below, columns = self.body(body.input)
                 return replace(body, input=below, order=_orders(body.order, columns)), columns
+            case Values():
+                names = _numbered("o", (column.name for column in body.columns))
+                return replace(body, columns=tuple(replace(c, name=names[c.name]) for c in body.columns)), names
 
     def _select(self, select: Select) -> tuple[Select, Names]:
         below = _numbered("c", (column.name for branch in select.branches for column in branch.columns))
@@ -159,3 +163,5 @@ def output_names(body: Body) -> tuple[str, ...]:
             return output_names(body.left)
         case Top():
             return output_names(body.input)
+        case Values():
+            return tuple(column.name for column in body.columns)

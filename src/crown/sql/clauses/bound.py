@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
 from crown import types
 from crown.ir.expression import Column, Expression
-from crown.ir.query import Body, Named, Order, Select, SetOperation, Top
+from crown.ir.query import Body, Named, Order, Select, SetOperation, Top, Values
 from crown.ir.tables import TableColumn
 from crown.sql.clauses.definitions import OutputColumn
-from crown.sql.clauses.order_by import bind_limit, bind_order
+from crown.sql.clauses.order_by import bind_limit, bind_order, refuse_order
+from crown.sql.clauses.places import NoAggregates
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import Wanted, build_conjunctions, cast_value
 from crown.sql.normalise.levels import never_holds
 from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
+from crown.sql.scalar.binder import Binder
+from crown.sql.scope import Scope
 from crown.types import STRING
 
 _PLACED = {
@@ -84,6 +88,10 @@ def coerced(body: Body, columns: list[OutputColumn]) -> Body:
         return replace(body, left=coerced(body.left, columns), right=coerced(body.right, columns))
     if isinstance(body, Top):
         return replace(body, input=coerced(body.input, columns))
+    if isinstance(body, Values):
+        cast = [TableColumn(own.name, c.type, own.nullable) for own, c in zip(body.columns, columns, strict=True)]
+        rows = [tuple(cast_value(e, c.type) for e, c in zip(row, columns, strict=True)) for row in body.rows]
+        return Values(tuple(cast), tuple(rows))
     shown, hidden = body.outputs[: len(columns)], body.outputs[len(columns) :]
     outputs = tuple(
         replace(o, expression=cast_value(o.expression, c.type)) for o, c in zip(shown, columns, strict=True)
@@ -93,11 +101,20 @@ def coerced(body: Body, columns: list[OutputColumn]) -> Body:
 
 def apply_order(context: Context, node: exp.Expr, bound: BoundQuery) -> BoundQuery:
     """ORDER BY, LIMIT and OFFSET over the output columns alone."""
-    order = bind_order(context, node, bound.columns)
-    limit = bind_limit(context, node, bool(order))
+    order = bind_order(context, node, bound.columns, partial(_over_outputs, context, bound.columns))
+    limit = bind_limit(context, node)
     if limit is None:
         return replace(bound, order=order or bound.order)
     return BoundQuery(bound.columns, None, Top(body_of(context, bound), order, *limit))
+
+
+def _over_outputs(context: Context, columns: tuple[OutputColumn, ...], node: exp.Expr) -> Expression:
+    """Return an expression of ORDER BY over the outputs of a query."""
+    if isinstance(node, exp.Column):
+        refuse_order(context, node, columns)
+    visible = tuple(VisibleColumn(c.name, c.name, c.type) for c in columns)
+    scope = Scope(Relation((), (VisibleTable("", visible),), visible))
+    return Binder(context, scope, NoAggregates(context, "ORDER BY")).bind(node)
 
 
 def relation_of(
@@ -145,4 +162,6 @@ def output_names(body: Body) -> list[str]:
         return output_names(body.left)
     if isinstance(body, Top):
         return output_names(body.input)[: body.shown]
+    if isinstance(body, Values):
+        return [column.name for column in body.columns]
     return [o.name for o in body.outputs]

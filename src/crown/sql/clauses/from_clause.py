@@ -12,6 +12,7 @@ from crown.sql.clauses.bound import body_of, refuse_placed, relation_of, renamed
 from crown.sql.clauses.definitions import FLATTENED, FLATTENED_BRANCHES, Definition
 from crown.sql.clauses.grammar import Environment, with_definitions
 from crown.sql.clauses.places import NoAggregates
+from crown.sql.clauses.values import bind_values, generated, generated_relation, one_row, reads_left
 from crown.sql.context import Context
 from crown.sql.diagnose import nearest
 from crown.sql.normalise import outer
@@ -33,21 +34,36 @@ _KINDS = frozenset(
 def bind_from(context: Context, select: exp.Select, parent: Scope | None, environment: Environment) -> Relation:
     """Return the relation of FROM and its joins."""
     clause = select.args.get("from_")
-    if clause is None:
-        context.fail(
-            select,
-            "NO-TABLE",
-            "the query has no FROM clause",
-            hint="select from a table",
-        )
-    relation = _item(context, clause.this, parent, environment)
+    relation = one_row(context) if clause is None else _item(context, clause.this, parent, environment)
+    for lateral in select.args.get("laterals") or ():
+        relation = _lateral_view(context, relation, lateral)
     for join in select.args.get("joins") or ():
         relation = _join(context, relation, join, parent, environment)
     return relation
 
 
+def _lateral_view(context: Context, left: Relation, lateral: exp.Lateral) -> Relation:
+    call = generated(lateral)
+    if call is None or lateral.args.get("outer"):
+        context.fail(
+            lateral,
+            "LATERAL",
+            "this LATERAL VIEW is not supported",
+            reason="it generates rows with a function",
+            hint="use EXPLODE of an array that is written in the query, or explode the column upstream",
+        )
+    if reads_left(context, call):
+        return generated_relation(context, left, call, lateral)
+    return left.product(generated_relation(context, None, call, lateral))
+
+
 def _item(context: Context, node: exp.Expr, parent: Scope | None, environment: Environment) -> Relation:
-    if isinstance(node, exp.Table):
+    if (call := generated(node)) is not None:
+        relation = generated_relation(context, None, call, node)
+    elif isinstance(node, exp.Values):
+        bound = bind_values(context, node)
+        relation = relation_of(context, bound, node.alias, _column_names(node), node)
+    elif isinstance(node, exp.Table):
         relation = _table(context, node, environment)
     elif isinstance(node, exp.Subquery):
         relation = _subquery(context, node, parent, environment)
@@ -58,7 +74,7 @@ def _item(context: Context, node: exp.Expr, parent: Scope | None, environment: E
             node,
             "TABLE-FUNCTION",
             "this FROM item is not supported",
-            reason="LATERAL, VALUES and table functions are not tables that change",
+            reason="LATERAL and table functions are not tables that change",
             hint="store its rows in a table",
         )
     for join in node.args.get("joins") or ():
@@ -147,13 +163,21 @@ def _view(context: Context, node: exp.Table, alias: str, names: tuple[str, ...],
 
 
 def _subquery(context: Context, node: exp.Subquery, parent: Scope | None, environment: Environment) -> Relation:
-    if isinstance(node.this, exp.Table):  # FROM (a JOIN b ON ...)
+    if _holds_item(node):  # FROM (a JOIN b ON ...)
         refuse_placed(context, node, "with_", "order", "limit", "offset")
         return _aliased(context, _item(context, node.this, parent, environment), node)
     barrier = Scope(Relation((), (), ()), parent, "a subquery in FROM") if parent is not None else None
     inner_environment = with_definitions(context, node, environment)
     bound = environment.grammar.query(context, _without_joins(node), barrier, inner_environment)
     return relation_of(context, bound, node.alias, _column_names(node), node)
+
+
+def _holds_item(node: exp.Subquery) -> bool:
+    """Return whether the parentheses are around an item of FROM, not around a query."""
+    inner = node.this
+    if isinstance(inner, exp.Subquery):
+        return bool(inner.args.get("alias") or inner.args.get("joins")) or _holds_item(inner)
+    return isinstance(inner, exp.Table)
 
 
 def _column_names(node: exp.Expr) -> tuple[str, ...]:
@@ -186,6 +210,9 @@ def _without_joins(node: exp.Subquery) -> exp.Expr:
 def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None, environment: Environment) -> Relation:
     if not isinstance(join, exp.Join):
         context.fail(join, "LATERAL", "this join is not supported", hint="use JOIN ... ON")
+    call = generated(join.this)
+    if call is not None and reads_left(context, call):
+        return _unnest_join(context, left, join, call)
     right = _item(context, join.this, parent, environment)
     _check_aliases(context, left, right, join)
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
@@ -212,6 +239,21 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
     if len(joined.branches) > MAX_BRANCHES:
         _too_many(context, join)
     return _merge(context, joined, left, right, merged, side, join)
+
+
+def _unnest_join(context: Context, left: Relation, join: exp.Join, call: exp.Expr) -> Relation:
+    """CROSS JOIN UNNEST of an array of the columns to its left."""
+    if join.side or join.args.get("on") is not None or join.args.get("using"):
+        context.fail(
+            join,
+            "JOIN-KIND",
+            "an array of columns can only be joined with CROSS JOIN",
+            hint="write CROSS JOIN UNNEST(...), and the condition in WHERE",
+        )
+    joined = generated_relation(context, left, call, join.this)
+    if len(joined.branches) > MAX_BRANCHES:
+        _too_many(context, join)
+    return joined
 
 
 def _too_many(context: Context, node: exp.Expr) -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from crown.ir.expression import Call, Column, Expression
+from crown import types
+from crown.ir.expression import Call, Column, Expression, Literal
 from crown.sql.clauses.order_by import ordinal
 from crown.sql.clauses.places import NoAggregates
 from crown.sql.context import Context
@@ -16,6 +17,7 @@ from crown.sql.outputs import Item
 from crown.sql.relation import VisibleColumn
 from crown.sql.scalar.binder import Binder
 from crown.sql.scope import Scope
+from crown.types import BOOLEAN
 
 
 def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> list[exp.Expr] | None:
@@ -40,7 +42,8 @@ def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> list[e
         context.fail(
             node, "SYNTAX", "syntax error: GROUP BY without expressions", hint="list the expressions to group by"
         )
-    return list(clause.expressions)
+    # (a, b) is a and b, and () nothing.
+    return [part for e in clause.expressions for part in (e.expressions if isinstance(e, exp.Tuple) else [e])]
 
 
 class Groups:
@@ -61,6 +64,8 @@ class Groups:
         binder = Binder(context, scope, NoAggregates(context, "GROUP BY"))
         for node in nodes:
             expression, name = self._bind(node, items, outputs, scope, binder)
+            if expression.type == types.NULL:
+                expression = Literal(None, BOOLEAN)  # NULL has one value in any type
             if expression not in self.names:
                 self.names[expression] = self.free_name(name)
 

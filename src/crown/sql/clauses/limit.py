@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from crown.ir.expression import Call, Column, Expression
-from crown.ir.query import Order, Top
+from crown.ir.query import NO_LIMIT, Order, Top
 from crown.sql.clauses.bound import BoundQuery, body_of
 from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.context import Context
@@ -30,12 +30,11 @@ def over_outputs(
     columns: tuple[OutputColumn, ...],
     outputs: list[Expression],
     *,
-    limited: bool,
     distinct: bool,
 ) -> Ordering:
     """ORDER BY over the output columns: an expression that an output shows is that output.
 
-    With LIMIT, and without DISTINCT, what else it needs becomes a column that is not shown.
+    Without DISTINCT, what else it needs becomes a column that is not shown.
     """
     hidden: dict[Expression, OutputColumn] = {}
 
@@ -51,19 +50,15 @@ def over_outputs(
         return None if isinstance(expression, Column) else expression
 
     def hide(expression: Expression) -> Expression:
-        if distinct or not limited:
+        if distinct:
             names = [expression.name] if isinstance(expression, Column) else []
             place = context.places.get(expression) or next((context.order_places.get(n) for n in names), None)
             context.fail(
                 place,
                 "ORDER-NOT-OUTPUT",
                 "ORDER BY uses a column that is not in the output",
-                reason=(
-                    "one DISTINCT row may have many values of it"
-                    if distinct
-                    else "without LIMIT the result is sorted when it is read, by its own columns"
-                ),
-                hint="add it to SELECT" if distinct else "add it to SELECT, or add a LIMIT",
+                reason="one DISTINCT row may have many values of it",
+                hint="add it to SELECT",
             )
         taken = {c.name.lower() for c in (*columns, *hidden.values())}
         name = next(n for i in range(1, len(taken) + 2) if (n := f"order_{i}") not in taken)
@@ -76,8 +71,10 @@ def over_outputs(
 
 def topped(context: Context, bound: BoundQuery, ordering: Ordering, limit: tuple[int, int] | None) -> BoundQuery:
     """Apply LIMIT to `bound`, which has the outputs and then the columns of `ordering`."""
-    if limit is None:
+    if limit is None and not ordering.columns:
         return replace(bound, order=ordering.order)
     shown = len(bound.columns) - len(ordering.columns)
-    top = Top(body_of(context, bound), ordering.order, *limit, shown=shown if ordering.columns else None)
+    number, skipped = limit or (NO_LIMIT, 0)
+    hidden = shown if ordering.columns else None
+    top = Top(body_of(context, bound), ordering.order, number, skipped, shown=hidden)
     return BoundQuery(bound.columns[:shown], None, top)

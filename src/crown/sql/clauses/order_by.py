@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from sqlglot import exp
 
 from crown.ir.expression import Column, Expression
-from crown.ir.query import Order
+from crown.ir.query import NO_LIMIT, Order
 from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.context import Context
 from crown.sql.diagnose import nearest
@@ -21,7 +22,26 @@ def bind_order(
 ) -> tuple[Order, ...]:
     """Return the ORDER BY of `node`; `other` binds expressions that are not an output column."""
     clause = node.args.get("order")
-    return tuple(_order(context, item, columns, other) for item in clause.expressions) if clause is not None else ()
+    if clause is None:
+        return ()
+    items = [item for part in clause.expressions for item in _written_out(part, len(columns))]
+    return tuple(_order(context, item, columns, other) for item in items)
+
+
+def _written_out(item: exp.Expr, columns: int) -> list[exp.Expr]:
+    """Return ORDER BY ALL as the positions of all columns."""
+    if not _is_all(item.this if isinstance(item, exp.Ordered) else item):
+        return [item]
+    found = []
+    for position in range(1, columns + 1):
+        one = item.copy()
+        one.set("this", exp.Literal.number(position))
+        found.append(one)
+    return found
+
+
+def _is_all(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Var) and node.name.upper() == "ALL"
 
 
 def _order(
@@ -48,6 +68,10 @@ def _subject(
             return Column(found[0].name, found[0].type)
     if other is not None:
         return other(node)
+    refuse_order(context, node, columns)
+
+
+def refuse_order(context: Context, node: exp.Expr, columns: Sequence[OutputColumn]) -> NoReturn:
     context.fail(
         node,
         "ORDER-NOT-OUTPUT",
@@ -64,13 +88,13 @@ def ordinal(context: Context, node: exp.Expr, count: int) -> int:
     return int(text)
 
 
-def bind_limit(context: Context, node: exp.Expr, ordered: bool) -> tuple[int, int] | None:
-    """(limit, offset) of `node`, or None."""
+def bind_limit(context: Context, node: exp.Expr) -> tuple[int, int] | None:
+    """(limit, offset) of `node`, or None. Without ORDER BY the planner takes the first rows by all columns."""
     limit, offset = node.args.get("limit"), node.args.get("offset")
+    if isinstance(limit, exp.Limit) and _is_all(limit.expression):
+        limit = None
     if limit is None:
-        if offset is not None:
-            context.fail(offset, "LIMIT", "OFFSET without LIMIT is not supported", hint="add ORDER BY and LIMIT")
-        return None
+        return (NO_LIMIT, _count(context, offset, offset.expression)) if offset is not None else None
     count = (limit.args.get("count") or exp.Literal.number(1)) if isinstance(limit, exp.Fetch) else limit.expression
     options = limit.args.get("limit_options")
     odd = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
@@ -78,14 +102,6 @@ def bind_limit(context: Context, node: exp.Expr, ordered: bool) -> tuple[int, in
         context.fail(limit, "LIMIT", "this form of LIMIT is not supported", hint="write LIMIT and a number")
     number = _count(context, limit, count)
     skipped = _count(context, offset, offset.expression) if offset is not None else 0
-    if not ordered:
-        context.fail(
-            limit,
-            "LIMIT-WITHOUT-ORDER",
-            "LIMIT without ORDER BY is not supported",
-            reason="the tables do not determine which rows to return",
-            hint="add ORDER BY",
-        )
     return number, skipped
 
 

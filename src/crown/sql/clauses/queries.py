@@ -10,6 +10,7 @@ from crown.sql.clauses.bound import BoundQuery, apply_order, body_of, coerced, r
 from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.grammar import Environment, with_definitions
 from crown.sql.clauses.select import bind_rows, bind_select
+from crown.sql.clauses.values import bind_values
 from crown.sql.clauses.where import bind_where
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import cast_value
@@ -48,6 +49,8 @@ def bind_query(context: Context, node: exp.Expr, parent: Scope | None, environme
         return bind_select(context, node, parent, environment)
     if isinstance(node, exp.SetOperation):
         return _set_operation(context, node, parent, environment)
+    if isinstance(node, exp.Values):
+        return bind_values(context, node)
     statement = isinstance(node, exp.DML | exp.DDL | exp.Command | exp.Pivot)
     context.fail(
         node,

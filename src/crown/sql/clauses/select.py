@@ -54,7 +54,7 @@ def bind_rows(
     having = binder.condition(node.args["having"].this) if node.args.get("having") is not None else None
     order_columns = [OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True)]
     order = bind_order(context, node, order_columns, partial(_order_expression, binder))
-    limit = bind_limit(context, node, bool(order))
+    limit = bind_limit(context, node)
     shown = _Shown(node, items, outputs, _is_distinct(context, node), order, limit)
     if grouped is not None or aggregates.found or having is not None:
         groups = Groups(context, grouped or [], items, outputs, scope)
@@ -89,8 +89,7 @@ def _order_expression(binder: Binder, node: exp.Expr) -> Expression:
 
 def _plain(context: Context, relation: Relation, shown: _Shown) -> BoundQuery:
     columns = tuple(OutputColumn(i.name, e.type) for i, e in zip(shown.items, shown.outputs, strict=True))
-    limited = shown.limit is not None
-    ordering = over_outputs(context, shown.order, columns, shown.outputs, limited=limited, distinct=shown.distinct)
+    ordering = over_outputs(context, shown.order, columns, shown.outputs, distinct=shown.distinct)
     columns, outputs = (*columns, *ordering.columns), [*shown.outputs, *ordering.outputs]
     branches = tuple((b, tuple(context.in_branch(e, b) for e in outputs)) for b in relation.branches)
     bound = BoundQuery(columns, branches, None)
@@ -137,8 +136,7 @@ def _grouped(
         else replace(o, expression=over_groups(o.expression, shown.node.args["order"]))
         for o in shown.order
     )
-    limited = shown.limit is not None
-    ordering = over_outputs(context, order, columns, outputs, limited=limited, distinct=shown.distinct)
+    ordering = over_outputs(context, order, columns, outputs, distinct=shown.distinct)
     columns, outputs = (*columns, *ordering.columns), [*outputs, *ordering.outputs]
     select = Select(
         branches=build_conjunctions(context, ((b, _wanted(context, b, folded.wanted, groups)) for b in branches)),
