@@ -5,10 +5,10 @@ while the depth lasts, queries drawn from the same list. A new construct is one 
 all others, and they in it.
 
 >>> sorted(CONSTRUCTS)  # doctest: +NORMALIZE_WHITESPACE
-['common table', 'computed', 'condition', 'correlated scalar', 'distinct', 'except', 'except all', 'filter',
- 'filtered aggregate', 'global aggregate', 'group', 'grouped condition', 'having', 'inequality join', 'inner join',
- 'intersect', 'intersect all', 'join of three', 'outer join', 'outer joins', 'plain columns', 'scalar subquery',
- 'semi-join', 'shared set', 'top', 'union', 'union all']
+['common table', 'computed', 'condition', 'constant', 'constant group', 'correlated scalar', 'distinct', 'except',
+ 'except all', 'exploded', 'filter', 'filtered aggregate', 'global aggregate', 'group', 'grouped condition', 'having',
+ 'inequality join', 'inner join', 'intersect', 'intersect all', 'join of three', 'ordered', 'outer join', 'outer joins',
+ 'parenthesised', 'plain columns', 'scalar subquery', 'semi-join', 'shared set', 'top', 'union', 'union all', 'values']
 """
 
 from __future__ import annotations
@@ -435,6 +435,67 @@ def _common_table(composer: Composer, depth: int) -> Query:
     return replace(query, text=f"WITH {name} AS ({inner.text}) {query.text}")
 
 
+def _ordered(composer: Composer, depth: int) -> Query:
+    """ORDER BY without LIMIT of what is not shown, then of all that is; sometimes without the first rows."""
+    source = composer.joined(depth, ["JOIN", "LEFT JOIN"], composer.draw(st.integers(1, 2)))
+    shown = composer.terms(source.columns)
+    query = composer.select(shown, source.text)
+    order = [composer.term(source.columns, 40)[0], *(f"o{i}" for i in range(len(shown)))]
+    keys = ", ".join(f"{key} {composer.pick(['ASC', 'DESC'])} NULLS LAST" for key in order)
+    offset = composer.pick(["", "", " OFFSET 2"])
+    return Query(f"{query.text} ORDER BY {keys}{offset}", query.columns, ordered=True)
+
+
+def _values(composer: Composer, depth: int) -> Query:
+    """A join with rows that are written in the query."""
+    source = composer.source(depth)
+    composer.aliases += 1
+    alias = f"v{composer.aliases}"
+    count = composer.draw(st.integers(1, 4))
+    rows = [f"({composer.pick(LITERALS['int'])}, {composer.pick([*LITERALS['string'], 'NULL'])})" for _ in range(count)]
+    kind = composer.pick(["JOIN", "LEFT JOIN"])
+    own = ((f"{alias}.k", "int"), (f"{alias}.s", "string"))
+    on = composer.equality(source.columns, own)
+    text = f"{source.text} {kind} (VALUES {', '.join(rows)}) AS {alias}(k, s) ON {on}"
+    return composer.select(composer.terms((*source.columns, *own)), text)
+
+
+def _constant(composer: Composer, depth: int) -> Query:
+    """A SELECT without FROM, beside a query."""
+    domain = composer.pick(["int", "string"])
+    source = composer.source(depth)
+    left = composer.select([(composer.of_domain(source.columns, domain), domain)], source.text)
+    operator = composer.pick(["UNION ALL", "UNION", "EXCEPT"])
+    literal = f"CAST({composer.pick(LITERALS[domain])} AS {CASTS[domain]})"
+    return Query(f"({left.text}) {operator} (SELECT {literal} AS o0)", (domain,))
+
+
+def _exploded(composer: Composer, depth: int) -> Query:
+    """The elements of an array of columns, as rows."""
+    source = composer.source(depth)
+    composer.aliases += 1
+    alias = f"e{composer.aliases}"
+    text, domain = composer.pick(source.columns)
+    others = [other for other, found in source.columns if found == domain]
+    elements = [text, *(composer.pick(others) for _ in range(composer.draw(st.integers(0, 2))))]
+    whole = f"{source.text} LATERAL VIEW EXPLODE(ARRAY({', '.join(elements)})) {alias} AS {alias}_value"
+    return composer.select(composer.terms((*source.columns, (f"{alias}.{alias}_value", domain))), whole)
+
+
+def _constant_group(composer: Composer, depth: int) -> Query:
+    source = composer.source(depth)
+    query = composer.select(_aggregates(composer, source.columns), source.text)
+    return replace(query, text=f"{query.text} GROUP BY {composer.pick(['NULL', '1 + 1'])}")
+
+
+def _parenthesised(composer: Composer, depth: int) -> Query:
+    left, right, last = composer.source(depth), composer.source(depth), composer.source(0)
+    both = (*left.columns, *right.columns)
+    inner = f"({left.text} JOIN {right.text} ON {composer.equality(left.columns, right.columns)})"
+    text = f"(({inner}) LEFT JOIN {last.text} ON {composer.equality(both, last.columns)})"
+    return composer.select(composer.terms((*both, *last.columns)), text)
+
+
 OPERATORS: Final = ("union", "union all", "except", "except all", "intersect", "intersect all")
 CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
     "filter": _filter,
@@ -457,6 +518,12 @@ CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
     "having": _having,
     "global aggregate": _global,
     "top": _top,
+    "ordered": _ordered,
+    "values": _values,
+    "constant": _constant,
+    "exploded": _exploded,
+    "constant group": _constant_group,
+    "parenthesised": _parenthesised,
     "common table": _common_table,
     **{operator: _set_operation(operator) for operator in OPERATORS},
 }

@@ -34,6 +34,7 @@ READ: Mapping[type[exp.Expr], frozenset[str]] = {
         exp.Unnest: words("expressions alias"),
         exp.Explode: words("this"),
         exp.Array: words("expressions value_constructor"),
+        exp.Var: words("this"),
         exp.Where: words("this"),
         exp.Group: words("expressions grouping_sets cube rollup totals all"),
         exp.Having: words("this"),

@@ -577,7 +577,7 @@ fn read_factors(
             require(!repeated, || format!("component '{}' has two factors of one atom", ring.name))?;
             if node.optional {
                 let (mut interner, nothing) = (Interner::default(), vec![0; node.variables.len()]);
-                let word = compiled.evaluate(&nothing, !PHANTOM, &mut interner)?;
+                let word = compiled.evaluate(&nothing, mask::of(0..nothing.len()), &mut interner)?;
                 let value = components[component].factor(word, compiled.data_type(), &interner)?;
                 node.phantom_factors.push(value);
             }
