@@ -59,9 +59,8 @@ CODES: Mapping[str, Code] = {
         "LATERAL is not supported.", "Write the subquery as a join, or explode the column upstream."
     ),
     "CROWN-SQL-LIMIT": Code(
-        "LIMIT or OFFSET is not a whole number, or OFFSET is used without LIMIT.", "Write LIMIT 10 OFFSET 20."
+        "LIMIT or OFFSET is not a whole number.", "Write LIMIT 10 OFFSET 20."
     ),
-    "CROWN-SQL-LIMIT-WITHOUT-ORDER": Code("LIMIT is used without ORDER BY.", "Add ORDER BY."),
     "CROWN-SQL-LITERAL": Code("A literal is malformed, or out of the range of its type.", "Correct the literal."),
     "CROWN-SQL-LOCK": Code("FOR UPDATE and FOR SHARE are not supported.", "Remove them."),
     "CROWN-SQL-MATCH-RECOGNIZE": Code("MATCH_RECOGNIZE is not supported.", "Write the pattern as joins."),
