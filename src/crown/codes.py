@@ -55,16 +55,10 @@ CODES: Mapping[str, Code] = {
     ),
     "CROWN-SQL-INTO": Code("SELECT INTO is not supported.", "Write the changes of the view to the table."),
     "CROWN-SQL-JOIN-KIND": Code("ASOF and similar joins are not supported.", "Use INNER JOIN or an OUTER JOIN ... ON."),
-    "CROWN-SQL-LATERAL": Code(
-        "LATERAL is not supported.", "Write the subquery as a join, or explode the column upstream."
-    ),
-    "CROWN-SQL-LIMIT": Code(
-        "LIMIT or OFFSET is not a whole number.", "Write LIMIT 10 OFFSET 20."
-    ),
+    "CROWN-SQL-LIMIT": Code("LIMIT or OFFSET is not a whole number.", "Write LIMIT 10 OFFSET 20."),
     "CROWN-SQL-LITERAL": Code("A literal is malformed, or out of the range of its type.", "Correct the literal."),
     "CROWN-SQL-LOCK": Code("FOR UPDATE and FOR SHARE are not supported.", "Remove them."),
     "CROWN-SQL-MATCH-RECOGNIZE": Code("MATCH_RECOGNIZE is not supported.", "Write the pattern as joins."),
-    "CROWN-SQL-NO-TABLE": Code("The query, or a part of it, reads no table.", "Add a FROM clause."),
     "CROWN-SQL-NON-DETERMINISTIC": Code(
         "The value of a function does not only depend on its arguments.", "Store the value in a column of a table."
     ),

@@ -67,13 +67,6 @@ def plan_conjunction(
             reason=f"at most {MAX_ATOMS} tables can be joined, including those of subqueries in FROM, EXISTS and IN",
             hint="split the query: a subquery with DISTINCT or GROUP BY, or a CTE used twice, is planned separately",
         )
-    if not conjunction.atoms:
-        raise PlanError(
-            "the query reads no table",
-            code="CROWN-SQL-NO-TABLE",
-            sql=context.sql,
-            hint="read at least one table",
-        )
     draft = Draft(
         variables=conjunction.variables,
         atoms=conjunction.atoms,
