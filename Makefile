@@ -81,8 +81,11 @@ bench-check: java setup ## Repeat the stored run times on the same data; fail if
 	$(BIN)/crown bench check $(BENCH_DATA) $(BENCH)
 
 .PHONY: wheel
-wheel: setup ## Build the wheel (one for all Pythons from 3.11) into dist/
+wheel: java setup ## Build the wheel (one for all Pythons from 3.11, with kernel and jar) into dist/ and test it without Rust
+	@test -f src/crown/spark/jars/crown-spark.jar || { echo "the wheel needs the jar for Spark: install a JDK (tools/prerequisites jdk)"; exit 1; }
+	rm -f dist/crown_ivm-*.whl
 	$(BIN)/maturin build --release --locked --out dist
+	$(BIN)/python tools/test-wheel dist/crown_ivm-*.whl $(WHEEL_TEST)
 
 .PHONY: docs
 docs: setup ## Build the documentation site into site/, without network; any warning fails
