@@ -60,7 +60,7 @@ coverage: setup ## Run the Python tests without Spark and report line coverage (
 
 .PHONY: test-slow
 test-slow: java setup ## Run the long tests: more examples, more seeds, more faults
-	CROWN_SEED=$${CROWN_SEED:-random} HYPOTHESIS_PROFILE=slow $(BIN)/pytest -m slow $(ARGS)
+	CROWN_SEED=$${CROWN_SEED:-random} CROWN_KAFKA_DOWNLOAD=1 HYPOTHESIS_PROFILE=slow $(BIN)/pytest -m slow $(ARGS)
 
 # Real data instead of generated data: GRAPH= an edge list, SOCIAL= a directory of SNB files.
 BENCH_DATA := $(if $(GRAPH),--graph $(GRAPH)) $(if $(SOCIAL),--social $(SOCIAL))

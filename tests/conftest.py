@@ -19,6 +19,10 @@ SEED = random.SystemRandom().randrange(2**32) if _asked == "random" else int(_as
 # Tests run in several processes (pytest -n): all take the seed of the first.
 os.environ["CROWN_SEED"] = str(SEED)
 
+# Java processes of tests are short: compiling code twice, and collecting garbage in parallel, costs them more than it
+# saves. Spark's launcher gives these options to every driver.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # Timing is nobody's business in a test: machines are shared, and the first call of a kind may compile or start things.
 hypothesis.settings.register_profile(
     "default",
@@ -33,6 +37,13 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 
 def pytest_configure(config: pytest.Config) -> None:
     setattr(hypothesis.core, "global_force_seed", SEED)  # noqa: B010 - declared as None
+    config.option.loadscopereorder = False  # keep the order of `pytest_collection_modifyitems`
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run files with Spark first: they take longest, and one that came last would leave other processes idle."""
+    with_spark = {item.path for item in items if item.get_closest_marker("spark")}
+    items.sort(key=lambda item: item.path not in with_spark)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -1,7 +1,7 @@
 """A Kafka broker for tests: one process, run from its jars, and Spark's connector for it.
 
 The jars come from the directory CROWN_KAFKA_JARS (folders `broker` and `connector`), else from the cache directory of
-the user, where Maven puts them at the first use if it is there and gets them. Tests are skipped when it doesn't.
+the user, where Maven puts them if CROWN_KAFKA_DOWNLOAD is set. Tests are skipped without them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CONNECTOR = (
     "org.apache.commons:commons-pool2:2.12.0",
 )
 _MINUTES = 10
-
+JAVA = ["java", "-Xmx256m", *os.environ.get("SPARK_SUBMIT_OPTS", "").split()]
 
 # Sends lines of "topic, key, value" (a tab between them) and prints a topic as JSON, by Kafka's own client.
 CLIENT = """
@@ -39,6 +39,10 @@ public class Client {
   public static void main(String[] given) throws Exception {
     Properties p = new Properties();
     p.put("bootstrap.servers", given[0]);
+    // A busy machine may take minutes.
+    p.put("default.api.timeout.ms", "600000");
+    p.put("max.block.ms", "600000");
+    p.put("delivery.timeout.ms", "600000");
     for (String way : new String[] {"key.serializer", "value.serializer"})
       p.put(way, "org.apache.kafka.common.serialization.StringSerializer");
     for (String way : new String[] {"key.deserializer", "value.deserializer"})
@@ -48,7 +52,7 @@ public class Client {
       try (Admin admin = Admin.create(p)) {
         List<NewTopic> topics = new ArrayList<>();
         for (int i = 2; i < given.length; i++) topics.add(new NewTopic(given[i], 2, (short) 1));
-        admin.createTopics(topics).all().get(60, TimeUnit.SECONDS);
+        admin.createTopics(topics).all().get(600, TimeUnit.SECONDS);
       }
     } else if (given[1].equals("send")) {
       try (KafkaProducer<String, String> producer = new KafkaProducer<>(p)) {
@@ -84,6 +88,8 @@ def jars(kind: str) -> list[str]:
 
 
 def _fetch(artifacts: tuple[str, ...], folder: Path, *, transitive: bool) -> None:
+    if not os.environ.get("CROWN_KAFKA_DOWNLOAD"):
+        pytest.skip("Kafka's jars are not there: set CROWN_KAFKA_JARS, or CROWN_KAFKA_DOWNLOAD=1 to get them by Maven")
     if shutil.which("mvn") is None or shutil.which("java") is None:
         pytest.skip("Kafka's jars are not there, and neither is Maven to get them: set CROWN_KAFKA_JARS")
     early = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
@@ -134,7 +140,7 @@ def broker(directory: Path) -> Iterator[str]:
         "transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n"
         "group.initial.rebalance.delay.ms=0\n"
     )
-    java = ["java", "-Xmx256m", "-cp", os.pathsep.join(jars("broker"))]
+    java = [*JAVA, "-cp", os.pathsep.join(jars("broker"))]
     format_ = ["kafka.tools.StorageTool", "format", "-t", "Y3Jvd24tdGVzdHMtY3Jvdw", "-c", str(properties)]
     subprocess.run([*java, *format_], check=True, capture_output=True)
     with (directory / "broker.log").open("wb") as log:
@@ -187,7 +193,7 @@ class Kafka:
         return [(int(partition), json.loads(key), json.loads(value)) for partition, key, value in lines]
 
     def _client(self, *arguments: str, text: str = "") -> str:
-        command = ["java", "-Xmx256m", "-cp", self._classes, "Client", self.servers, *arguments]
+        command = [*JAVA, "-cp", self._classes, "Client", self.servers, *arguments]
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout

@@ -60,9 +60,12 @@ def spark(quick_python: str) -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture(params=["jvm", "python"])
+@pytest.fixture(params=["jvm", pytest.param("python", marks=[pytest.mark.slow] if JAR.exists() else [])])
 def engine(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Cells in Spark's JVM, then in Python workers."""
+    """Cells in Spark's JVM, then in Python workers; those have their turn in the long run, if there is a JVM to do it.
+
+    Parametrize with `indirect` to run a test on both in the default run.
+    """
     name: str = request.param
     if name == "jvm" and not JAR.exists():
         pytest.skip("there is no jar: install a JDK and run make setup")
@@ -133,7 +136,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server.wait()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def kafka(quick_python: str) -> Iterator[Kafka]:
     if shutil.which("javac") is None:
         pytest.skip("there is no javac to compile Kafka's client with: install a JDK")

@@ -31,6 +31,7 @@ def main(master: str, directory: str, sql: str, cells: int, options: list[str]) 
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         **dict(option.split("=", 1) for option in options),

@@ -122,11 +122,21 @@ FAULTS = {
     "an object in text": {"id": 1, "name": {"a": 1}},
     "a list in text": {"id": 1, "name": [1]},
     "too large for a float": {"id": 1, "f": 1e39},
+    "half of a surrogate pair": {"id": 1, "name": "a\ud800"},
+    "a time zone that can't be": {"id": 1, "at": "2024-01-01T00:00:00+99:00"},
     "a value that was not sent": {"id": 1, "name": "__debezium_unavailable_value"},
 }
+VARIABLE = "io.debezium.data.VariableScaleDecimal"
 OTHER_FAULTS = {
     "not JSON": "{",
     "a list": "[1]",
+    "a number of a billion digits": '{"op": "c", "after": {"id": 1e999999999}}',
+    "a decimal of thousands of digits": json.dumps(
+        {
+            "schema": {"fields": [{"field": "after", "fields": [{"field": "price", "name": VARIABLE}]}]},
+            "payload": {"op": "c", "after": {"id": 1, "price": {"scale": 2, "value": "f39/" * 1000}}},
+        }
+    ),
     "another word for op": json.dumps({"op": "x", "after": {"id": 1}}),
     "no op": json.dumps({"id": 1}),
     "a create without after": json.dumps({"op": "c", "after": None}),

@@ -186,16 +186,16 @@ def killed_application(
 
 
 @pytest.mark.usefixtures("python_engine")
-@pytest.mark.parametrize("number, victim", list(enumerate(["worker", "host"])))
+@pytest.mark.parametrize("number, victim", [pytest.param(0, "worker", marks=pytest.mark.slow), (1, "host")])
 def test_killing_workers_loses_and_repeats_nothing(
     spark: SparkSession, cells: int, number: int, victim: str, tmp_path: Path
 ) -> None:
     in_session(spark, random.Random(f"{SEED}:{number}"), tmp_path, victim, kills=1)
 
 
-@pytest.mark.parametrize("victim", ["driver", "executor"])
+@pytest.mark.parametrize("victim", [pytest.param("driver", marks=pytest.mark.slow), "executor"])
 def test_killing_jvms_loses_and_repeats_nothing(spark: SparkSession, cells: int, victim: str, tmp_path: Path) -> None:
-    """With the engines in them. Those of Python workers have their turn in the long run."""
+    """With the engines in them. `test_killed_sinks` kills drivers in the default run."""
     engine = "jvm" if JAR.exists() else "python"
     killed_application(spark, random.Random(f"{SEED}:{victim}"), tmp_path, victim, 1, engine)
 

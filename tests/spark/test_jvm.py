@@ -156,7 +156,9 @@ def test_engines_are_bounded_by_a_setting(spark: SparkSession, cells: int, tmp_p
     assert crown_error(str(failure.value)).code == "CROWN-JVM-MEMORY"
 
 
-@pytest.mark.parametrize("order", [("python", "jvm", "python"), ("jvm", "python", "jvm")])
+@pytest.mark.parametrize(
+    "order", [pytest.param(("python", "jvm", "python"), marks=pytest.mark.slow), ("jvm", "python", "jvm")]
+)
 def test_a_checkpoint_is_continued_by_the_other_engine(
     spark: SparkSession, cells: int, order: tuple[str, ...], rng: random.Random, tmp_path: Path
 ) -> None:

@@ -101,7 +101,11 @@ def test_no_parquet_is_an_error(tmp_path: Path) -> None:
             read(tmp_path / name, "k BIGINT")
 
 
-@pytest.mark.parametrize(("cells", "query"), [(1, 2), (3, 0), (3, 3)], indirect=["cells"])
+def slow(*values: int) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("cells", "query"), [slow(1, 2), slow(3, 0), (3, 3)], indirect=["cells"])
 def test_every_delta_is_exact(spark: SparkSession, cells: int, query: int, rng: random.Random, tmp_path: Path) -> None:
     """Query 3 compares all rows with a number, so Spark reads them: its selection comes first."""
     sql = GRAPH_QUERIES[query]

@@ -156,7 +156,11 @@ def test_mistakes_in_the_file_are_named(tmp_path: Path) -> None:
 
 
 # What is on the screen or the disk when Ctrl-C comes: nothing, Java starting, the query starting, a batch done.
-MOMENTS = ["at once", "Spark's log", "java", "checkpoint/offsets/0", "checkpoint/commits/0"]
+MOMENTS = [
+    "at once",
+    *(pytest.param(moment, marks=pytest.mark.slow) for moment in ("Spark's log", "java", "checkpoint/offsets/0")),
+    "checkpoint/commits/0",
+]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

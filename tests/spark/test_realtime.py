@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import uuid
@@ -22,7 +21,7 @@ from crown.spark import maintain, rejected, snapshot
 from crown.spark.failure import crown_error
 from crown.spark.settings import JAR
 from tests.spark.broker import Kafka, jars
-from tests.spark.streams import GRAPH, GRAPH_QUERIES, Feed, collect_batches, descendants, wait_until
+from tests.spark.streams import GRAPH, GRAPH_QUERIES, Feed, collect_batches, descendants, kill, wait_until
 from tests.support.judge import Change, Judge
 
 pytestmark = [
@@ -149,7 +148,7 @@ class Application:
 
     def kill(self) -> None:
         for pid in [*descendants(self.process.pid), self.process.pid]:
-            os.kill(pid, signal.SIGKILL)
+            kill(pid)
         self.process.wait()
 
 
@@ -171,9 +170,10 @@ def live_run(kafka: Kafka, rng: random.Random, directory: Path, cells: int, kill
                 rng.shuffle(changes)
                 kafka.send((f"{change.table}{run}", "", as_json(change)) for change in changes)
             if strike < kills:
-                wait_until(lambda: kafka.read(f"out{run}"))
+                wait_until(lambda: kafka.read(f"out{run}"), seconds=600)
             else:
-                assert wait_until(lambda: answer(kafka, run) == judge.result), (answer(kafka, run), judge.result)
+                right = wait_until(lambda: answer(kafka, run) == judge.result, seconds=600)
+                assert right, (answer(kafka, run), judge.result)
         finally:
             application.kill()
     assert all(

@@ -102,11 +102,46 @@ def test_parquet_repeats_and_rewrites(spark: SparkSession, tmp_path: Path, monke
     table = tmp_path / "table"
     target = ParquetTarget(str(table), schema_of(DELTA), stream_at(tmp_path / "checkpoint"))
     for batch, rows in enumerate([[(1, "x", "insert", 2), (2, None, "insert", 1)], [(1, "x", "delete", 2)], []]):
-        for _ in range(2):  # Spark repeats a batch that it could not note as done
-            target.apply(spark.createDataFrame(rows, DELTA), batch)
+        target.apply(spark.createDataFrame(rows, DELTA), batch)
+        before = {file: file.stat().st_mtime_ns for file in table.rglob("*") if file.is_file()}
+        # Spark repeats a batch that it could not note as done. Its version may be being read: nothing is touched.
+        target.apply(spark.createDataFrame(rows, DELTA), batch)
+        assert {file: file.stat().st_mtime_ns for file in table.rglob("*") if file.is_file()} == before
     assert read_materialized(spark, str(table)).collect() == [(2, None)]
     assert len(read_materialized(spark, str(table), version=0).collect()) == 3
     assert list(table.glob("whole-*"))
+
+
+def test_a_large_parquet_table_is_not_written_again_with_each_batch(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crown.spark.sinks.parquet._FEW_ROWS", 2)
+    table = tmp_path / "table"
+    target = ParquetTarget(str(table), schema_of(DELTA), stream_at(tmp_path / "checkpoint"))
+    for batch in range(4):
+        target.apply(spark.createDataFrame([(3 * batch + i, "x", "insert", 1) for i in range(3)], DELTA), batch)
+    assert not list(table.glob("whole-*")), "nothing was deleted, so a whole table would save nothing"
+    assert read_materialized(spark, str(table)).count() == 12
+
+
+def test_damaged_notes_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    table, checkpoint = tmp_path / "table", stream_at(tmp_path / "checkpoint")
+    target = ParquetTarget(str(table), schema_of(DELTA), checkpoint)
+    target.apply(spark.createDataFrame([(1, "x", "insert", 1)], DELTA), 0)
+    (version,) = (table / "_versions").glob("*/*.json")
+    (version.parent / "notes.txt").write_text("of somebody else")
+    for file in (version, table / "_versions" / "current.json"):
+        whole = file.read_bytes()
+        for damage in (b"", whole[:9], b"[]", b"{}"):
+            file.write_bytes(damage)
+            with pytest.raises(StateError, match="CROWN-SINK-CORRUPT"):
+                read_materialized(spark, str(table))
+        file.write_bytes(whole)
+    assert read_materialized(spark, str(table)).collect() == [(1, "x")]
+    for damage in (b"", b"{}", b"[]"):
+        Path(checkpoint, "metadata").write_bytes(damage)
+        with pytest.raises(StateError, match="CROWN-STATE-CORRUPT"):
+            target.check(spark)
 
 
 def test_a_target_is_one_streams(

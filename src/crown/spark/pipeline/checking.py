@@ -56,6 +56,7 @@ def check(pipeline: PipelineDescription) -> Check:
     _check_directory(pipeline.checkpoint, place.at("checkpoint"))
     if pipeline.rejects is not None:
         _check_directory(pipeline.rejects, place.at("rejects"))
+    _check_apart(pipeline, place)
     for jar in local_jars(pipeline.spark):
         if not Path(jar).exists():
             raise place.at("spark.spark.jars").fault(f"names {jar}, which does not exist", code="PATH")
@@ -147,7 +148,7 @@ def _check_source(table: TableSource, pipeline: PipelineDescription, place: File
     _check_format(wanted, KNOWN_SOURCES, pipeline, place)
     if table.path is not None:
         path = _local(table.path)
-        if path is not None and not glob.has_magic(path) and not Path(path).exists():
+        if path is not None and not glob.has_magic(path) and not _exists(Path(path), place.at("path")):
             raise place.at("path").fault(f"is {table.path}, which does not exist", code="PATH", hint="create it first")
 
 
@@ -160,10 +161,31 @@ def _check_sink(pipeline: PipelineDescription, place: FileKey) -> None:
         )
     if sink.path is not None:
         _check_directory(sink.path, place.at("path"))
-        others = {"checkpoint": pipeline.checkpoint, **{f"tables.{t.name}.path": t.path for t in pipeline.tables}}
-        for name, path in others.items():
-            if path == sink.path:
-                raise place.at("path").fault(f"is also the path of {name}", code="PATH", hint="use different paths")
+
+
+def _check_apart(pipeline: PipelineDescription, place: FileKey) -> None:
+    """What the pipeline writes must not be read by it again, nor mixed with something else that it writes."""
+    written = {"sink.path": pipeline.sink.path, "checkpoint": pipeline.checkpoint, "rejects": pipeline.rejects}
+    read = {f"tables.{table.name}.path": table.path for table in pipeline.tables}
+    given = [(name, path) for name, path in written.items() if path is not None]
+    for position, (name, path) in enumerate(given):
+        for other, directory in [*read.items(), *given[position + 1 :]]:
+            if directory == path:
+                raise place.at(name).fault(f"is also the path of {other}", code="PATH", hint="use different paths")
+        for other, directory in read.items():
+            if directory is not None and _is_read_from(directory, path):
+                raise place.at(name).fault(
+                    f"is inside the path of {other}",
+                    code="PATH",
+                    reason="the stream would read what it writes there",
+                    hint="use directories beside each other",
+                )
+
+
+def _is_read_from(directory: str, path: str) -> bool:
+    """Return whether Spark, reading a directory, finds what is in `path`: it skips names with a dot or underscore."""
+    root = directory.rstrip("/") + "/"
+    return path.startswith(root) and not any(part[:1] in ("_", ".") for part in path[len(root) :].split("/"))
 
 
 def _check_format(format_: str, known: tuple[str, ...], pipeline: PipelineDescription, place: FileKey) -> None:
@@ -187,9 +209,16 @@ def _check_directory(path: str, place: FileKey) -> None:
     local = _local(path)
     if local is None:
         return
-    existing = next((p for p in (Path(local), *Path(local).parents) if p.exists()), None)
+    existing = next((p for p in (Path(local), *Path(local).parents) if _exists(p, place)), None)
     if existing is not None and not existing.is_dir():
         raise place.fault(f"is {path}, but {existing} is a file", code="PATH", hint="name a directory")
+
+
+def _exists(path: Path, place: FileKey) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:  # a name that is too long, a directory that may not be read
+        raise place.fault(f"is {str(path)[:200]}, which can't be used: {error.strerror}", code="PATH") from error
 
 
 def _check_key(pipeline: PipelineDescription, planned: Plan, place: FileKey) -> None:

@@ -164,6 +164,8 @@ def _mapping(value: Any, place: FileKey) -> dict[str, Any]:
 def _text(value: Any, place: FileKey) -> str:
     if not isinstance(value, str) or not value.strip():
         raise place.fault(f"is {value!r}, not a string")
+    if "\0" in value:
+        raise place.fault(f"is {value!r}", reason="it contains a NUL character")
     return value
 
 

@@ -102,7 +102,17 @@ def stream_id(spark: SparkSession, checkpoint: str) -> str | None:
         text = read_file(checkpoint, "metadata")
     except pa.ArrowException:  # a file system that only Spark knows
         return spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-    return None if text is None else str(json.loads(text)["id"])
+    if text is None:
+        return None
+    try:
+        return str(json.loads(text)["id"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise StateError(
+            f"the checkpoint {checkpoint} is damaged",
+            code="CROWN-STATE-CORRUPT",
+            reason="its file `metadata` does not name the stream",
+            hint="restore the checkpoint from a copy, or use a new one and materialize(..., overwrite=True)",
+        ) from error
 
 
 def next_batch(checkpoint: str) -> int:

@@ -2,9 +2,9 @@
 versions.
 
 Version v of a stream is named by one small file, `_versions/STREAM/v.json`, which appears in one step after its parts
-are complete, and `_versions/current.json` names the stream. A repeated batch rewrites its own part and version and
-nothing else; a stream that replaces another writes beside it and then takes over in one step. When the parts hold more
-than twice the rows of the table, the next version starts from a part with the whole table.
+are complete, and `_versions/current.json` names the stream. A batch whose version is there changes nothing when it is
+repeated; a stream that replaces another writes beside it and then takes over in one step. When the parts hold more than
+twice the rows of the table, the next version starts from a part with the whole table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -39,14 +39,16 @@ _MOST_PARTS = 64
 _CURRENT = "current.json"
 # Without a version that names them, parts are what a batch that did not end has left.
 _PART = re.compile(r"(part|whole)-([0-9a-f]{8})-\d{12}")
+_VERSION = re.compile(r"\d{12}\.json")
 
 
 @dataclass(frozen=True)
 class Version:
-    """`rows` counts the rows of all parts."""
+    """`rows` counts the rows of all parts; `live` is how many the table had when they were last counted."""
 
     parts: tuple[str, ...]
     rows: int
+    live: int = 0
 
 
 class ParquetTarget:
@@ -67,6 +69,17 @@ class ParquetTarget:
         stream = stream_id(spark, self._checkpoint) or ""
         todo = self._step(stream, batch)
         store = _Store(self._path, stream)
+        if todo is Step.REPEAT:
+            # The version may be being read. Spark only needs its stages to run.
+            deltas.write.format("noop").mode("overwrite").save()
+        else:
+            self._add(deltas, batch, store, todo)
+        if batch == 0:
+            store.remove_others()
+
+    def _add(self, deltas: DataFrame, batch: int, store: _Store, todo: Step) -> None:
+        """Write the version of a batch."""
+        stream = store.stream
         note = json.dumps({"format": FORMAT, "stream": stream, "columns": self._columns}).encode()
         try:
             version = self._write(deltas, batch, store)
@@ -78,8 +91,6 @@ class ParquetTarget:
         store.write(batch, version)
         if todo is Step.REPLACE:
             write_at_once(store.root, _CURRENT, note)
-        if batch == 0:
-            store.remove_others()
 
     def _step(self, stream: str | None, batch: int) -> Step:
         current = _current(self._path)
@@ -108,14 +119,17 @@ class ParquetTarget:
         changes = deltas.select(*columns, signed.alias(_weight(self._names)))
         changes.write.mode("overwrite").parquet(f"{self._path}/{part}")
         added = spark.read.parquet(f"{self._path}/{part}").count()
-        parts, rows = (*before.parts, part), before.rows + added
-        if (rows > _FEW_ROWS and len(parts) > 1) or len(parts) > _MOST_PARTS:
-            whole = f"whole-{store.prefix}-{batch:012d}"
-            _net(spark, self._path, parts, self._names).write.mode("overwrite").parquet(f"{self._path}/{whole}")
-            kept = spark.read.parquet(f"{self._path}/{whole}").count()
-            if 2 * kept < rows or len(parts) > _MOST_PARTS:
-                parts, rows = (whole,), kept
-        return Version(parts, rows)
+        after = Version((*before.parts, part), before.rows + added, before.live)
+        many = len(after.parts) > _MOST_PARTS
+        if not many and (after.rows <= max(_FEW_ROWS, 2 * after.live) or len(after.parts) == 1):
+            return after
+        table = _net(spark, self._path, after.parts, self._names)
+        live = table.count()
+        if not many and 2 * live >= after.rows:
+            return replace(after, live=live)
+        whole = f"whole-{store.prefix}-{batch:012d}"
+        table.write.mode("overwrite").parquet(f"{self._path}/{whole}")
+        return Version((whole,), live, live)
 
 
 def read_materialized(spark: SparkSession, path: str, *, version: int | None = None) -> DataFrame:
@@ -151,13 +165,32 @@ def _weight(names: Sequence[str]) -> str:
 def _current(path: str) -> dict[str, Any] | None:
     """Return the stream that the table belongs to, and its columns."""
     text = read_file(f"{path}/_versions", _CURRENT)
-    return None if text is None else _read_note(path, text)
+    if text is None:
+        return None
+    note = _read_note(path, text)
+    if not isinstance(note.get("stream"), str) or not isinstance(note.get("columns"), list):
+        raise _damaged(path, f"the note {_CURRENT} is incomplete")
+    return note
 
 
 def _read_note(path: str, text: bytes) -> dict[str, Any]:
-    note: dict[str, Any] = json.loads(text)
+    try:
+        note = json.loads(text)
+    except ValueError:
+        note = None
+    if not isinstance(note, dict):
+        raise _damaged(path, "a note in _versions is not JSON")
     check_format(path, note.get("format", FORMAT))
     return note
+
+
+def _damaged(path: str, reason: str) -> StateError:
+    return StateError(
+        f"the target {path} is damaged",
+        code="CROWN-SINK-CORRUPT",
+        reason=reason,
+        hint="restore it from a copy, or use a new checkpoint and materialize(..., overwrite=True), which replaces it",
+    )
 
 
 def _shown(columns: Sequence[Sequence[str]]) -> str:
@@ -171,11 +204,12 @@ class _Store:
         self.root = f"{path}/_versions"
         self.prefix = stream[:8]
         self._table = path
-        self._stream = stream
+        self.stream = stream
         self._path = f"{self.root}/{stream}"
 
     def versions(self) -> list[int]:
-        return [int(name.removesuffix(".json")) for name in names_in(self._path)]
+        names = [name for name in names_in(self._path) if _VERSION.fullmatch(name)]
+        return [int(name.removesuffix(".json")) for name in names]
 
     def version_before(self, batch: int) -> Version:
         earlier = [version for version in self.versions() if version < batch]
@@ -191,16 +225,19 @@ class _Store:
                 hint=f"versions {known[0]} to {known[-1]} exist" if known else "no batch was written yet",
             )
         data = _read_note(self._table, text)
-        return Version(tuple(data["parts"]), data["rows"])
+        try:
+            return Version(tuple(data["parts"]), data["rows"], data.get("live", 0))
+        except (KeyError, TypeError) as error:
+            raise _damaged(self._table, f"the note of version {version} is incomplete") from error
 
     def write(self, batch: int, version: Version) -> None:
-        data = json.dumps({"format": FORMAT, "parts": version.parts, "rows": version.rows}).encode()
-        write_at_once(self._path, _name(batch), data)
+        data = {"format": FORMAT, "parts": version.parts, "rows": version.rows, "live": version.live}
+        write_at_once(self._path, _name(batch), json.dumps(data).encode())
 
     def remove_others(self) -> None:
         """Remove what streams before this one have left."""
         for name in names_in(self.root):
-            if name not in (_CURRENT, self._stream):
+            if name not in (_CURRENT, self.stream):
                 remove(self.root, name)
         for name in names_in(self._table):
             part = _PART.fullmatch(name)

@@ -35,6 +35,8 @@ _EPOCH = datetime.date(1970, 1, 1)
 _DAYS = range((datetime.date.min - _EPOCH).days, (datetime.date.max - _EPOCH).days + 1)
 _DAY = 86_400 * UNITS["micros"]
 _LARGEST_FLOAT = 3.4028234663852886e38
+_LONGEST_INTEGER = 40  # digits; no integer type has as many
+_LARGEST_OFFSET = 18 * 3600  # of a time zone, in seconds, as in Java
 
 _CONNECT, _TIME, _DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io.debezium.data."
 _MEANINGS = {
@@ -156,6 +158,8 @@ def _integer(value: Any, meaning: Meaning, values: range) -> int:
         value = _unscaled(value, meaning)
     elif meaning.kind == "bits" and isinstance(value, str):
         value = int.from_bytes(_base64(value), "little")
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() >= _LONGEST_INTEGER:
+        raise _unfit(value, "is out of range")  # written out, it might have a billion digits
     if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -223,8 +227,9 @@ def _unscaled(value: Any, meaning: Meaning) -> Decimal:
     data = _base64(value)
     if not data:
         raise _unfit(value, "is not a decimal of Kafka Connect")
-    number = int.from_bytes(data, "big", signed=True)
-    return Decimal((number < 0, tuple(map(int, str(abs(number)))), -scale))
+    # By way of Decimal: Python refuses to write integers of more than 4,300 digits as text.
+    sign, digits, _ = Decimal(int.from_bytes(data, "big", signed=True)).as_tuple()
+    return Decimal((sign, digits, -scale))
 
 
 def _string(value: Any, meaning: Meaning) -> str:
@@ -241,8 +246,17 @@ def _string(value: Any, meaning: Meaning) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | Decimal):
-        return str(value)
+        return _checked_text(str(value))
     raise _unfit(value, "is not text")
+
+
+def _checked_text(text: str) -> str:
+    """JSON can say half of a surrogate pair, which is no character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise _unfit(text, "has half of a surrogate pair, which is not a character") from error
+    return text
 
 
 def _date_text(days: int) -> str:
@@ -318,8 +332,11 @@ def _timestamp_text(text: str, *, instant: bool) -> int:
         raise _unfit(text, "is more precise than microseconds")
     if zone is None and instant:
         raise _unfit(text, "has no time zone, which a TIMESTAMP needs; declare the column as TIMESTAMP_NTZ")
+    offset = _offset(zone)
+    if abs(offset) > _LARGEST_OFFSET:
+        raise _unfit(text, "has no valid time zone")
     seconds = _days(date, text) * 86_400 + int(hour) * 3600 + int(minute) * 60 + int(second or 0)
-    micros = (seconds - _offset(zone)) * UNITS["micros"] + int(((fraction or "") + "000000")[:6])
+    micros = (seconds - offset) * UNITS["micros"] + int(((fraction or "") + "000000")[:6])
     if micros // _DAY not in _DAYS:
         raise _unfit(text, "is out of range")
     return micros
