@@ -2,9 +2,9 @@
 
     python -m benchmarks.spark_realtime [--rates 200,1000] [--seconds 150] [--batch 60] [--output result.json]
 
-A broker and a client run from the jars that the tests use (CROWN_KAFKA_JARS, or got by Maven). Edges carry the time at
-which they were sent; a result carries the latest of its three, so its age on arrival is the latency of the change that
-made it. The first half of each run warms up and is left out.
+A broker and a client run from the jars that the tests use (CROWN_KAFKA_JARS, or CROWN_KAFKA_DOWNLOAD=1). Edges carry
+the time at which they were sent; a result carries the latest of its three, so its age on arrival is the latency of the
+change that made it. The first half of each run warms up and is left out.
 """
 
 from __future__ import annotations

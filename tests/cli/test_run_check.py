@@ -76,6 +76,7 @@ MISTAKES = {
     "a misspelt sink": ('"materialized"', '"materialised"', ["sink.format", "did you mean 'materialized'"]),
     "a word for a number": ("cells = 2", 'cells = "two"', ["cells is 'two'", "1 or more"]),
     "no cells": ("cells = 2", "cells = 0", ["cells is 0", "1 or more"]),
+    "very many cells": ("cells = 2", "cells = 100000000", ["cells is 100000000", "at most"]),
     "a boolean for a number": ("cells = 2", "cells = true", ["cells is True", "1 or more"]),
     "a misspelt trigger": ('"1 second"', '"1 secnd"', ["trigger is '1 secnd'", "10 seconds"]),
     "a number for a trigger": ('"1 second"', "5", ["trigger is 5", "10 seconds"]),

@@ -115,6 +115,7 @@ def test_a_typo_leaves_the_checkpoint_free(spark: SparkSession, tmp_path: Path) 
     assert read_materialized(spark, str(tmp_path / "table")).collect() == [(1, 3)]
 
 
+@pytest.mark.slow  # `test_sources` sets them aside in the default run
 def test_malformed_lines_are_counted_as_rejected(tmp_path: Path, quick_python: str) -> None:
     (tmp_path / "in" / "g").mkdir(parents=True)
     lines = [

@@ -190,8 +190,9 @@ def answer(kafka: Kafka, run: str) -> Counter[tuple[Any, ...]]:
     return total(valid(value for _, _, value in kafka.read(f"out{run}")))
 
 
-def test_kafka_to_kafka(kafka: Kafka, rng: random.Random, tmp_path: Path) -> None:
-    live_run(kafka, rng, tmp_path, cells=2, kills=1)
+@pytest.mark.parametrize("kills", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_kafka_to_kafka(kafka: Kafka, rng: random.Random, kills: int, tmp_path: Path) -> None:
+    live_run(kafka, rng, tmp_path, cells=2, kills=kills)
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# Far more than cores; keys of very many cells would take forever to find.
+MOST_CELLS = 10_000
 _MASK = 0xFFFFFFFF
 
 

@@ -16,6 +16,7 @@ from crown.changes import BATCH, POSITION
 from crown.errors import PlanError, SchemaError
 from crown.ir.plan import Plan
 from crown.spark import settings
+from crown.spark.flow.cells import MOST_CELLS
 from crown.spark.flow.choice import chosen_flow
 from crown.spark.flow.maintained import MaintainedView, maintained, views_of
 from crown.spark.flow.operators import Flow, merge_cells
@@ -165,8 +166,8 @@ def chosen_cells(spark: SparkSession, cells: int | None) -> int:
                 reason=f"the session has {cells} shuffle partitions, which is too many for a default",
                 hint="give cells=..., about the number of cores, or set spark.sql.shuffle.partitions to it",
             )
-    if cells < 1:
-        raise PlanError(f"cells must be at least 1, got {cells}", code="CROWN-PLAN-CELLS")
+    if not 1 <= cells <= MOST_CELLS:
+        raise PlanError(f"cells must be between 1 and {MOST_CELLS}, got {cells}", code="CROWN-PLAN-CELLS")
     return cells
 
 

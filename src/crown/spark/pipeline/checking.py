@@ -29,7 +29,7 @@ from crown.sql import load_schema, parse
 
 _MARKS = (CHANGE_TYPE, MULTIPLICITY)
 _DELIVERY = {
-    "materialized": "exactly once: a batch that Spark repeats replaces its own version",
+    "materialized": "exactly once: a batch that Spark repeats changes nothing",
     "postgres": "exactly once: each batch is one transaction, recorded by its number",
     "kafka": "at least once: a batch that Spark repeats is sent again; drop repeats by _batch and _position",
     **dict.fromkeys((*FILES, "text", "delta"), "exactly once: Spark records the files of each batch"),

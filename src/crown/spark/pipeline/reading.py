@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from crown.errors import SchemaError
+from crown.spark.flow.cells import MOST_CELLS
 from crown.spark.pipeline.description import PipelineDescription, Sink, TableSource
 from crown.spark.pipeline.formats import KNOWN_SINKS, KNOWN_SOURCES, sink_options, table_options
 from crown.spark.sources.encodings import BINARY, DECIMALS, UNITS
@@ -175,6 +176,12 @@ def _count(value: Any, place: FileKey) -> int:
     return value
 
 
+def _cells(value: Any, place: FileKey) -> int:
+    if _count(value, place) > MOST_CELLS:
+        raise place.fault(f"is {value!r}", hint=f"at most {MOST_CELLS}; about the number of cores")
+    return int(value)
+
+
 def _flag(value: Any, place: FileKey) -> bool:
     if not isinstance(value, bool):
         raise place.fault(f"is {value!r}", hint="true or false")
@@ -267,7 +274,7 @@ _TOP: Mapping[str, Reader] = {
     "query": _text,
     "query_file": _text,
     "checkpoint": _text,
-    "cells": _count,
+    "cells": _cells,
     "on_invalid": _one_of("raise", "quarantine"),
     "rejects": _text,
     "trigger": _trigger,
