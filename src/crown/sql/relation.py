@@ -102,13 +102,15 @@ class VisibleTable:
 class Relation:
     """`visible` are the columns of ``*`` and of unqualified names: USING columns once, then the others.
 
-    `correlated` are the predicates of inner joins' ON that read the queries around this one.
+    `correlated` are the predicates of inner joins' ON that read the queries around this one. `hidden` are columns of
+    sources that were put beside FROM, which no name stands for.
     """
 
     branches: tuple[Branch, ...]
     tables: tuple[VisibleTable, ...]
     visible: tuple[VisibleColumn, ...]
     correlated: tuple[Expression, ...] = ()
+    hidden: tuple[VisibleColumn, ...] = ()
 
     def product(self, other: Relation) -> Relation:
         return Relation(
@@ -116,6 +118,7 @@ class Relation:
             self.tables + other.tables,
             self.visible + other.visible,
             self.correlated + other.correlated,
+            self.hidden + other.hidden,
         )
 
     def with_branches(self, branches: Iterable[Branch]) -> Relation:
@@ -123,8 +126,12 @@ class Relation:
 
     @property
     def ids(self) -> frozenset[str]:
-        listed = [c.id for t in self.tables for c in t.columns] + [c.id for c in self.visible]
-        return frozenset(listed)
+        return frozenset(column.id for column in self.columns)
+
+    @property
+    def columns(self) -> list[VisibleColumn]:
+        """All columns, some of them twice."""
+        return [*(c for t in self.tables for c in t.columns), *self.visible, *self.hidden]
 
 
 def atom_of(column: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from crown import types
-from crown.ir.expression import Call, Column, Expression, Literal, columns_of
+from crown.ir.expression import Call, Column, Expression, Literal, columns_of, fails_on_its_own
 from crown.ir.nullability import may_be_null
 from crown.ir.plan import Atom, Binding, Variable
 from crown.ir.query import Condition, Conjunction, Named, OptionalAtom
@@ -89,7 +89,7 @@ def _choose_terms(context: Context, level: Level, wanted: Sequence[Wanted]) -> N
         term = stripped(expression)
         if not touched:
             return
-        if len(touched) == 1 and is_null_without_row(term):
+        if len(touched) == 1 and is_null_without_row(term) and not fails_on_its_own(term):
             holder = level.holder(term)
             finer = set(columns_of(term)) <= plain
             if isinstance(term, Column) or term in holder.classes or bind or not finer:

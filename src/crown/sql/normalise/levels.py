@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from crown.ir.expression import Call, Expression, Literal
+from crown.ir.expression import Call, Expression, Literal, fails_on_its_own
 from crown.sql.context import Context
 from crown.sql.normalise.disjunctions import factored
 from crown.sql.normalise.equalities import Classes, equated_terms, fixed_term
@@ -110,7 +110,7 @@ def _place(
     context: Context, level: Level, predicate: Expression, touched: frozenset[str], condition: Subcondition | None
 ) -> None:
     terms = equated_terms(predicate)
-    if len(touched) == 1:
+    if len(touched) == 1 and not fails_on_its_own(predicate):
         level.keep(next(iter(touched)), predicate)
         if fixed := fixed_term(predicate):
             level.classes.fix(*fixed)

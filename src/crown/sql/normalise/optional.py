@@ -37,7 +37,7 @@ def optional_join(
     if len(side.atoms) != 1 or side.conditions:
         return None
     (source,) = side.atoms
-    columns = tuple({c.id: c for c in [*(c for t in right.tables for c in t.columns), *right.visible]}.values())
+    columns = tuple({c.id: c for c in right.columns}.values())
     values = {i: _shown(context, side, source, value) for i, value in side.values.items()}
     branches = []
     for branch in left.branches:
@@ -57,7 +57,7 @@ def _shown(context: Context, side: Branch, source: Source, value: Expression) ->
         return value
     if atoms_of(value) <= {source.id}:
         return context.compute(source, value)
-    there = Call("eq", (_marker(context, source), ONE), BOOLEAN)
+    there = Call("eq", (marker(context, source), ONE), BOOLEAN)
     return Call("case", (there, value, Literal(None, value.type)), value.type)
 
 
@@ -66,11 +66,11 @@ def _below(context: Context, side: Branch, source: Source, one: OptionalSource) 
     alone = [_absent(context, side, source, p) for p in one.predicates]
     if never_holds(tuple(alone)):
         return one
-    there = Call("eq", (_marker(context, source), ONE), BOOLEAN)
+    there = Call("eq", (marker(context, source), ONE), BOOLEAN)
     return replace(one, predicates=(*one.predicates, there))
 
 
-def _marker(context: Context, source: Source) -> Expression:
+def marker(context: Context, source: Source) -> Column:
     """A column of the source that is 1 in each of its rows."""
     return context.compute(source, ONE)
 
