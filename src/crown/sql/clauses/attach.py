@@ -10,9 +10,10 @@ from sqlglot import exp
 from crown.ir.expression import Call, Column, Expression
 from crown.sql.clauses.domain import Pair, domain_of, outside
 from crown.sql.context import Context
+from crown.sql.normalise.nesting import nest_relation
 from crown.sql.normalise.optional import optional_join
 from crown.sql.normalise.outer import restricted
-from crown.sql.relation import Relation, VisibleColumn
+from crown.sql.relation import Relation, VisibleColumn, atoms_of
 from crown.sql.scope import Scope
 from crown.types import BOOLEAN
 
@@ -56,6 +57,16 @@ def equalities(pairs: Sequence[Pair]) -> tuple[Expression, ...]:
     return tuple(Call("eq", (outer, inner), BOOLEAN) for inner, outer in pairs)
 
 
+def gathered(context: Context, relation: Relation, predicates: Sequence[Expression]) -> Relation:
+    """Return the relation, as one source if a side of some equality reads several of its sources: keys are of one."""
+    sides = [side for p in predicates if isinstance(p, Call) and p.function == "eq" for side in p.arguments]
+    for branch in relation.branches:
+        own = branch.atom_ids | branch.optional_ids
+        if any(len(atoms_of(context.in_branch(side, branch)) & own) > 1 for side in sides):
+            return nest_relation(context, relation, distinct=False)
+    return relation
+
+
 def attach(
     context: Context,
     relation: Relation,
@@ -74,11 +85,12 @@ def attach(
     if far:
         node = next(a.node for a in attachments if outside(a.predicates, inner))
         values = domain_of(context, far | outside(correlated, inner), parent, node)
-        own, correlated = [values.rewritten(context, p) for p in correlated], list(equalities(values.pairs))
+        own = [values.rewritten(context, p) for p in correlated]
+        correlated = list(equalities(values.pairs(own)))
         relation = values.beside(relation)
         attachments = [
             replace(a, predicates=tuple(values.rewritten(context, p) for p in a.predicates)) for a in attachments
         ]
     for attachment in attachments:
-        relation = attachment.joined(context, relation)
+        relation = attachment.joined(context, gathered(context, relation, attachment.predicates))
     return relation.with_branches(restricted(context, b, own) for b in relation.branches), correlated

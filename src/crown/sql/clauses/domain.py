@@ -7,7 +7,7 @@ of the queries around it any more, and the outer row finds its answer by equalit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -15,8 +15,10 @@ from sqlglot import exp
 from crown import types
 from crown.ir.expression import Call, Column, Expression, Literal, columns_of
 from crown.sql.context import Context
+from crown.sql.normalise.atoms import null_rejected
 from crown.sql.normalise.nesting import nest_relation
 from crown.sql.relation import Branch, Relation, VisibleColumn, atoms_of
+from crown.sql.scalar.fold import conjunction
 from crown.sql.scope import Scope
 from crown.types import BOOLEAN, DataType
 
@@ -25,11 +27,20 @@ Pair = tuple[Expression, Expression]  # inner, outer
 
 @dataclass(frozen=True)
 class Domain:
-    """`inside` maps the outer columns to those of `relation`; `pairs` are equal for an outer row's own values alone."""
+    """`inside` maps the outer columns to those of `relation`. Those in `nullable` may be NULL."""
 
     relation: Relation
-    inside: Mapping[str, Expression]
-    pairs: tuple[Pair, ...]
+    inside: Mapping[str, Column]
+    nullable: frozenset[str]
+
+    def pairs(self, predicates: Sequence[Expression] = ()) -> tuple[Pair, ...]:
+        """Return what is equal for an outer row's own values alone; NULLs that no predicate accepts need no care."""
+        rejected = null_rejected(conjunction(list(predicates)))
+        return tuple(
+            pair
+            for name, column in self.inside.items()
+            for pair in same(column, Column(name, column.type), name in self.nullable and column.name not in rejected)
+        )
 
     def beside(self, relation: Relation) -> Relation:
         return relation.product(self.relation)
@@ -50,21 +61,20 @@ def outside(predicates: Iterable[Expression], inner: frozenset[str]) -> frozense
 
 def domain_of(context: Context, columns: frozenset[str], scope: Scope | None, node: exp.Expr | None) -> Domain:
     """Return the distinct values of the columns, each in the query of `scope` or further out that has it."""
-    relation, inside, pairs = Relation((Branch(()),), (), ()), dict[str, Expression](), list[Pair]()
+    relation, inside, nullable = Relation((Branch(()),), (), ()), dict[str, Column](), set[str]()
     for level in scope.chain() if scope is not None else ():
         own = columns & level.relation.ids - set(inside)
         if not own:
             continue
         nested = nest_relation(context, level.relation, distinct=True, only=own)
         (branch,) = nested.branches
-        columns_inside = tuple(
-            VisibleColumn("", c.name, c.type) for c in branch.values.values() if isinstance(c, Column)
-        )
-        relation = relation.product(Relation((Branch(branch.atoms),), (), (), hidden=columns_inside))
-        for name, column in branch.values.items():
-            inside[name] = column
+        found = {name: column for name, column in branch.values.items() if isinstance(column, Column)}
+        hidden = tuple(VisibleColumn("", column.name, column.type) for column in found.values())
+        relation = relation.product(Relation((Branch(branch.atoms),), (), (), hidden=hidden))
+        inside |= found
+        for name, column in found.items():
             outer = Column(name, column.type)
-            pairs += same(column, outer, any(context.may_be_null(outer, b) for b in level.relation.branches))
+            nullable |= {name} if any(context.may_be_null(outer, b) for b in level.relation.branches) else set()
     if not columns <= set(inside):
         context.fail(
             node,
@@ -73,7 +83,7 @@ def domain_of(context: Context, columns: frozenset[str], scope: Scope | None, no
             reason="it compares the subquery with an aggregate or another subquery, other than by equality",
             hint="compute the aggregate in a subquery in FROM, and compare with its column",
         )
-    return Domain(relation, inside, tuple(pairs))
+    return Domain(relation, inside, frozenset(nullable))
 
 
 def same(inner: Expression, outer: Expression, nullable: bool) -> list[Pair]:

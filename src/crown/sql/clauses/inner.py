@@ -238,7 +238,7 @@ def by_key(
     own = [values.rewritten(context, p) for p in rest]
     both = values.beside(relation)
     both = both.with_branches(restricted(context, b, own) for b in both.branches)
-    return Keyed(both, values.pairs, guards)
+    return Keyed(both, values.pairs(own), guards)
 
 
 def all_hold(guards: Sequence[Expression]) -> Expression:

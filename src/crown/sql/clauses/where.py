@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from crown.ir.expression import Call, Expression, columns_of
-from crown.sql.clauses.attach import attach, equalities
+from crown.sql.clauses.attach import attach, equalities, gathered
 from crown.sql.clauses.decorrelate import Extremes, correlation_of, extremes
 from crown.sql.clauses.domain import domain_of, known, outside, reads_one_atom
 from crown.sql.clauses.grammar import Environment
@@ -142,12 +142,13 @@ def _restrict(
         own = [values.rewritten(context, p) for p in correlated]
         relation = values.beside(relation)
         relation = relation.with_branches(restricted(context, b, own) for b in relation.branches)
-        asked, correlated = [values.rewritten(context, p) for p in asked], list(equalities(values.pairs))
+        asked, correlated = [values.rewritten(context, p) for p in asked], list(equalities(values.pairs(own)))
     scope = Scope(relation, parent)
     decided = extremes(context, inner, known(inner), asked, scope) if not test.pairs else None
     if decided is not None:
         return _by_extremes(context, relation, decided, test.negated, place, test.construct), correlated
     conditions = _asked(context, inner, asked, test, scope)
+    relation = gathered(context, relation, [p for c in conditions for p in c.branch.predicates])
     if test.negated and test.pairs:
         conditions += _null_conditions(context, relation, test, asked[: len(test.inner.correlated)], scope)
     return relation.with_branches(
@@ -173,11 +174,12 @@ def semi_join(
 def _asked(context: Context, inner: Relation, asked: list[Expression], test: _Test, scope: Scope) -> list[Subcondition]:
     """Some row of `inner`, or none, satisfies what is asked: found by keys, of nested rows if need be."""
     place = context.place(test.node)
+    own = [p for p in asked if set(columns_of(p)) <= known(inner)]
+    asked = [p for p in asked if p not in own]
+    inner = inner.with_branches(restricted(context, b, own) for b in inner.branches)
     if all(_is_key(context, inner, p, scope) for p in asked):
         return _conditions(context, inner, asked, test.negated, place, test.construct)
-    own = [p for p in asked if set(columns_of(p)) <= known(inner)]
-    inner = inner.with_branches(restricted(context, b, own) for b in inner.branches)
-    keyed = by_key(context, inner, [p for p in asked if p not in own], scope, test.node, guarded=False)
+    keyed = by_key(context, inner, asked, scope, test.node, guarded=False)
     columns = {f"key_{i + 1}": e for i, (e, _) in enumerate(keyed.pairs)}
     rows = nest_columns(context, keyed.relation, columns, distinct=True, name="condition")
     pairs = [(c.reference, outer) for c, (_, outer) in zip(rows.visible, keyed.pairs, strict=True)]
@@ -185,18 +187,16 @@ def _asked(context: Context, inner: Relation, asked: list[Expression], test: _Te
 
 
 def _is_key(context: Context, inner: Relation, predicate: Expression, scope: Scope) -> bool:
-    """Whether the predicate is about one side alone, or an equality between one source of each."""
-    read, own = set(columns_of(predicate)), known(inner)
-    if read <= own:
-        return True
-    if not read & own:
+    """Whether the predicate is about one outer source alone, or an equality between one source of each side."""
+    own = known(inner)
+    if not set(columns_of(predicate)) & own:
         return reads_one_atom(context, predicate, scope)
     found = correlation_of(predicate, own)
     return (
         found is not None
         and found.function == "eq"
         and reads_one_atom(context, found.outer, scope)
-        and all(len(atoms_of(context.in_branch(found.inner, b))) == 1 for b in inner.branches)
+        and all(len(atoms_of(context.in_branch(found.inner, b))) <= 1 for b in inner.branches)
     )
 
 
@@ -241,8 +241,10 @@ def _conditions(
     construct: str,
 ) -> list[Subcondition]:
     """EXISTS (or NOT) of the inner relation with the predicates, over the columns of both sides."""
-    inner = unfolded(context, inner)
-    if (len(inner.branches) > 1 and not negated) or any(has_residual(b) for b in inner.branches):
+    if sum(len(b.optional) for b in inner.branches) < 2:
+        inner = unfolded(context, inner)
+    united = len(inner.branches) > 1 and not negated
+    if united or any(b.optional or has_residual(b) for b in inner.branches):
         used = frozenset(c for p in correlated for c in columns_of(p)) & known(inner)
         inner = nest_relation(context, inner, distinct=bool(used), only=used)
     return [

@@ -12,7 +12,7 @@ from crown.ir.expression import Call, Expression, Literal, fails_on_its_own
 from crown.sql.context import Context
 from crown.sql.normalise.disjunctions import factored
 from crown.sql.normalise.equalities import Classes, equated_terms, fixed_term
-from crown.sql.refuse import refuse_correlation, refuse_far_correlation, refuse_residual_condition
+from crown.sql.refuse import refuse_correlation, refuse_far_correlation
 from crown.sql.relation import Branch, OptionalSource, Relation, Subcondition, atoms_of
 from crown.sql.scalar.fold import FALSE, UNKNOWN, conjunction, conjuncts
 from crown.types import INT32
@@ -121,7 +121,7 @@ def _place(
     elif condition is None:
         level.residual.append(predicate)
     else:
-        refuse_residual_condition(context, predicate, condition)
+        refuse_correlation(context, predicate, condition)
 
 
 def _correlate(

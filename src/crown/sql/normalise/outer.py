@@ -78,7 +78,12 @@ def _is_by_key(context: Context, kept: Branch, other: Branch, predicates: list[E
     """Whether each predicate is an equality between one source of each side, or about one source."""
     values, atoms = {**kept.values, **other.values}, kept.atom_ids | other.atom_ids
     parts = [part for p in predicates for part in conjuncts(factored(context.substitute(p, values, atoms)))]
-    return all(len(atoms_of(part)) <= 1 or equated_terms(part) is not None for part in parts)
+    return all(len(atoms_of(part)) <= 1 or _is_key(part, other.atom_ids) for part in parts)
+
+
+def _is_key(predicate: Expression, other: frozenset[str]) -> bool:
+    terms = equated_terms(predicate)
+    return terms is not None and (atoms_of(terms[0]) <= other) != (atoms_of(terms[1]) <= other)
 
 
 def _unmatched(
