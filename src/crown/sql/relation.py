@@ -47,6 +47,7 @@ class OptionalSource:
     predicates: tuple[Expression, ...]
     columns: tuple[VisibleColumn, ...]  # what the side shows
     place: Place | None
+    subquery: bool = False  # the value of a subquery, not a side of a join
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,12 @@ class Branch:
     values: Mapping[str, Expression] = field(default_factory=dict)
     origins: tuple[Origin, ...] = ()  # the constructs that made it a branch beside others
     optional: tuple[OptionalSource, ...] = ()
+    reasons: tuple[str, ...] = ()  # why an outer join is a branch
 
-    def added_by(self, origin: Origin) -> Branch:
-        return self if origin in self.origins else replace(self, origins=(*self.origins, origin))
+    def added_by(self, origin: Origin, reason: str = "") -> Branch:
+        origins = tuple(dict.fromkeys((*self.origins, origin)))
+        reasons = tuple(dict.fromkeys((*self.reasons, reason))) if reason else self.reasons
+        return replace(self, origins=origins, reasons=reasons)
 
     def joined(self, other: Branch) -> Branch:
         return Branch(
@@ -69,6 +73,7 @@ class Branch:
             {**self.values, **other.values},
             tuple(dict.fromkeys(self.origins + other.origins)),
             self.optional + other.optional,
+            tuple(dict.fromkeys(self.reasons + other.reasons)),
         )
 
     @property

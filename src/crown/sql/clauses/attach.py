@@ -48,7 +48,7 @@ class Attachment:
         if not self.predicates:
             branches = [b.joined(s) for b in relation.branches for s in self.relation.branches]
             return replace(relation, branches=tuple(branches), hidden=relation.hidden + self.columns)
-        joined = optional_join(context, relation, self.relation, self.predicates, self.node)
+        joined = optional_join(context, relation, self.relation, self.predicates, self.node, subquery=True)
         assert joined is not None, "an attachment is one source"
         return replace(relation, branches=tuple(joined), hidden=relation.hidden + self.columns)
 

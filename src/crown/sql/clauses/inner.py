@@ -237,7 +237,7 @@ def by_key(
     values = domain_of(context, outside(rest, inner), scope, node)
     own = [values.rewritten(context, p) for p in rest]
     both = values.beside(relation)
-    both = both.with_branches(restricted(context, b, own) for b in both.branches)
+    both = both.with_branches(restricted(context, b, own).added_by("outer values") for b in both.branches)
     return Keyed(both, values.pairs(own), guards)
 
 

@@ -65,6 +65,7 @@ def _build_conjunction(context: Context, branch: Branch, wanted: Sequence[Wanted
         conditions=conditions,
         residual=tuple(_over_variables(level, e) for e in level.residual),
         origins=branch.origins,
+        reasons=branch.reasons,
         optional=optional,
     )
 
@@ -243,7 +244,8 @@ class _Writer:
         self.name_classes(level)
         (atom,) = self.atoms(level, {source.id: key})
         atom = replace(atom, not_null=tuple(dict.fromkeys(variable for variable, _ in key)))
-        return OptionalAtom(atom, tuple(self.optional(child, level) for child in level.optional))
+        below = tuple(self.optional(child, level) for child in level.optional)
+        return OptionalAtom(atom, below, level.subquery)
 
     def variables(
         self, atoms: tuple[Atom, ...], conditions: tuple[Condition, ...], optional: tuple[OptionalAtom, ...]

@@ -34,6 +34,7 @@ class Level:
     needed: dict[Expression, str] = field(default_factory=dict)  # terms that must be variables -> a name for them
     variables: dict[Expression, str] = field(default_factory=dict)  # class representative -> variable
     never: bool = False  # no row can satisfy it
+    subquery: bool = False  # of an optional source: that it is the value of a subquery
 
     def need(self, term: Expression, name: str = "") -> None:
         self.classes.add(term)
@@ -173,7 +174,7 @@ def _build_optional(context: Context, level: Level) -> None:
 
 
 def _optional_level(context: Context, level: Level, levels: dict[str, Level], one: OptionalSource) -> Level | None:
-    own, atom = Level(Branch((one.source,), one.predicates)), one.source.id
+    own, atom = Level(Branch((one.source,), one.predicates), subquery=one.subquery), one.source.id
     parts = [part for p in one.predicates for part in conjuncts(factored(p))]
     outer = [part for part in parts if atoms_of(part) - {atom}]
     around = frozenset(a for part in outer for a in atoms_of(part)) - {atom}

@@ -28,9 +28,18 @@ Case = tuple[Branch, tuple[Expression, ...]]
 
 
 def optional_join(
-    context: Context, left: Relation, right: Relation, predicates: Sequence[Expression], node: exp.Expr
+    context: Context,
+    left: Relation,
+    right: Relation,
+    predicates: Sequence[Expression],
+    node: exp.Expr,
+    *,
+    subquery: bool = False,
 ) -> list[Branch] | None:
-    """The branches of `left` LEFT JOIN `right`, with `right` as an optional source; None unless it is one source."""
+    """The branches of `left` LEFT JOIN `right`, with `right` as an optional source; None unless it is one source.
+
+    `subquery`: it is the value of a subquery, for explain.
+    """
     if len(right.branches) != 1:
         return None
     side, _ = _decided(context, (right.branches[0], ()))
@@ -43,7 +52,7 @@ def optional_join(
     for branch in left.branches:
         both = {**branch.values, **side.values}
         on = tuple(context.substitute(p, both, branch.atom_ids | {source.id}) for p in predicates)
-        added = OptionalSource(source, (*side.predicates, *on), columns, context.place(node))
+        added = OptionalSource(source, (*side.predicates, *on), columns, context.place(node), subquery)
         if any(atoms_of(p) & side.optional_ids for p in added.predicates):
             return None
         below = tuple(_below(context, side, source, one) for one in side.optional)
@@ -203,7 +212,8 @@ def _barred(context: Context, case: Case, one: OptionalSource) -> Case:
     inner = Branch((one.source,), _own_predicates(context, branch, one))
     condition = Subcondition(inner, True, one.place, "outer join")
     barred = replace(branch, conditions=(*branch.conditions, condition))
-    return barred.added_by("outer join"), expressions
+    reason = "it is a subquery that is" if one.subquery else "its ON or a condition is"
+    return barred.added_by("outer join", f"{one.source.name}: {reason} not by key of one table"), expressions
 
 
 def _own_predicates(context: Context, branch: Branch, one: OptionalSource) -> tuple[Expression, ...]:

@@ -66,10 +66,11 @@ def outer_join(
     by_key = all(_is_by_key(context, k, o, predicates) for k in kept.branches for o in other.branches)
     branches = optional_join(context, kept, other, predicates, node) if by_key else None
     if branches is None:
+        why = "it is itself a join or a union" if by_key else "its ON compares other than by equality with one table"
         branches = [restricted(context, b, predicates) for b in both.branches]
-        branches += _unmatched(context, kept, other, predicates, node, semi_join)
+        branches += _unmatched(context, kept, other, predicates, node, semi_join, why)
     if keeps_left and keeps_right:
-        branches += _unmatched(context, right, left, predicates, node, semi_join)
+        branches += _unmatched(context, right, left, predicates, node, semi_join, "FULL JOIN keeps both sides")
     possible = [b for b in branches if not never_holds(b.predicates)]
     return both.with_branches(possible or branches[:1])
 
@@ -93,11 +94,13 @@ def _unmatched(
     predicates: list[Expression],
     node: exp.Expr,
     semi_join: SemiJoin,
+    why: str,
 ) -> list[Branch]:
     """Return the rows of `kept` without a partner in `other`, padded with NULLs."""
     alone = semi_join(context, kept, other, predicates, True, "outer join", node)
     padding = {c.id: Literal(None, c.type) for c in other.columns}
-    return [replace(b, values={**b.values, **padding}).added_by("outer join") for b in alone.branches]
+    reason = f"{', '.join(t.alias for t in other.tables)}: {why}"
+    return [replace(b, values={**b.values, **padding}).added_by("outer join", reason) for b in alone.branches]
 
 
 def attached(branch: Branch, condition: Subcondition) -> Branch:
