@@ -29,14 +29,6 @@ CODES: Mapping[str, Code] = {
     "CROWN-SQL-COLUMN-ALIASES": Code(
         "A list of column names has the wrong length, or names a column twice.", "Give one name for each column."
     ),
-    "CROWN-SQL-CONDITION-RESIDUAL": Code(
-        "A semi-join or anti-join compares two of its own tables other than by equality.",
-        "Move those tables into a subquery or CTE with SELECT DISTINCT.",
-    ),
-    "CROWN-SQL-CORRELATED-INEQUALITY": Code(
-        "A subquery compares a column with the outer row other than by equality.",
-        "Join with the inner table and use SELECT DISTINCT.",
-    ),
     "CROWN-SQL-CORRELATED-SUBQUERY": Code(
         "A subquery refers to the query around it where it may not.",
         "Join with the outer table inside the subquery, or write the subquery as a join.",
@@ -69,18 +61,10 @@ CODES: Mapping[str, Code] = {
     "CROWN-SQL-NOT-GROUPED": Code(
         "A column is neither in GROUP BY nor inside an aggregate.", "Add it to GROUP BY, or aggregate it."
     ),
-    "CROWN-SQL-NOT-IN-ROWS": Code(
-        "NOT IN compares several columns, and one of them may be NULL.",
-        "Use NOT EXISTS, or declare the columns NOT NULL.",
-    ),
     "CROWN-SQL-ORDER-NOT-OUTPUT": Code(
         "ORDER BY uses an expression that is not in the output.", "Add the expression to SELECT."
     ),
     "CROWN-SQL-ORDINAL": Code("There is no output column at this position.", "Use a position of the SELECT list."),
-    "CROWN-SQL-OUTER-JOIN-CONDITION": Code(
-        "The ON condition of an outer join is more than equalities and conditions on one table.",
-        "Filter in a subquery first, or use an inner join.",
-    ),
     "CROWN-SQL-PATTERN": Code(
         "A pattern or a number of digits is not a literal, or is not supported.",
         "Write it as a literal, in the syntax of Java.",
@@ -387,6 +371,9 @@ CODES: Mapping[str, Code] = {
     "CROWN-OVERFLOW": Code(
         "A value, a sum or a count is out of the range of its type.",
         "Cast to a wider type, such as DECIMAL(38, 0) or DOUBLE, before the arithmetic.",
+    ),
+    "CROWN-SCALAR-ROWS": Code(
+        "A scalar subquery returned more than one row.", "Aggregate in it, or compare with its key."
     ),
     "CROWN-TOO-MANY-ROWS": Code(
         "The result has more rows than can be counted or listed.",

@@ -5,10 +5,11 @@ while the depth lasts, queries drawn from the same list. A new construct is one 
 all others, and they in it.
 
 >>> sorted(CONSTRUCTS)  # doctest: +NORMALIZE_WHITESPACE
-['common table', 'computed', 'condition', 'constant', 'constant group', 'correlated scalar', 'distinct', 'except',
- 'except all', 'exploded', 'filter', 'filtered aggregate', 'global aggregate', 'group', 'grouped condition', 'having',
- 'inequality join', 'inner join', 'intersect', 'intersect all', 'join of three', 'ordered', 'outer join', 'outer joins',
- 'parenthesised', 'plain columns', 'scalar subquery', 'semi-join', 'shared set', 'top', 'union', 'union all', 'values']
+['among groups', 'common table', 'compared outer join', 'computed', 'condition', 'constant', 'constant group',
+ 'correlated scalar', 'distinct', 'except', 'except all', 'exploded', 'filter', 'filtered aggregate',
+ 'global aggregate', 'group', 'grouped condition', 'having', 'inequality join', 'inner join', 'intersect',
+ 'intersect all', 'join of three', 'mark', 'ordered', 'outer join', 'outer joins', 'parenthesised', 'plain columns',
+ 'scalar subquery', 'scalar value', 'semi-join', 'shared set', 'top', 'union', 'union all', 'values']
 """
 
 from __future__ import annotations
@@ -203,6 +204,36 @@ class Composer:
             return self.equality(left, right)
         one, other = self.pick(pairs)
         return f"{one} {self.pick(['<', '<=', '>', '>='])} {other}"
+
+    def correlation(self, left: Sequence[Term], right: Sequence[Term]) -> str:
+        """What chooses the rows of a subquery for an outer row."""
+        parts = [self.equality(left, right)] if self.chance(70) else []
+        parts += [self.inequality(left, right)] if self.chance(25) else []
+        parts += [self.predicate(right)] if self.chance(20) else []
+        return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+    def test(self, columns: Sequence[Term], depth: int, totals: Sequence[Term] = ()) -> str:
+        """EXISTS, IN or a quantified comparison with a subquery, as a value; `totals` may only be compared with it."""
+        inner = self.source(depth)
+        rows = f"FROM {inner.text}{self.correlation(columns, inner.columns)}"
+        comparable = [(a, b) for a, one in (*columns, *totals) for b, two in inner.columns if one == two != "boolean"]
+        if not comparable or self.chance(40):
+            return f"{self.pick(['', 'NOT '])}EXISTS (SELECT 1 {rows})"
+        one, other = self.pick(comparable)
+        if self.chance(50):
+            return f"{one} {self.pick(['', 'NOT '])}IN (SELECT {other} {rows})"
+        operator = f"{self.pick(['=', '<>', '<', '<=', '>', '>='])} {self.pick(['ANY', 'ALL'])}"
+        return f"{one} {operator} (SELECT {other} {rows})"
+
+    def scalar(self, columns: Sequence[Term], depth: int) -> Term:
+        """An aggregate of the rows that a subquery has for an outer row."""
+        inner = self.source(depth)
+        text, domain = self.pick(inner.columns)
+        extremes = () if domain == "boolean" else (("MIN({0})", domain), ("MAX({0})", domain))
+        form, result = self.pick(
+            [*COUNTS, *extremes, ("COALESCE(MAX({0}), MIN({0}))", domain), ("COUNT(*) + 1", "int")]
+        )
+        return f"(SELECT {form.format(text)} FROM {inner.text}{self.correlation(columns, inner.columns)})", result
 
 
 def _filter(composer: Composer, depth: int) -> Query:
@@ -496,6 +527,71 @@ def _parenthesised(composer: Composer, depth: int) -> Query:
     return composer.select(composer.terms((*both, *last.columns)), text)
 
 
+def _mark(composer: Composer, depth: int) -> Query:
+    """A test of a subquery wherever a value can stand."""
+    source = composer.source(depth)
+    tests = [composer.test(source.columns, depth - 1) for _ in range(composer.draw(st.integers(1, 2)))]
+    shown = composer.terms(source.columns)
+    place = composer.pick(["SELECT", "OR", "CASE", "NOT", "GROUP BY", "aggregate", "ON"])
+    if place == "SELECT":
+        return composer.select([*shown, *((test, "boolean") for test in tests)], source.text)
+    if place == "CASE":
+        chosen = (f"CASE WHEN {' OR '.join(tests)} THEN 1 ELSE 0 END", "int")
+        return composer.select([*shown, chosen], source.text)
+    if place == "GROUP BY":
+        counted = composer.select([(tests[0], "boolean"), ("COUNT(*)", "int")], source.text)
+        return replace(counted, text=f"{counted.text} GROUP BY {composer.pick(['1', tests[0]])}")
+    if place == "aggregate":
+        by = composer.pick(source.columns)
+        total = (f"SUM(CASE WHEN {tests[0]} THEN 1 ELSE 0 END)", "int")
+        counted = composer.select([by, total], source.text)
+        return replace(counted, text=f"{counted.text} GROUP BY {by[0]}")
+    if place == "ON":
+        other = composer.source(0)
+        on = f"{composer.equality(source.columns, other.columns)} AND {tests[0]}"
+        text = f"{source.text} {composer.pick(['JOIN', 'LEFT JOIN'])} {other.text} ON {on}"
+        return composer.select(composer.terms((*source.columns, *other.columns)), text)
+    where = (
+        f"NOT ({' AND '.join(tests)})" if place == "NOT" else " OR ".join([*tests, composer.predicate(source.columns)])
+    )
+    return composer.select(shown, source.text, where=[where])
+
+
+def _scalar_value(composer: Composer, depth: int) -> Query:
+    """A scalar subquery wherever a value can stand."""
+    source = composer.source(depth)
+    scalar = composer.scalar(source.columns, depth - 1)
+    if composer.chance(50):
+        return composer.select([*composer.terms(source.columns), scalar], source.text)
+    where = [f"({scalar[0]} IS NULL OR {composer.predicate(source.columns)})"]
+    return composer.select(composer.terms(source.columns), source.text, where=where)
+
+
+def _among_groups(composer: Composer, depth: int) -> Query:
+    """Subqueries that read a group, in SELECT and HAVING."""
+    source = composer.source(depth)
+    by = composer.pick(source.columns)
+    total = composer.pick([("COUNT(*)", "int"), (f"MAX({source.columns[0][0]})", source.columns[0][1])])
+    shown = [by, total]
+    if composer.chance(50):
+        shown.append(composer.scalar([by], depth - 1))
+    query = composer.select(shown, source.text)
+    having = f" HAVING {composer.test([by], depth - 1, [total])}" if composer.chance(70) else ""
+    return replace(query, text=f"{query.text} GROUP BY {by[0]}{having}")
+
+
+def _compared_outer_join(composer: Composer, depth: int) -> Query:
+    """Outer, semi- and anti-joins with comparisons between the sides."""
+    source, other = composer.source(depth), composer.source(depth)
+    parts = [composer.inequality(source.columns, other.columns)]
+    parts += [composer.equality(source.columns, other.columns)] if composer.chance(60) else []
+    parts += [composer.inequality(source.columns, other.columns)] if composer.chance(30) else []
+    kind = composer.pick(["LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
+    columns = source.columns if "I JOIN" in kind else (*source.columns, *other.columns)
+    text = f"{source.text} {kind} {other.text} ON {' AND '.join(parts)}"
+    return composer.select(composer.terms(columns), text)
+
+
 OPERATORS: Final = ("union", "union all", "except", "except all", "intersect", "intersect all")
 CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
     "filter": _filter,
@@ -505,9 +601,13 @@ CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
     "join of three": _join(["JOIN"], 3),
     "outer join": _join(["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]),
     "outer joins": _outer_joins,
+    "compared outer join": _compared_outer_join,
     "plain columns": _plain_columns,
     "inequality join": _join(["<"]),
     "condition": _condition,
+    "mark": _mark,
+    "scalar value": _scalar_value,
+    "among groups": _among_groups,
     "scalar subquery": _scalar,
     "correlated scalar": _correlated,
     "grouped condition": _grouped_condition,

@@ -62,6 +62,17 @@ class Call:
 Expression: TypeAlias = Column | Literal | Call
 
 
+def fails_on_its_own(expression: Expression) -> bool:
+    """Whether the expression must not be computed for rows that are not in the result: it would be an error there.
+
+    >>> fails_on_its_own(Call("single_row", (Column("a", types.INT64), Column("n", types.INT64)), types.INT64))
+    True
+    """
+    if not isinstance(expression, Call):
+        return False
+    return expression.function == "single_row" or any(fails_on_its_own(a) for a in expression.arguments)
+
+
 def columns_of(expression: Expression) -> Iterator[str]:
     """The names of the columns an expression reads, in order, repeats included.
 

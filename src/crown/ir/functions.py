@@ -43,6 +43,7 @@ FUNCTIONS: dict[str, Function] = dict(
         # `in`: first argument against the others; `case`: when, then, when, then, ..., else
         ("in", Function(2, None, strict=False)),
         *_named("case coalesce greatest least", Function(1, None, strict=False)),
+        ("single_row", Function(2, 2, strict=False)),  # (value, rows of a scalar subquery): an error for more than one
         ("cast", Function(1, 1, total=False)),
         ("try_cast", Function(1, 1, total=False)),
         # `like` takes a pattern with %, _ and the escape \

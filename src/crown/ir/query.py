@@ -18,8 +18,9 @@ from crown.types import DataType
 
 AggregateFunction: TypeAlias = OneOf["count", "sum", "avg", "min", "max"]
 # A construct of the query that adds branches to those that are there: the rows of an outer join without a match, the
-# rows that pass a NOT EXISTS because they have no group, the further queries of a UNION ALL.
-Origin: TypeAlias = OneOf["outer join", "not exists", "union all"]
+# rows that pass a NOT EXISTS because they have no group, the further queries of a UNION ALL. "outer values" adds none:
+# a subquery joined with the values that it compares itself with.
+Origin: TypeAlias = OneOf["outer join", "not exists", "union all", "outer values"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,9 @@ class Condition:
 
 @dataclass(frozen=True)
 class OptionalAtom:
-    """An atom of an outer join's optional side: its rows that match, or one row of NULLs where none does.
+    """An atom of an outer join's optional side, or of a subquery that is a value (`subquery`).
+
+    It shows its rows that match, or one row of NULLs where none does.
 
     The variables it shares with the atoms around it are its key, and one of those atoms holds them all. All others are
     its own, and NULL where it has no match. `optional` hang on it in the same way, by variables of its own.
@@ -53,6 +56,7 @@ class OptionalAtom:
 
     atom: Atom
     optional: tuple[OptionalAtom, ...] = ()
+    subquery: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Conjunction:
     """Atoms joined by their shared variables, filtered by conditions and residual predicates; a bag of rows.
 
     `columns` are the columns that the surrounding `Select` sees, as expressions over the variables. `origins` are the
-    constructs that made this a branch beside others.
+    constructs that made this a branch beside others, and `reasons` say why an outer join could not be one tree.
     """
 
     variables: tuple[Variable, ...]  # all variables of atoms, conditions and optional atoms
@@ -70,6 +74,7 @@ class Conjunction:
     residual: tuple[Expression, ...] = ()  # over variables of atoms; a row stays when all are TRUE
     origins: tuple[Origin, ...] = ()
     optional: tuple[OptionalAtom, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from crown.ir.expression import Call, Expression, Literal, LiteralValue
+from crown.ir.expression import Call, Expression, Literal, LiteralValue, fails_on_its_own
 from crown.ir.nullability import Nullable, may_be_null
 from crown.ir.scalars import cast, null_if, variables_of
 from crown.plan.tree.draft import RingTerm
@@ -70,7 +70,7 @@ def _one_unless_null(expression: Expression, type_: DataType) -> Expression:
 
 def _home(expression: Expression, edges: Sequence[Hyperedge]) -> bool:
     read = frozenset(variables_of([expression]))
-    return any(read <= edge for edge in edges)
+    return any(read <= edge for edge in edges) and not fails_on_its_own(expression)
 
 
 def _products(expression: Expression, edges: Sequence[Hyperedge], nullable: Nullable) -> list[_Product] | None:

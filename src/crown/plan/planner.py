@@ -156,7 +156,7 @@ def _resolve_condition(condition: Condition, context: Context) -> Condition:
 
 def _resolve_optional(one: OptionalAtom, context: Context) -> OptionalAtom:
     below = tuple(_resolve_optional(inner, context) for inner in one.optional)
-    return OptionalAtom(_resolve_atom(one.atom, context), below)
+    return replace(one, atom=_resolve_atom(one.atom, context), optional=below)
 
 
 def _resolve_atom(atom: Atom, context: Context) -> Atom:

@@ -216,6 +216,11 @@ class Context:
         if source.lower() in self.schema.tables:
             self._read.setdefault(source.lower(), set())
 
+    def primary_key(self, source: Source) -> tuple[str, ...]:
+        """Return the columns that determine a row of a table; none for a nested body."""
+        table = self.schema.tables.get(source.source.lower())
+        return table.primary_key if table is not None else ()
+
     def is_table(self, source: str) -> bool:
         return source.lower() in self.schema.tables
 

@@ -11,9 +11,11 @@ from crown.sql.diagnose import Span, span
 _FAILING: dict[str, tuple[type[exp.Expr], ...]] = {
     "CROWN-DIVIDE-BY-ZERO": (exp.Div, exp.IntDiv, exp.Mod),
     "CROWN-CAST": (exp.Cast,),
+    "CROWN-SCALAR-ROWS": (exp.Subquery,),
     "CROWN-OVERFLOW": (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Sum, exp.Cast),
 }
 _HINTS = {
+    "CROWN-SCALAR-ROWS": "aggregate in the subquery, with MAX for example, or compare with the key of its table",
     "CROWN-DIVIDE-BY-ZERO": "write NULLIF(divisor, 0) as the divisor to get NULL instead",
     "CROWN-CAST": "use TRY_CAST to get NULL instead, or filter such rows out first",
     "CROWN-OVERFLOW": "cast to a wider type, such as DECIMAL(38, 0) or DOUBLE, before the arithmetic",

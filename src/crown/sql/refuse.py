@@ -99,18 +99,9 @@ def _unknown_part(node: exp.Expr, part: str) -> tuple[str, str, str, str]:
 
 def refuse_correlation(context: Context, predicate: Expression, condition: Subcondition) -> NoReturn:
     """A condition compares with the outer row other than by equality of one column each."""
-    if condition.construct == "outer join":
-        context.fail(
-            context.places.get(predicate, condition.place),
-            "OUTER-JOIN-CONDITION",
-            "this condition of an outer join is not supported",
-            reason="unmatched rows are found by key: ON must consist of equalities between one table on each side, "
-            "and conditions on one table",
-            hint="move the comparison into a subquery with the keys of both sides, or use an inner join",
-        )
     context.fail(
         context.places.get(predicate, condition.place),
-        "CORRELATED-INEQUALITY",
+        "CORRELATED-SUBQUERY",
         f"{condition.construct} with this comparison to the outer row is not supported",
         reason="matches are looked up by key: only equalities between one outer and one inner table are allowed",
         hint="join with the inner table and use SELECT DISTINCT, or compare inside the subquery only",
@@ -125,14 +116,4 @@ def refuse_far_correlation(context: Context, predicate: Expression) -> NoReturn:
         "this comparison uses a query more than one level out",
         reason="a subquery is joined by key with the query directly around it",
         hint="join with the outer table again inside the subquery in between",
-    )
-
-
-def refuse_residual_condition(context: Context, predicate: Expression, condition: Subcondition) -> NoReturn:
-    context.fail(
-        context.places.get(predicate, condition.place),
-        "CONDITION-RESIDUAL",
-        f"{condition.construct} with a comparison between two of its own tables is not supported here",
-        reason="the tables of a semi-join or anti-join are joined by equality only",
-        hint="move those tables into a subquery or CTE with SELECT DISTINCT",
     )

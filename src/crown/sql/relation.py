@@ -47,6 +47,7 @@ class OptionalSource:
     predicates: tuple[Expression, ...]
     columns: tuple[VisibleColumn, ...]  # what the side shows
     place: Place | None
+    subquery: bool = False  # the value of a subquery, not a side of a join
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,12 @@ class Branch:
     values: Mapping[str, Expression] = field(default_factory=dict)
     origins: tuple[Origin, ...] = ()  # the constructs that made it a branch beside others
     optional: tuple[OptionalSource, ...] = ()
+    reasons: tuple[str, ...] = ()  # why an outer join is a branch
 
-    def added_by(self, origin: Origin) -> Branch:
-        return self if origin in self.origins else replace(self, origins=(*self.origins, origin))
+    def added_by(self, origin: Origin, reason: str = "") -> Branch:
+        origins = tuple(dict.fromkeys((*self.origins, origin)))
+        reasons = tuple(dict.fromkeys((*self.reasons, reason))) if reason else self.reasons
+        return replace(self, origins=origins, reasons=reasons)
 
     def joined(self, other: Branch) -> Branch:
         return Branch(
@@ -69,6 +73,7 @@ class Branch:
             {**self.values, **other.values},
             tuple(dict.fromkeys(self.origins + other.origins)),
             self.optional + other.optional,
+            tuple(dict.fromkeys(self.reasons + other.reasons)),
         )
 
     @property
@@ -102,13 +107,15 @@ class VisibleTable:
 class Relation:
     """`visible` are the columns of ``*`` and of unqualified names: USING columns once, then the others.
 
-    `correlated` are the predicates of inner joins' ON that read the queries around this one.
+    `correlated` are the predicates of inner joins' ON that read the queries around this one. `hidden` are columns of
+    sources that were put beside FROM, which no name stands for.
     """
 
     branches: tuple[Branch, ...]
     tables: tuple[VisibleTable, ...]
     visible: tuple[VisibleColumn, ...]
     correlated: tuple[Expression, ...] = ()
+    hidden: tuple[VisibleColumn, ...] = ()
 
     def product(self, other: Relation) -> Relation:
         return Relation(
@@ -116,6 +123,7 @@ class Relation:
             self.tables + other.tables,
             self.visible + other.visible,
             self.correlated + other.correlated,
+            self.hidden + other.hidden,
         )
 
     def with_branches(self, branches: Iterable[Branch]) -> Relation:
@@ -123,8 +131,12 @@ class Relation:
 
     @property
     def ids(self) -> frozenset[str]:
-        listed = [c.id for t in self.tables for c in t.columns] + [c.id for c in self.visible]
-        return frozenset(listed)
+        return frozenset(column.id for column in self.columns)
+
+    @property
+    def columns(self) -> list[VisibleColumn]:
+        """All columns, some of them twice."""
+        return [*(c for t in self.tables for c in t.columns), *self.visible, *self.hidden]
 
 
 def atom_of(column: str) -> str:

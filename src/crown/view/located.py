@@ -12,7 +12,7 @@ from crown.errors import CrownError
 from crown.sql.failures import failing_place, hint
 
 _T = TypeVar("_T")
-_CODES = frozenset({"CROWN-DIVIDE-BY-ZERO", "CROWN-CAST", "CROWN-OVERFLOW"})
+_CODES = frozenset({"CROWN-DIVIDE-BY-ZERO", "CROWN-CAST", "CROWN-OVERFLOW", "CROWN-SCALAR-ROWS"})
 
 
 def located(kernel: _T, sql: str) -> _T:

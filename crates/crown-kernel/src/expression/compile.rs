@@ -79,6 +79,13 @@ fn call(function: &str, arguments: Vec<Typed>, data_type: DataType) -> Result<No
             call.same_as_result(&arguments)?;
             Ok(Node::Coalesce(call.at_least(1, arguments)?))
         }
+        "single_row" => {
+            if !matches!(arguments.get(1), Some((_, DataType::Int64))) {
+                return Err(call.wrong("takes a value and the number of rows"));
+            }
+            call.same_as_result(&arguments[..1])?;
+            Ok(Node::SingleRow(Box::new(call.exactly(arguments)?)))
+        }
         "greatest" => call.extreme(arguments, Ordering::Greater),
         "least" => call.extreme(arguments, Ordering::Less),
         "cast" => call.cast(arguments, false),

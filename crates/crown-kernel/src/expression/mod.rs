@@ -113,6 +113,10 @@ fn overflow(what: &str) -> KernelError {
     KernelError::invalid("CROWN-OVERFLOW", format!("a computed value does not fit into {what}"))
 }
 
+fn several_rows() -> KernelError {
+    KernelError::invalid("CROWN-SCALAR-ROWS", "a scalar subquery returned more than one row")
+}
+
 fn divide_by_zero() -> KernelError {
     KernelError::invalid("CROWN-DIVIDE-BY-ZERO", "division by zero")
 }

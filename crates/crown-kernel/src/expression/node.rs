@@ -8,7 +8,7 @@ use super::pattern::Matcher;
 use super::rounding::round;
 use super::text::{initial_capitals, substring, substring_bytes, Pattern};
 use super::value::Value;
-use super::{calendar, divide_by_zero, overflow, utf8};
+use super::{calendar, divide_by_zero, overflow, several_rows, utf8};
 use crate::chunk::{Nulls, Word};
 use crate::error::Result;
 use crate::mask::Bits;
@@ -100,6 +100,8 @@ pub(super) enum Node {
         otherwise: Option<Box<Node>>,
     },
     Coalesce(Vec<Node>),
+    /// The value of a scalar subquery and the number of its rows, which must not be more than one.
+    SingleRow(Box<[Node; 2]>),
     Cast {
         argument: Box<Node>,
         from: DataType,
@@ -186,6 +188,7 @@ impl Node {
             }
             Node::Arithmetic { .. }
             | Node::Negate { .. }
+            | Node::SingleRow(_)
             | Node::Cast { .. }
             | Node::TryCast { .. }
             | Node::Match { .. }
@@ -255,6 +258,10 @@ impl Node {
                 }
                 Ok(None)
             }
+            Node::SingleRow(arguments) => match arguments[1].evaluate(row)? {
+                Some(rows) if rows.integer() > 1 => Err(several_rows()),
+                _ => arguments[0].evaluate(row),
+            },
             Node::Cast { argument, from, to } => cast(present!(argument.evaluate(row)?), *from, *to),
             Node::TryCast { argument, from, to } => match cast(present!(argument.evaluate(row)?), *from, *to) {
                 Err(error) if error.code == UNSUPPORTED => Err(error),

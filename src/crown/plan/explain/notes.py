@@ -5,12 +5,12 @@ Constructs above the trees (aggregates, set operations, DISTINCT, LIMIT) are not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from crown.ir.expression import Call
 from crown.ir.plan import BagStage, TreeStage
-from crown.ir.query import Conjunction, Named, Origin
+from crown.ir.query import Conjunction, Named, OptionalAtom, Origin
 from crown.ir.render import to_text
 from crown.ir.tables import Table
 from crown.plan.context import Context
@@ -25,7 +25,13 @@ _UNITED: Final[dict[Origin, tuple[str, str]]] = {
 }
 
 
-def note_constructs(stage: TreeStage, report: ConjunctionReport, verdicts: Sequence[Verdict], context: Context) -> None:
+def note_constructs(
+    stage: TreeStage,
+    optional: Sequence[OptionalAtom],
+    report: ConjunctionReport,
+    verdicts: Sequence[Verdict],
+    context: Context,
+) -> None:
     """Selections, cycles, a projection after enumeration, residual predicates and conditions."""
     bags = {bag.stage for bag in report.bags}
     joined = [atom for bag in context.stages if isinstance(bag, BagStage) and bag.id in bags for atom in bag.atoms]
@@ -51,7 +57,7 @@ def note_constructs(stage: TreeStage, report: ConjunctionReport, verdicts: Seque
             f"constant delay per distinct row: a row appears for each value of {', '.join(loose)}" if loose else "",
         )
     _note_residual(stage, verdicts, context)
-    _note_optional(stage, context)
+    _note_optional(stage, optional, context)
     for node in stage.nodes:
         if node.edge in ("exists", "anti") and node.parent is not None:
             name, kind = ("NOT EXISTS", "anti-join") if node.edge == "anti" else ("EXISTS", "semi-join")
@@ -59,19 +65,37 @@ def note_constructs(stage: TreeStage, report: ConjunctionReport, verdicts: Seque
             context.note(name, stage.id, f"{kind}: {node.name} is a subtree below {below}, like any other table")
 
 
-def _note_optional(stage: TreeStage, context: Context) -> None:
-    below: dict[str, list[str]] = {}
+def _note_optional(stage: TreeStage, optional: Sequence[OptionalAtom], context: Context) -> None:
+    subqueries = set(_subquery_names(optional))
+    below: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}
     for node in stage.nodes:
         if node.edge == "optional" and node.parent is not None:
-            below.setdefault(stage.nodes[node.parent].name, []).append(node.name)
-    if below:
-        hung = "; ".join(f"{', '.join(names)} below {parent}" for parent, names in below.items())
-        context.note(
-            "OUTER JOIN",
-            stage.id,
-            f"optional children ({hung}), which take no row away and show one row of NULLs for a key without a match; "
-            "it goes when the first match comes and is back when the last one goes",
-        )
+            parents = below[node.name in subqueries]
+            parents.setdefault(stage.nodes[node.parent].name, []).append(node.name)
+    for is_subquery, parents in below.items():
+        hung = "; ".join(f"{', '.join(names)} below {parent}" for parent, names in parents.items())
+        if parents and is_subquery:
+            context.note(
+                "subquery as a value",
+                stage.id,
+                f"looked up by key in an optional child ({hung}), which takes no row away; when its answer for a key "
+                "changes, the rows with that key change",
+                "constant time for a change of the subquery: all rows with its key are in the delta",
+            )
+        elif parents:
+            context.note(
+                "OUTER JOIN",
+                stage.id,
+                f"optional children ({hung}), which take no row away and show one row of NULLs for a key without a "
+                "match; it goes when the first match comes and is back when the last one goes",
+            )
+
+
+def _subquery_names(optional: Sequence[OptionalAtom]) -> Iterator[str]:
+    for one in optional:
+        if one.subquery:
+            yield one.atom.name
+        yield from _subquery_names(one.optional)
 
 
 def _note_residual(stage: TreeStage, verdicts: Sequence[Verdict], context: Context) -> None:
@@ -96,12 +120,22 @@ def _note_residual(stage: TreeStage, verdicts: Sequence[Verdict], context: Conte
 
 
 def note_branches(branches: Sequence[Conjunction], stage: str, context: Context) -> None:
-    """What several branches come from."""
-    if len(branches) < 2:
-        return
-    for origin in dict.fromkeys(origin for branch in branches for origin in branch.origins):
-        name, how = _UNITED[origin]
-        context.note(name, stage, f"{len(branches)} trees, whose rows are combined{how}")
+    """What several branches come from, and subqueries that are joined with outer values."""
+    origins = dict.fromkeys(origin for branch in branches for origin in branch.origins)
+    if "outer values" in origins:
+        context.note(
+            "correlated comparison",
+            stage,
+            "the subquery compares with the outer row other than by equality, so it is joined with the distinct values "
+            "that it reads of outer rows, and its answer for each is stored",
+            "updates in O(λ): a value, and a row of the subquery, meets all that it compares with",
+        )
+    for origin in origins if len(branches) > 1 else ():
+        if origin in _UNITED:
+            name, how = _UNITED[origin]
+            reasons = dict.fromkeys(reason for branch in branches for reason in branch.reasons)
+            why = f"; not one tree, because of {'; '.join(reasons)}" if origin == "outer join" and reasons else ""
+            context.note(name, stage, f"{len(branches)} trees, whose rows are combined{how}{why}")
 
 
 def note_computed(outputs: Sequence[Named], stage: str, context: Context) -> None:

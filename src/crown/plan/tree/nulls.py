@@ -48,7 +48,7 @@ def _mark(
 def _mark_optional(one: OptionalAtom, around: Hyperedge) -> OptionalAtom:
     held = frozenset(one.atom.variables)
     atom = replace(one.atom, not_null=_not_null(one.atom, set(around)))
-    return OptionalAtom(atom, tuple(_mark_optional(inner, held) for inner in one.optional))
+    return replace(one, atom=atom, optional=tuple(_mark_optional(inner, held) for inner in one.optional))
 
 
 def _not_null(atom: Atom, joined: set[str]) -> tuple[str, ...]:

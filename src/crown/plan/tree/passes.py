@@ -217,7 +217,7 @@ def _add_stage(draft: Draft, context: Context) -> Rows:
     context.add(stage)
     report = conjunction_report(draft, stage, context)
     context.conjunctions.append(report)
-    note_constructs(stage, report, verdicts, context)
+    note_constructs(stage, draft.optional, report, verdicts, context)
     never_null = {v for atom in draft.query_atoms for v in atom.not_null}
     of_name = {variable.name: variable for variable in draft.variables}
     columns = [

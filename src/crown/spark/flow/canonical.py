@@ -101,6 +101,7 @@ class _Renamed:
             conditions=self._conditions(conjunction.conditions, variables, "a"),
             residual=tuple(_expression(predicate, variables) for predicate in conjunction.residual),
             optional=self._optional(conjunction.optional, variables, "b"),
+            reasons=(),
         )
 
     def _conditions(self, conditions: tuple[Condition, ...], variables: Names, prefix: str) -> tuple[Condition, ...]:

@@ -65,17 +65,17 @@ class Aggregates:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.found: list[Collected] = []
-        self._inside = False
+        self.inside = False
 
     def bind(self, node: exp.Expr, binder: Binder) -> Expression:
         """Return the aggregate as a column."""
-        if self._inside:
+        if self.inside:
             refuse_aggregate(self.context, node, "another aggregate")
-        self._inside = True
+        self.inside = True
         try:
             return self._bind(node, binder)
         finally:
-            self._inside = False
+            self.inside = False
 
     def _bind(self, node: exp.Expr, binder: Binder) -> Expression:
         condition: Expression | None = None

@@ -1,8 +1,7 @@
 """Correlated subqueries as joins with groups: one row for each value of the correlated columns.
 
-A scalar aggregate correlated by equality is its value per group. Without a group it is NULL, and a comparison
-with NULL keeps no row, so an inner join is exact. EXISTS with one comparison to the outer row needs only the group's
-extremes: some y < x exactly when MIN(y) < x, some y <> x exactly when MIN(y) <> x or MAX(y) <> x.
+A scalar aggregate correlated by equality is its value per group. EXISTS with one comparison to the outer row needs only
+the group's extremes: some y < x exactly when MIN(y) < x, some y <> x exactly when MIN(y) <> x or MAX(y) <> x.
 """
 
 from __future__ import annotations
@@ -14,10 +13,12 @@ from crown.ir.expression import Call, Column, Expression, Literal, columns_of
 from crown.ir.query import Aggregate, AggregateFunction, Named, Select
 from crown.ir.tables import TableColumn
 from crown.sql.clauses.aggregates import MARK, Collected
+from crown.sql.clauses.domain import Pair, reads_one_atom
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import Wanted, build_conjunctions
 from crown.sql.relation import Branch, Relation, VisibleColumn
 from crown.sql.scalar.fold import FLIPPED
+from crown.sql.scope import Scope
 from crown.types import BOOLEAN
 
 
@@ -99,11 +100,15 @@ def _without_mark(expression: Expression) -> Expression:
 
 @dataclass(frozen=True)
 class Extremes:
-    """EXISTS decided by groups: `keys` join the groups with the outer row, and `holds` is the condition."""
+    """EXISTS decided by groups: `pairs` join the groups with the outer row, and `holds` is the condition."""
 
     groups: Relation
-    keys: tuple[Expression, ...]
+    pairs: tuple[Pair, ...]
     holds: Expression
+
+    @property
+    def keys(self) -> tuple[Expression, ...]:
+        return tuple(Call("eq", (outer, inner), BOOLEAN) for inner, outer in self.pairs)
 
     @property
     def fails(self) -> Expression:
@@ -113,7 +118,7 @@ class Extremes:
 
 
 def extremes(
-    context: Context, inner: Relation, known: frozenset[str], predicates: Sequence[Expression]
+    context: Context, inner: Relation, known: frozenset[str], predicates: Sequence[Expression], scope: Scope
 ) -> Extremes | None:
     """Return what decides EXISTS of `inner` with one comparison beside equalities; None if it is not of that form."""
     found = [correlation_of(p, known) for p in predicates]
@@ -122,6 +127,8 @@ def extremes(
     if len(pairs) < len(found) or len(others) != 1:
         return None
     equal = [c for c in pairs if c.function == "eq"]
+    if not all(reads_one_atom(context, c.outer, scope) for c in equal):
+        return None
     function, value, outer = others[0].function, others[0].inner, others[0].outer
     needed: list[AggregateFunction] = ["min"] if function in ("lt", "le") else ["max"]
     if function == "ne":
@@ -134,6 +141,6 @@ def extremes(
         [Column(MARK + name, value.type) for name in needed],
     )
     columns = groups.visible
-    keys = [Call("eq", (c.outer, k.reference), BOOLEAN) for k, c in zip(columns, equal, strict=False)]
+    keys = [(k.reference, c.outer) for k, c in zip(columns, equal, strict=False)]
     parts = [Call(function, (v.reference, outer), BOOLEAN) for v in columns[len(equal) :]]
     return Extremes(groups, tuple(keys), parts[0] if len(parts) == 1 else Call("or", tuple(parts), BOOLEAN))

@@ -10,12 +10,14 @@ from sqlglot import exp
 from crown.ir.expression import Call, Expression, columns_of
 from crown.sql.clauses.bound import body_of, refuse_placed, relation_of, renamed, source_relation, typed
 from crown.sql.clauses.definitions import FLATTENED, FLATTENED_BRANCHES, Definition
+from crown.sql.clauses.domain import outside
 from crown.sql.clauses.grammar import Environment, with_definitions
 from crown.sql.clauses.places import NoAggregates
 from crown.sql.clauses.values import bind_values, generated, generated_relation, one_row, reads_left
 from crown.sql.context import Context
 from crown.sql.diagnose import nearest
 from crown.sql.normalise import outer
+from crown.sql.normalise.nesting import nest_relation
 from crown.sql.refuse import check_parts
 from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
 from crown.sql.scalar.binder import Binder
@@ -221,18 +223,29 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
         written = " ".join(filter(None, (method, side, kind)))
         context.fail(join, "JOIN-KIND", f"{written} JOIN is not supported", hint="use INNER or OUTER JOIN")
     if kind in ("SEMI", "ANTI"):
-        return _semi_join(context, left, right, join, parent, kind == "ANTI", method == "NATURAL")
+        return _semi_join(context, left, right, join, parent, environment, kind == "ANTI", method == "NATURAL")
     merged = _merged_names(context, left, right, join, method == "NATURAL")
     predicates = _equal_names(context, left, right, merged, join)
     if len(left.branches) * len(right.branches) > MAX_BRANCHES:
         _too_many(context, join)
-    both = left.product(right)
-    own, correlated = _on(context, both, join, parent)
+    on = join.args.get("on")
+    if on is not None and on.find(exp.Query) is not None:
+        if not side:
+            both = left.product(right)
+            joined, found = environment.grammar.restrict(
+                context, on, both, list(both.correlated), parent, environment, "ON"
+            )
+            return replace(joined, correlated=tuple(found))
+        left, right, own, correlated = _outer_on(context, left, right, join, parent, environment)
+        both = left.product(right)
+    else:
+        both = left.product(right)
+        own, correlated = _on(context, both, join, parent)
     predicates += own
     if side:
         padded = left.correlated if side == "RIGHT" else right.correlated if side == "LEFT" else both.correlated
         _refuse_correlated_on(context, (*correlated, *padded), join)
-        joined = outer.outer_join(context, left, right, predicates, side, join)
+        joined = outer.outer_join(context, left, right, predicates, side, join, environment.grammar.semi_join)
     else:
         joined = both.with_branches(outer.restricted(context, b, predicates) for b in both.branches)
         joined = replace(joined, correlated=joined.correlated + tuple(correlated))
@@ -285,6 +298,7 @@ def _semi_join(
     right: Relation,
     join: exp.Join,
     parent: Scope | None,
+    environment: Environment,
     negated: bool,
     natural: bool,
 ) -> Relation:
@@ -294,7 +308,7 @@ def _semi_join(
     predicates += own
     _refuse_correlated_on(context, (*correlated, *right.correlated), join)
     construct = "anti-join" if negated else "semi-join"
-    return outer.filtered(context, left, right, predicates, negated, join, construct)
+    return environment.grammar.semi_join(context, left, right, predicates, negated, construct, join)
 
 
 def _on(
@@ -309,6 +323,42 @@ def _on(
     for predicate in conjuncts(binder.condition(join.args["on"])):
         (own if set(columns_of(predicate)) <= both.ids else correlated).append(predicate)
     return own, correlated
+
+
+def _outer_on(
+    context: Context, left: Relation, right: Relation, join: exp.Join, parent: Scope | None, environment: Environment
+) -> tuple[Relation, Relation, list[Expression], list[Expression]]:
+    """The ON of an outer join with subqueries: each is put beside the side that it reads.
+
+    What is then about the optional side alone restricts that side, which becomes a source of its own.
+    """
+    subqueries = environment.grammar.subqueries(context, environment, "ON")
+    binder = Binder(context, Scope(left.product(right), parent), subqueries)
+    predicates = conjuncts(binder.condition(join.args["on"]))
+    sides, nested = {"LEFT": left, "RIGHT": right}, set[str]()
+    for attachment in subqueries.attachments:
+        read = outside(attachment.predicates, attachment.ids)
+        side = next((name for name, relation in sides.items() if read <= relation.ids), None)
+        if side is None or (join.side or "").upper() == "FULL":
+            context.fail(
+                attachment.node,
+                "SUBQUERY-PLACE",
+                "this subquery in the ON of an outer join is not supported",
+                reason="it must read one side of a LEFT or RIGHT JOIN: which rows match is decided by key",
+                hint="compute it as a column of a subquery in FROM",
+            )
+        sides[side] = attachment.joined(context, sides[side])
+        nested |= {side}
+    optional = "RIGHT" if (join.side or "").upper() == "LEFT" else "LEFT"
+    if optional in nested:
+        inner = sides[optional].ids
+        own = [p for p in predicates if set(columns_of(p)) <= inner]
+        predicates = [p for p in predicates if p not in own]
+        branches = [outer.restricted(context, b, own) for b in sides[optional].branches]
+        sides[optional] = nest_relation(context, sides[optional].with_branches(branches), distinct=False)
+    both = sides["LEFT"].ids | sides["RIGHT"].ids
+    correlated = [p for p in predicates if not set(columns_of(p)) <= both]
+    return sides["LEFT"], sides["RIGHT"], [p for p in predicates if p not in correlated], correlated
 
 
 def _refuse_correlated_on(context: Context, predicates: Sequence[Expression], join: exp.Join) -> None:

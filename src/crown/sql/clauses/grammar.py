@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from sqlglot import exp
 
 from crown.ir.expression import Expression
+from crown.sql.clauses.aggregates import Aggregates
+from crown.sql.clauses.attach import Attachment
 from crown.sql.clauses.bound import BoundQuery
 from crown.sql.clauses.definitions import Definition
 from crown.sql.context import Context
 from crown.sql.relation import Relation
+from crown.sql.scalar.binder import Subqueries
 from crown.sql.scope import Scope
+
+
+class Clause(Subqueries, Protocol):
+    """A clause whose subqueries are values of its rows; `attachments` are the sources that they need."""
+
+    attachments: list[Attachment]
 
 
 class Grammar(Protocol):
@@ -33,10 +42,45 @@ class Grammar(Protocol):
     ) -> tuple[Relation, list[Expression]]:
         """Return the relation with WHERE applied, and the predicates that read the query around it."""
 
+    def restrict(
+        self,
+        context: Context,
+        condition: exp.Expr,
+        relation: Relation,
+        correlated: list[Expression],
+        parent: Scope | None,
+        environment: Environment,
+        clause: str,
+    ) -> tuple[Relation, list[Expression]]:
+        """Return the relation with a condition applied, and `correlated` with what that adds."""
+
+    def semi_join(
+        self,
+        context: Context,
+        left: Relation,
+        right: Relation,
+        predicates: list[Expression],
+        negated: bool,
+        construct: str,
+        node: exp.Expr,
+    ) -> Relation:
+        """Return the rows of `left` with, or negated without, a partner in `right`."""
+
     def rows(
-        self, context: Context, node: exp.Select, relation: Relation, parent: Scope | None, environment: Environment
+        self,
+        context: Context,
+        node: exp.Select,
+        relation: Relation,
+        parent: Scope | None,
+        environment: Environment,
+        keys: Sequence[Expression] = (),
     ) -> BoundQuery:
-        """Return all that follows WHERE."""
+        """Return all that follows WHERE; `keys` are shown first, and grouped by."""
+
+    def subqueries(
+        self, context: Context, environment: Environment, clause: str, aggregates: Aggregates | None = None
+    ) -> Clause:
+        """Return what binds the subqueries of a clause."""
 
 
 @dataclass(frozen=True)

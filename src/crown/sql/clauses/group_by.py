@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -10,7 +10,6 @@ from sqlglot import exp
 from crown import types
 from crown.ir.expression import Call, Column, Expression, Literal
 from crown.sql.clauses.order_by import ordinal
-from crown.sql.clauses.places import NoAggregates
 from crown.sql.context import Context
 from crown.sql.normalise.names import readable
 from crown.sql.outputs import Item
@@ -36,7 +35,7 @@ def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> list[e
                 hint="write a UNION ALL of SELECTs, one for each grouping",
             )
     if clause.args.get("all"):
-        return [i.node if i.star is None else exp.Placeholder() for i in items if not i.node.find(exp.AggFunc)]
+        return [i.node if i.star is None else exp.Placeholder() for i in items if not has_aggregate(i.node)]
     if not clause.expressions:
         # The parser takes a GROUP BY that ends the text; no database does.
         context.fail(
@@ -44,6 +43,20 @@ def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> list[e
         )
     # (a, b) is a and b, and () nothing.
     return [part for e in clause.expressions for part in (e.expressions if isinstance(e, exp.Tuple) else [e])]
+
+
+def has_aggregate(node: exp.Expr) -> bool:
+    """Whether the node has an aggregate of its own, not one of a subquery in it."""
+    return any(isinstance(n, exp.AggFunc) for n in node.walk(prune=lambda n: isinstance(n, exp.Query)))
+
+
+def group_subqueries(nodes: list[exp.Expr], items: list[Item]) -> frozenset[exp.Expr]:
+    """Return the subqueries of GROUP BY, and those of outputs that it may mean by their place or name."""
+    found = list(nodes)
+    for node in nodes:
+        named = node.name.lower() if isinstance(node, exp.Column) and not node.text("table") else None
+        found += [i.node for n, i in enumerate(items, 1) if named == i.name.lower() or node.name == str(n)]
+    return frozenset(part for node in found for part in node.walk() if part.find(exp.Query) is not None)
 
 
 class Groups:
@@ -55,13 +68,15 @@ class Groups:
         nodes: list[exp.Expr],
         items: list[Item],
         outputs: list[Expression],
-        scope: Scope,
+        binder: Binder,
+        keys: Sequence[Expression] = (),
     ) -> None:
         self.context = context
         self.names: dict[Expression, str] = {}
         self._taken: set[str] = set()
-        self._scalars: frozenset[str] = frozenset()
-        binder = Binder(context, scope, NoAggregates(context, "GROUP BY"))
+        scope = binder.scope
+        for number, key in enumerate(keys):
+            self.names[key] = self.free_name(f"key_{number + 1}")
         for node in nodes:
             expression, name = self._bind(node, items, outputs, scope, binder)
             if expression.type == types.NULL:
@@ -69,10 +84,9 @@ class Groups:
             if expression not in self.names:
                 self.names[expression] = self.free_name(name)
 
-    def add_scalars(self, columns: list[VisibleColumn]) -> None:
-        """Add scalar subqueries to the groups: they have one value, so no group changes. An error without groups."""
-        self._scalars = frozenset(c.id for c in columns)
-        for column in columns if self.names else ():
+    def add_values(self, columns: list[VisibleColumn]) -> None:
+        """Add values that all rows share to the groups: no group changes."""
+        for column in columns:
             self.names[column.reference] = self.free_name("scalar")
 
     def _bind(
@@ -86,7 +100,7 @@ class Groups:
             if not in_from:
                 index = next((i for i, item in enumerate(items) if item.name.lower() == node.name.lower()), None)
         if index is not None:
-            if items[index].star is None and items[index].node.find(exp.AggFunc):
+            if items[index].star is None and has_aggregate(items[index].node):
                 self.context.fail(node, "AGGREGATE-PLACE", "aggregates are not allowed in GROUP BY", hint="use HAVING")
             return outputs[index], items[index].name
         expression = binder.bind(node)
@@ -102,21 +116,24 @@ class Groups:
         self._taken.add(name)
         return name
 
-    def rewrite(self, expression: Expression, renames: Mapping[str, str], node: exp.Expr) -> Expression:
-        """Return the expression over group columns and aggregates; an error when it needs anything else."""
+    def rewrite(
+        self,
+        expression: Expression,
+        renames: Mapping[str, str],
+        node: exp.Expr,
+        beside: frozenset[str] = frozenset(),
+    ) -> Expression:
+        """Return the expression over group columns and aggregates; an error when it needs anything else.
+
+        Columns `beside` the groups stay as they are.
+        """
         if expression in self.names:
             return Column(self.names[expression], expression.type)
         if isinstance(expression, Column):
             if expression.name in renames:
                 return Column(renames[expression.name], expression.type)
-            if expression.name in self._scalars:
-                self.context.fail(
-                    node,
-                    "SCALAR-SUBQUERY",
-                    "a scalar subquery beside aggregates without GROUP BY is not supported",
-                    reason="the result must have one row even if no row joins with the subquery",
-                    hint="add GROUP BY, or move each into a subquery in FROM and compare them in WHERE",
-                )
+            if expression.name in beside:
+                return expression
             self.context.fail(
                 node,
                 "NOT-GROUPED",
@@ -125,6 +142,6 @@ class Groups:
                 hint="add it to GROUP BY, or use MIN or MAX",
             )
         if isinstance(expression, Call):
-            arguments = tuple(self.rewrite(a, renames, node) for a in expression.arguments)
+            arguments = tuple(self.rewrite(a, renames, node, beside) for a in expression.arguments)
             return replace(expression, arguments=arguments)
         return expression

@@ -37,5 +37,8 @@ class NoAggregates:
             hint="move the comparison to WHERE",
         )
 
+    def mark(self, node: exp.Expr, binder: Binder) -> Expression | None:
+        return None
+
     def aggregate(self, node: exp.Expr, binder: Binder) -> Expression:
         refuse_aggregate(self.context, node, self.clause)

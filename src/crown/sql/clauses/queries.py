@@ -10,8 +10,9 @@ from crown.sql.clauses.bound import BoundQuery, apply_order, body_of, coerced, r
 from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.grammar import Environment, with_definitions
 from crown.sql.clauses.select import bind_rows, bind_select
+from crown.sql.clauses.subqueries import SelectSubqueries
 from crown.sql.clauses.values import bind_values
-from crown.sql.clauses.where import bind_where
+from crown.sql.clauses.where import bind_where, restrict, semi_join
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import cast_value
 from crown.sql.scope import Scope
@@ -115,7 +116,10 @@ class _Grammar:
 
     query = staticmethod(bind_query)
     where = staticmethod(bind_where)
+    restrict = staticmethod(restrict)
+    semi_join = staticmethod(semi_join)
     rows = staticmethod(bind_rows)
+    subqueries = staticmethod(SelectSubqueries)
 
 
 _GRAMMAR = _Grammar()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -10,19 +11,22 @@ from sqlglot import exp
 from crown.ir.expression import Column, Expression, columns_of
 from crown.ir.query import Aggregate, Body, Named, Order, Select
 from crown.sql.clauses.aggregates import MARK, Aggregates
-from crown.sql.clauses.bound import BoundQuery, typed
+from crown.sql.clauses.attach import Attachment, attach
+from crown.sql.clauses.bound import BoundQuery, source_relation, typed
 from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.from_clause import bind_from
 from crown.sql.clauses.grammar import Environment
-from crown.sql.clauses.group_by import Groups, group_nodes
+from crown.sql.clauses.group_by import Groups, group_nodes, group_subqueries
 from crown.sql.clauses.limit import is_output, over_outputs, topped
 from crown.sql.clauses.order_by import bind_limit, bind_order
-from crown.sql.clauses.subqueries import SelectSubqueries
+from crown.sql.clauses.subqueries import SelectSubqueries, Ungrouped
 from crown.sql.clauses.where import bind_where
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import Wanted, build_conjunctions, cast_value
 from crown.sql.normalise.levels import living_branches
+from crown.sql.normalise.outer import restricted
 from crown.sql.outputs import Item, expand_items
+from crown.sql.refuse import refuse_far_correlation
 from crown.sql.relation import Branch, Relation
 from crown.sql.scalar.binder import AliasBinder, Binder
 from crown.sql.scope import Scope
@@ -37,19 +41,25 @@ def bind_select(context: Context, node: exp.Select, parent: Scope | None, enviro
 
 
 def bind_rows(
-    context: Context, node: exp.Select, relation: Relation, parent: Scope | None, environment: Environment
+    context: Context,
+    node: exp.Select,
+    relation: Relation,
+    parent: Scope | None,
+    environment: Environment,
+    keys: Sequence[Expression] = (),
 ) -> BoundQuery:
-    """Everything after WHERE."""
+    """Everything after WHERE. The groups are also by `keys`, over the relation, which are shown first."""
     scope = Scope(relation, parent)
     items = expand_items(context, node, relation)
     aggregates = Aggregates(context)
-    subqueries = SelectSubqueries(context, environment, "SELECT", aggregates=aggregates)
+    subqueries = SelectSubqueries(context, environment, "SELECT", aggregates)
+    grouped = group_nodes(context, node, items)
+    subqueries.groups = group_subqueries(grouped or [], items)
     outputs = [
         # An output may be named by the outputs after it.
         item.star or AliasBinder(context, scope, subqueries, items[:index]).bind(item.node)
         for index, item in enumerate(items)
     ]
-    grouped = group_nodes(context, node, items)
     binder = AliasBinder(context, scope, subqueries, items)
     having = binder.condition(node.args["having"].this) if node.args.get("having") is not None else None
     order_columns = [OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True)]
@@ -57,10 +67,20 @@ def bind_rows(
     limit = bind_limit(context, node)
     shown = _Shown(node, items, outputs, _is_distinct(context, node), order, limit)
     if grouped is not None or aggregates.found or having is not None:
-        groups = Groups(context, grouped or [], items, outputs, scope)
-        groups.add_scalars([r.visible[0] for r in subqueries.joined])
-        return _grouped(context, subqueries.join(relation), shown, groups, aggregates, having)
-    return _plain(context, subqueries.join(relation), shown)
+        in_groups = Binder(context, scope, Ungrouped(subqueries))
+        groups = Groups(context, grouped or [], items, outputs, in_groups, keys)
+        shown = _with_keys(shown, keys)
+        return _grouped(context, relation, shown, groups, aggregates, having, subqueries.attachments, parent)
+    return _plain(context, _attached(context, relation, subqueries.attachments, parent), shown)
+
+
+def _attached(
+    context: Context, relation: Relation, attachments: Sequence[Attachment], parent: Scope | None
+) -> Relation:
+    relation, correlated = attach(context, relation, attachments, [], parent)
+    if correlated:
+        refuse_far_correlation(context, correlated[0])
+    return relation
 
 
 @dataclass(frozen=True)
@@ -114,6 +134,15 @@ def _distinct(context: Context, bound: BoundQuery) -> Body:
     )
 
 
+def _with_keys(shown: _Shown, keys: Sequence[Expression]) -> _Shown:
+    taken, items = {i.name.lower() for i in shown.items}, []
+    for number, _ in enumerate(keys):
+        name = next(n for i in range(len(taken) + 1) if (n := f"key_{number + 1}{'_' * i}") not in taken)
+        taken.add(name)
+        items.append(Item(name, shown.node))
+    return replace(shown, items=[*items, *shown.items], outputs=[*keys, *shown.outputs])
+
+
 def _grouped(
     context: Context,
     relation: Relation,
@@ -121,12 +150,22 @@ def _grouped(
     groups: Groups,
     aggregates: Aggregates,
     having: Expression | None,
+    attachments: Sequence[Attachment],
+    parent: Scope | None,
 ) -> BoundQuery:
+    """Groups. Subqueries in aggregates and GROUP BY are joined with the rows before, all others with the groups."""
+    after = [a for a in attachments if not a.grouped]
+    shared = bool(groups.names) and not any(a.predicates for a in after)
+    if shared:
+        groups.add_values([column for a in after for column in a.relation.visible])
+        after = []
+    relation = _attached(context, relation, [a for a in attachments if a not in after], parent)
     branches = living_branches(relation)
     folded = _folded(context, groups, aggregates, branches)
+    beside = frozenset(i for a in after for i in a.ids)
 
     def over_groups(expression: Expression, at: exp.Expr) -> Expression:
-        return groups.rewrite(expression, folded.renames, at)
+        return groups.rewrite(expression, folded.renames, at, beside)
 
     outputs = [over_groups(e, i.node) for i, e in zip(shown.items, shown.outputs, strict=True)]
     columns = typed(tuple(OutputColumn(i.name, e.type) for i, e in zip(shown.items, outputs, strict=True)))
@@ -136,17 +175,56 @@ def _grouped(
         else replace(o, expression=over_groups(o.expression, shown.node.args["order"]))
         for o in shown.order
     )
-    ordering = over_outputs(context, order, columns, outputs, distinct=shown.distinct)
-    columns, outputs = (*columns, *ordering.columns), [*outputs, *ordering.outputs]
+    condition = over_groups(having, shown.node.args["having"]) if having is not None else None
     select = Select(
         branches=build_conjunctions(context, ((b, _wanted(context, b, folded.wanted, groups)) for b in branches)),
-        outputs=tuple(Named(c.name, cast_value(e, c.type)) for c, e in zip(columns, outputs, strict=True)),
-        distinct=shown.distinct,
+        outputs=(),
         group_by=tuple(Named(n, Column(n, e.type)) for e, n in groups.names.items()),
         aggregates=tuple(folded.aggregates),
-        having=over_groups(having, shown.node.args["having"]) if having is not None else None,
+    )
+    if after:
+        after = [replace(a, predicates=tuple(over_groups(p, a.node) for p in a.predicates)) for a in after]
+        shown = replace(shown, outputs=outputs, order=order)
+        return _beside_groups(context, select, shown, condition, after, parent)
+    ordering = over_outputs(context, order, columns, outputs, distinct=shown.distinct)
+    columns, outputs = (*columns, *ordering.columns), [*outputs, *ordering.outputs]
+    select = replace(
+        select,
+        outputs=tuple(Named(c.name, cast_value(e, c.type)) for c, e in zip(columns, outputs, strict=True)),
+        distinct=shown.distinct,
+        having=condition,
     )
     return topped(context, BoundQuery(columns, None, select), ordering, shown.limit)
+
+
+def _beside_groups(
+    context: Context,
+    select: Select,
+    shown: _Shown,
+    having: Expression | None,
+    attachments: list[Attachment],
+    parent: Scope | None,
+) -> BoundQuery:
+    """The groups as rows of their own, with the values of subqueries that read them beside each."""
+    named = [*(select.group_by or ()), *(Named(a.name, Column(a.name, a.type)) for a in select.aggregates)]
+    source = context.nest("groups", replace(select, outputs=tuple(named)))
+    found = tuple(OutputColumn(n.name, n.expression.type) for n in named)
+    relation = source_relation(context, "", source, found)
+    values: dict[str, Expression] = {c.name: c.reference for c in relation.visible}
+
+    def over_rows(expression: Expression) -> Expression:
+        return context.substitute(expression, values, frozenset())
+
+    attachments = [replace(a, predicates=tuple(over_rows(p) for p in a.predicates)) for a in attachments]
+    relation = _attached(context, relation, attachments, parent)
+    if having is not None:
+        kept = [over_rows(having)]
+        relation = relation.with_branches(restricted(context, b, kept) for b in relation.branches)
+    columns = tuple(OutputColumn(i.name, e.type) for i, e in zip(shown.items, shown.outputs, strict=True))
+    order = tuple(
+        o if is_output(o.expression, columns) else replace(o, expression=over_rows(o.expression)) for o in shown.order
+    )
+    return _plain(context, relation, replace(shown, outputs=[over_rows(e) for e in shown.outputs], order=order))
 
 
 @dataclass

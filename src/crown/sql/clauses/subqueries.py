@@ -1,150 +1,185 @@
-"""Scalar subqueries: an aggregate without GROUP BY is joined as one more table.
+"""Subqueries and aggregates of one clause, as the binder meets them: each is a value of every row of the clause.
 
-Uncorrelated it has exactly one row; correlated by equality it has one for each group, see `decorrelate`.
+Scalar subqueries have one row at most. That is so for an aggregate without GROUP BY, which has exactly one (a group
+for each value of the correlated columns, or the value of an empty group), and where a primary key or LIMIT 1 says it.
+Of any other, the one value is taken with the number of rows; more than one is an error when the view meets it.
 """
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from crown.ir.expression import Call, Expression, columns_of
-from crown.ir.query import Select
-from crown.sql.clauses.aggregates import MARK, Aggregates
-from crown.sql.clauses.bound import BoundQuery, body_of, refuse_placed, source_relation
-from crown.sql.clauses.decorrelate import correlation_of, group_relation
-from crown.sql.clauses.from_clause import bind_from
+from crown.ir.expression import Call, Column, Expression, Literal, columns_of
+from crown.ir.query import Select, Top
+from crown.sql.clauses.aggregates import MARK, Aggregates, Collected
+from crown.sql.clauses.attach import Attachment, equalities
+from crown.sql.clauses.decorrelate import group_relation
+from crown.sql.clauses.domain import Pair
 from crown.sql.clauses.grammar import Environment
+from crown.sql.clauses.inner import Inner, Keyed, Single, all_hold, bind_inner, by_key, refuse_limit
+from crown.sql.clauses.marks import mark, test_of
 from crown.sql.clauses.places import refuse_aggregate
+from crown.sql.clauses.unique import has_one_row
 from crown.sql.context import Context
-from crown.sql.normalise.atoms import null_rejected, strict_columns
-from crown.sql.outputs import expand_items
+from crown.sql.normalise.nesting import nest_columns
+from crown.sql.normalise.optional import marker
 from crown.sql.relation import Relation
 from crown.sql.scalar.binder import Binder
+from crown.sql.scalar.coerce import always
+from crown.sql.scalar.fold import TRUE, fold
 from crown.sql.scope import Scope
-from crown.types import BOOLEAN
-
-_NOT_PLAIN = ("with_", "distinct", "group", "having", "order", "limit", "offset")
+from crown.types import BOOLEAN, INT64
 
 
 class SelectSubqueries:
-    """Scalar subqueries and aggregates of one SELECT, as the binder meets them."""
+    """`attachments` are the sources to be joined with the rows of the clause, in this order."""
 
     def __init__(
-        self,
-        context: Context,
-        environment: Environment,
-        clause: str,
-        *,
-        aggregates: Aggregates | None = None,
-        correlates: bool = False,
+        self, context: Context, environment: Environment, clause: str, aggregates: Aggregates | None = None
     ) -> None:
         self.context = context
-        self.correlates = correlates
         self.environment = environment
         self.aggregates = aggregates
         self.clause = clause
-        self.joined: list[Relation] = []  # to be joined to FROM: one row each, or one for each outer row
-        self.predicates: list[Expression] = []  # that join them
-        self.required: dict[str, exp.Expr] = {}  # columns that are absent instead of NULL where a group is missing
+        self.attachments: list[Attachment] = []
+        self.groups: frozenset[exp.Expr] = frozenset()  # subqueries of GROUP BY: elsewhere they are the group's value
+        self._known: dict[tuple[exp.Expr, bool], Expression] = {}
 
     def scalar(self, node: exp.Expr, scope: Scope) -> Expression:
-        """Return the value of the subquery, as a column of a relation to be joined."""
-        query = node
-        while isinstance(query, exp.Subquery) and not any(query.args.get(p) for p in _NOT_PLAIN):
-            refuse_placed(self.context, query, "joins", "alias")
-            query = query.this
-        if isinstance(query, exp.Select) and not any(query.args.get(p) for p in _NOT_PLAIN):
-            return self._select(query, scope)
-        barrier = Scope(Relation((), (), ()), scope, "this scalar subquery")
-        return self._single(self.environment.grammar.query(self.context, node, barrier, self.environment), query)
+        """Return the value of the subquery."""
+        return self._once(node, lambda: self._scalar(node, scope))
 
-    def _select(self, query: exp.Select, scope: Scope) -> Expression:
-        grammar = self.environment.grammar
-        relation = bind_from(self.context, query, scope, self.environment)
-        relation, correlated = grammar.where(self.context, query.args.get("where"), relation, scope, self.environment)
-        if not correlated:
-            barrier = Scope(Relation((), (), ()), scope, "the output of a scalar subquery")
-            return self._single(grammar.rows(self.context, query, relation, barrier, self.environment), query)
-        return self._correlated(query, relation, correlated, scope)
-
-    def _single(self, bound: BoundQuery, query: exp.Expr) -> Expression:
-        """An uncorrelated aggregate has exactly one row."""
-        single = isinstance(bound.body, Select) and bound.body.group_by == () and bound.body.having is None
-        if len(bound.columns) != 1 or not single:
-            self._refuse(query)
-        source = self.context.nest("scalar", body_of(self.context, bound))
-        relation = source_relation(self.context, source, source, bound.columns)
-        self.joined.append(relation)
-        return relation.visible[0].reference
-
-    def _correlated(
-        self, query: exp.Select, relation: Relation, correlated: list[Expression], scope: Scope
-    ) -> Expression:
-        """Return an aggregate correlated by equality: its value for each group of the correlated columns."""
-        pairs = [correlation_of(p, relation.ids) for p in correlated]
-        keys = [p for p in pairs if p is not None and p.function == "eq"]
-        aggregates = Aggregates(self.context)
-        inner = SelectSubqueries(self.context, self.environment, "a scalar subquery", aggregates=aggregates)
-        barrier = Scope(Relation((), (), ()), scope, "the output of a scalar subquery")
-        binder = Binder(self.context, Scope(relation, barrier), inner)
-        items = expand_items(self.context, query, relation)
-        values = [item.star or binder.bind(item.node) for item in items]
-        if len(values) != 1 or not aggregates.found:
-            self._refuse(query)
-        counts = {MARK + a.name for a in aggregates.found if a.function == "count"}
-        if (
-            len(keys) < len(pairs)
-            or not self.correlates
-            or inner.joined
-            or not set(columns_of(values[0])) <= {MARK + a.name for a in aggregates.found}
-            or not strict_columns(values[0]) - counts
-        ):
-            self.context.fail(
-                query,
-                "CORRELATED-SUBQUERY",
-                "this correlated scalar subquery is not supported",
-                reason="it is joined by key, so it must be in WHERE, compare with the outer query by equality "
-                "only, and be NULL, not a count of 0, if no row matches",
-                hint="join with a subquery that groups by the correlated columns",
-            )
-        groups = group_relation(self.context, relation, [k.inner for k in keys], aggregates.found, values)
-        self.joined.append(groups)
-        for column, key in zip(groups.visible, keys, strict=False):
-            self.predicates.append(Call("eq", (key.outer, column.reference), BOOLEAN))
-        self.required[groups.visible[-1].id] = query
-        return groups.visible[-1].reference
-
-    def _refuse(self, query: exp.Expr) -> NoReturn:
-        self.context.fail(
-            query,
-            "SCALAR-SUBQUERY",
-            "this scalar subquery is not supported",
-            reason="it must return exactly one row for any data: one aggregate without GROUP BY",
-            hint="use MAX, MIN or another aggregate without GROUP BY, or join with the subquery",
-        )
-
-    def check_required(self, predicate: Expression) -> None:
-        """A row whose group is missing is dropped by the join: the predicate must not keep it."""
-        missing = set(self.required) & set(columns_of(predicate)) - null_rejected(predicate)
-        for column in missing:
-            self.context.fail(
-                self.required[column],
-                "CORRELATED-SUBQUERY",
-                "this correlated scalar subquery is not supported here",
-                reason="it is NULL if no row matches, and this condition may still be true",
-                hint="compare it directly, in a separate condition",
-            )
+    def mark(self, node: exp.Expr, binder: Binder) -> Expression | None:
+        """Return the value of EXISTS, IN or a quantified comparison; None if the node is no test of a subquery."""
+        test = test_of(node)
+        return None if test is None else self._once(node, lambda: mark(self, node, test, binder))
 
     def aggregate(self, node: exp.Expr, binder: Binder) -> Expression:
         if self.aggregates is None:
             refuse_aggregate(self.context, node, self.clause)
         return self.aggregates.bind(node, binder)
 
-    def join(self, relation: Relation) -> Relation:
-        """Return the relation with the scalar subqueries' rows beside it."""
-        for scalar in self.joined:
-            relation = relation.with_branches(b.joined(s) for b in relation.branches for s in scalar.branches)
-        self.joined = []
-        return relation
+    def attach(self, relation: Relation, pairs: Sequence[Pair], node: exp.Expr) -> Attachment:
+        (branch,) = relation.branches
+        at = marker(self.context, branch.atoms[0])
+        added = Attachment(relation, equalities(pairs), node, self._before_groups(node), at)
+        self.attachments.append(added)
+        return added
+
+    def row(self, single: Single, node: exp.Expr) -> list[Expression]:
+        """Return the values of a row that each outer row has, and whether it has it."""
+        attached = self.attach(single.groups, single.pairs, node)
+        there = [attached.present] if single.pairs else []
+        there += [all_hold(single.guards)] if single.guards else []
+        values: list[Expression] = []
+        for column, default in zip(single.values, single.defaults, strict=True):
+            value: Expression = column.reference
+            if there and (single.guards or default != Literal(None, default.type)):
+                condition = there[0] if len(there) == 1 else Call("and", tuple(there), BOOLEAN)
+                value = fold(Call("case", (condition, value, default), value.type), always)
+            values.append(value)
+        return values if single.filtered else [*values, TRUE]
+
+    def _once(self, node: exp.Expr, bind: Callable[[], Expression]) -> Expression:
+        """One subquery that is written twice, as in SELECT and GROUP BY, is one value."""
+        key = (node, self._before_groups(node))
+        if key not in self._known:
+            self._known[key] = bind()
+        return self._known[key]
+
+    def _before_groups(self, node: exp.Expr) -> bool:
+        return node in self.groups or (self.aggregates is not None and self.aggregates.inside)
+
+    def _scalar(self, node: exp.Expr, scope: Scope) -> Expression:
+        inner = bind_inner(self.context, node, scope, self.environment, name="scalar")
+        if isinstance(inner, Single):
+            *values, there = self.row(inner, node)
+            self._check_columns(node, values)
+            return fold(Call("case", (there, values[0], Literal(None, values[0].type)), values[0].type), always)
+        self._check_columns(node, inner.outputs)
+        if inner.bound is not None:
+            return self._uncorrelated(inner, node)
+        if inner.limit is not None and (inner.order or inner.limit[1] > 0):
+            refuse_limit(self.context, node)
+        return self._rows(inner, scope, node)
+
+    def _check_columns(self, node: exp.Expr, values: Sequence[Expression]) -> None:
+        if len(values) != 1:
+            self.context.fail(
+                node,
+                "SCALAR-SUBQUERY",
+                f"a scalar subquery has {len(values)} columns",
+                reason="it stands for one value",
+                hint="select one column",
+            )
+
+    def _uncorrelated(self, inner: Inner, node: exp.Expr) -> Expression:
+        assert inner.bound is not None
+        body = inner.bound.body
+        if isinstance(body, Select) and body.group_by == () and body.having is None:
+            self.attach(inner.relation, (), node)
+            return inner.outputs[0]
+        single = isinstance(body, Top) and body.limit <= 1
+        return self._one_of(Keyed(inner.relation, (), ()), inner.outputs[0], node, checked=not single)
+
+    def _rows(self, inner: Inner, scope: Scope, node: exp.Expr) -> Expression:
+        """A subquery without aggregate."""
+        (output,) = inner.outputs
+        keyed = by_key(self.context, inner.relation, inner.correlated, scope, node)
+        if not set(columns_of(output)) <= keyed.known:
+            self.context.fail(
+                node,
+                "CORRELATED-SUBQUERY",
+                "the output of this scalar subquery uses a column of the outer query",
+                reason="it is looked up by key",
+                hint="compute it outside of the subquery",
+            )
+        one = inner.limit is not None and inner.limit[0] <= 1
+        if inner.limit is not None and inner.limit[0] == 0:
+            return Literal(None, output.type)
+        if keyed.pairs and not one and has_one_row(self.context, keyed.relation, [i for i, _ in keyed.pairs]):
+            return self._looked_up(keyed, output, node)
+        one = one or has_one_row(self.context, keyed.relation, [i for i, _ in keyed.pairs])
+        return self._one_of(keyed, output, node, checked=not one)
+
+    def _looked_up(self, keyed: Keyed, output: Expression, node: exp.Expr) -> Expression:
+        """A row with the key is the only one."""
+        columns = {f"key_{i + 1}": inner for i, (inner, _) in enumerate(keyed.pairs)}
+        rows = nest_columns(self.context, keyed.relation, {**columns, "value": output}, distinct=False, name="scalar")
+        pairs = [(c.reference, outer) for c, (_, outer) in zip(rows.visible, keyed.pairs, strict=False)]
+        self.attach(rows, pairs, node)
+        return self._guarded(keyed, rows.visible[-1].reference)
+
+    def _one_of(self, keyed: Keyed, output: Expression, node: exp.Expr, *, checked: bool) -> Expression:
+        found = [Collected("value", "min", output, False, output.type)]
+        value: Expression = Column(MARK + "value", output.type)
+        rows: Expression = Column(MARK + "n", INT64)
+        shown = [value]
+        if checked:
+            found.append(Collected("n", "count", None, False, INT64))
+            # An outer row that sees several rows is an error; rows that no outer row sees are none.
+            shown = [value, rows] if keyed.pairs else [Call("single_row", (value, rows), output.type)]
+        groups = group_relation(self.context, keyed.relation, [i for i, _ in keyed.pairs], found, shown)
+        pairs = [(c.reference, outer) for c, (_, outer) in zip(groups.visible, keyed.pairs, strict=False)]
+        self.attach(groups, pairs, node)
+        value, *counted = [c.reference for c in groups.visible[len(pairs) :]]
+        return self._guarded(keyed, Call("single_row", (value, counted[0]), value.type) if counted else value)
+
+    def _guarded(self, keyed: Keyed, value: Expression) -> Expression:
+        if not keyed.guards:
+            return value
+        return fold(Call("case", (all_hold(keyed.guards), value, Literal(None, value.type)), value.type), always)
+
+
+class Ungrouped:
+    """GROUP BY: the subqueries of a SELECT, without its aggregates."""
+
+    def __init__(self, subqueries: SelectSubqueries) -> None:
+        self.scalar = subqueries.scalar
+        self.mark = subqueries.mark
+        self.context = subqueries.context
+
+    def aggregate(self, node: exp.Expr, binder: Binder) -> Expression:
+        refuse_aggregate(self.context, node, "GROUP BY")

@@ -6,26 +6,24 @@ empty: up to three anti-joins, of which those that can't matter (y or x never NU
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from crown.ir.expression import Call, Expression, columns_of
-from crown.sql.clauses.bound import refuse_placed, relation_of
-from crown.sql.clauses.decorrelate import Extremes, extremes
-from crown.sql.clauses.definitions import OutputColumn
-from crown.sql.clauses.from_clause import bind_from
-from crown.sql.clauses.grammar import Environment, with_definitions
-from crown.sql.clauses.order_by import bind_order
-from crown.sql.clauses.places import NoAggregates
+from crown.sql.clauses.attach import attach, equalities, gathered
+from crown.sql.clauses.decorrelate import Extremes, correlation_of, extremes
+from crown.sql.clauses.domain import domain_of, known, outside, reads_one_atom
+from crown.sql.clauses.grammar import Environment
+from crown.sql.clauses.inner import Inner, Single, bind_inner, by_key, unwrapped
+from crown.sql.clauses.marks import check_columns, correlates, is_union, test_of, value_of
 from crown.sql.clauses.subqueries import SelectSubqueries
 from crown.sql.context import Context
 from crown.sql.diagnose import Place
-from crown.sql.normalise.nesting import has_residual, nest_relation
+from crown.sql.normalise.nesting import has_residual, nest_columns, nest_relation
 from crown.sql.normalise.optional import unfolded
 from crown.sql.normalise.outer import attached, restricted
-from crown.sql.outputs import expand_items
-from crown.sql.relation import Branch, Relation, Subcondition
+from crown.sql.relation import Branch, Relation, Subcondition, atoms_of
 from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import always, compare
 from crown.sql.scalar.fold import conjuncts, fold
@@ -41,30 +39,83 @@ def bind_where(
     relation = replace(relation, correlated=())
     if clause is None:
         return relation, correlated
-    subqueries = SelectSubqueries(context, environment, "WHERE", correlates=True)
+    return restrict(context, clause.this, relation, correlated, parent, environment, "WHERE")
+
+
+def restrict(
+    context: Context,
+    condition: exp.Expr,
+    relation: Relation,
+    correlated: list[Expression],
+    parent: Scope | None,
+    environment: Environment,
+    clause: str,
+) -> tuple[Relation, list[Expression]]:
+    """The relation restricted by a condition, and `correlated` with what the condition adds."""
+    subqueries = SelectSubqueries(context, environment, clause)
     scope = Scope(relation, parent)
     binder = Binder(context, scope, subqueries)
     own: list[Expression] = []
-    tests: list[tuple[exp.Expr, bool]] = []
+    tests: list[_Test] = []
     predicates: list[Expression] = []
-    for node, negated in _conjuncts(clause.this, False):
-        if _subquery_test(node) is not None:
-            tests.append((node, negated))
+    for node, negated in _conjuncts(condition, False):
+        found = _test(subqueries, node, negated, binder)
+        if isinstance(found, _Test):
+            tests.append(found)
             continue
-        predicate = binder.condition(node)
+        predicate = binder.condition(node) if found is None else found
         if negated:
             predicate = context.mark(fold(Call("not", (predicate,), BOOLEAN), always), node)
-        for part in conjuncts(predicate):
-            subqueries.check_required(part)
-            predicates.append(part)
-    known = relation.ids | {c.id for r in subqueries.joined for c in r.visible}
-    for part in predicates + subqueries.predicates:
-        (own if set(columns_of(part)) <= known else correlated).append(part)
-    relation = subqueries.join(relation)
+        predicates += conjuncts(predicate)
+    inner = relation.ids.union(*(a.ids for a in subqueries.attachments))
+    for part in predicates:
+        (own if set(columns_of(part)) <= inner else correlated).append(part)
+    relation, correlated = attach(context, relation, subqueries.attachments, correlated, parent)
     relation = relation.with_branches(restricted(context, b, own) for b in relation.branches)
-    for node, negated in tests:
-        relation = _restrict(context, relation, scope, node, negated, environment)
+    for test in tests:
+        relation, correlated = _restrict(context, relation, test, parent, correlated)
     return relation, correlated
+
+
+@dataclass(frozen=True)
+class _Test:
+    """EXISTS or IN as a condition of its own: a semi-join, or negated an anti-join."""
+
+    node: exp.Expr
+    negated: bool
+    construct: str
+    inner: Inner
+    pairs: tuple[tuple[Expression, Expression], ...]  # subjects of IN, and what they are compared with
+    compared: tuple[Expression, ...]
+
+
+def _test(subqueries: SelectSubqueries, node: exp.Expr, negated: bool, binder: Binder) -> _Test | Expression | None:
+    """Return the test of a subquery that the node is: as a condition, or if it can't be one as a value."""
+    context, scope = subqueries.context, binder.scope
+    test = test_of(node)
+    if test is None or test.function not in (None, "eq"):
+        return None
+    query = unwrapped(context, test.query)
+    if is_union(query) and correlates(query, scope):
+        return None
+    inner = bind_inner(context, query, scope, subqueries.environment, exists=test.function is None)
+    subjects = [binder.bind(s) for s in test.subjects]
+    check_columns(context, node, test, inner)
+    without = negated != test.negated
+    if isinstance(inner, Single) or inner.limit is not None or (without and _is_hard(context, inner, subjects, scope)):
+        return value_of(subqueries, node, test, inner, subjects, scope)
+    pairs = tuple(zip(subjects, inner.outputs, strict=True)) if test.function is not None else ()
+    compared = tuple(compare(context, node, "eq", s, o) for s, o in pairs)
+    construct = f"{'NOT ' if without else ''}{'EXISTS' if test.function is None else 'IN'}"
+    return _Test(node, without, construct, inner, pairs, compared)
+
+
+def _is_hard(context: Context, inner: Inner, subjects: list[Expression], scope: Scope) -> bool:
+    """Whether NOT IN can't be an anti-join: a NULL in one of several columns matters only if the others are equal."""
+    branches, rows = scope.relation.branches, inner.relation.branches
+    nullable = [any(context.may_be_null(s, b) for b in branches) for s in subjects]
+    nullable += [any(context.may_be_null(o, b) for b in rows) for o in inner.outputs]
+    return len(subjects) > 1 and any(nullable)
 
 
 def _conjuncts(node: exp.Expr, negated: bool) -> list[tuple[exp.Expr, bool]]:
@@ -79,47 +130,74 @@ def _conjuncts(node: exp.Expr, negated: bool) -> list[tuple[exp.Expr, bool]]:
     return [(node, negated)]
 
 
-def _subquery_test(node: exp.Expr) -> exp.Expr | None:
-    """Return the subquery of EXISTS, IN (SELECT ...), = ANY (SELECT ...) or <> ALL (SELECT ...)."""
-    if isinstance(node, exp.Exists):
-        return node.this if isinstance(node.this, exp.Query) else None
-    if isinstance(node, exp.In):
-        query = node.args.get("query")
-        return query if isinstance(query, exp.Query) else None
-    if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
-        return node.expression.this if isinstance(node.expression.this, exp.Query) else None
-    if isinstance(node, exp.NEQ) and isinstance(node.expression, exp.All):
-        return node.expression.this if isinstance(node.expression.this, exp.Query) else None
-    return None
-
-
 def _restrict(
-    context: Context, relation: Relation, scope: Scope, node: exp.Expr, negated: bool, environment: Environment
+    context: Context, relation: Relation, test: _Test, parent: Scope | None, correlated: list[Expression]
+) -> tuple[Relation, list[Expression]]:
+    """The relation restricted by the test."""
+    inner, place = test.inner.relation, context.place(test.node)
+    asked = [*test.inner.correlated, *test.compared]
+    far = outside(asked, known(inner) | relation.ids)
+    if far:
+        values = domain_of(context, far | outside(correlated, relation.ids), parent, test.node)
+        own = [values.rewritten(context, p) for p in correlated]
+        relation = values.beside(relation)
+        relation = relation.with_branches(restricted(context, b, own) for b in relation.branches)
+        asked, correlated = [values.rewritten(context, p) for p in asked], list(equalities(values.pairs(own)))
+    scope = Scope(relation, parent)
+    decided = extremes(context, inner, known(inner), asked, scope) if not test.pairs else None
+    if decided is not None:
+        return _by_extremes(context, relation, decided, test.negated, place, test.construct), correlated
+    conditions = _asked(context, inner, asked, test, scope)
+    relation = gathered(context, relation, [p for c in conditions for p in c.branch.predicates])
+    if test.negated and test.pairs:
+        conditions += _null_conditions(context, relation, test, asked[: len(test.inner.correlated)], scope)
+    return relation.with_branches(
+        _with_conditions(context, branch, conditions) for branch in relation.branches
+    ), correlated
+
+
+def semi_join(
+    context: Context,
+    left: Relation,
+    right: Relation,
+    predicates: list[Expression],
+    negated: bool,
+    construct: str,
+    node: exp.Expr,
 ) -> Relation:
-    query = _subquery_test(node)
-    assert query is not None
-    if isinstance(node, exp.Exists):
-        inner, correlated, _ = _inner(context, query, scope, environment)
-        construct = "NOT EXISTS" if negated else "EXISTS"
-        decided = extremes(context, inner, _known(inner), correlated)
-        if decided is not None:
-            return _by_extremes(context, relation, decided, negated, context.place(node), construct)
-        conditions = _conditions(context, inner, correlated, negated, context.place(node), construct)
-    else:
-        if isinstance(node, exp.NEQ):
-            negated = not negated
-        subjects = list(node.this.expressions) if isinstance(node.this, exp.Tuple) else [node.this]
-        binder = Binder(context, scope, NoAggregates(context, "WHERE"))
-        inner, correlated, outputs = _inner(context, query, scope, environment)
-        if len(outputs) != len(subjects):
-            context.fail(node, "IN-COLUMNS", f"IN compares {len(subjects)} columns with {len(outputs)}")
-        pairs = [(binder.bind(s), o) for s, o in zip(subjects, outputs, strict=True)]
-        equal = [compare(context, node, "eq", s, o) for s, o in pairs]
-        construct = "NOT IN" if negated else "IN"
-        conditions = _conditions(context, inner, correlated + equal, negated, context.place(node), construct)
-        if negated:
-            conditions += _null_conditions(context, relation, inner, correlated, pairs, node)
-    return relation.with_branches(_with_conditions(context, branch, conditions) for branch in relation.branches)
+    """The rows of `left` with, or negated without, a row of `right` that satisfies the predicates with it."""
+    test = _Test(node, negated, construct, Inner(right, tuple(predicates), ()), (), ())
+    found, _ = _restrict(context, left, test, None, [])
+    return found
+
+
+def _asked(context: Context, inner: Relation, asked: list[Expression], test: _Test, scope: Scope) -> list[Subcondition]:
+    """Some row of `inner`, or none, satisfies what is asked: found by keys, of nested rows if need be."""
+    place = context.place(test.node)
+    own = [p for p in asked if set(columns_of(p)) <= known(inner)]
+    asked = [p for p in asked if p not in own]
+    inner = inner.with_branches(restricted(context, b, own) for b in inner.branches)
+    if all(_is_key(context, inner, p, scope) for p in asked):
+        return _conditions(context, inner, asked, test.negated, place, test.construct)
+    keyed = by_key(context, inner, asked, scope, test.node, guarded=False)
+    columns = {f"key_{i + 1}": e for i, (e, _) in enumerate(keyed.pairs)}
+    rows = nest_columns(context, keyed.relation, columns, distinct=True, name="condition")
+    pairs = [(c.reference, outer) for c, (_, outer) in zip(rows.visible, keyed.pairs, strict=True)]
+    return _conditions(context, rows, list(equalities(pairs)), test.negated, place, test.construct)
+
+
+def _is_key(context: Context, inner: Relation, predicate: Expression, scope: Scope) -> bool:
+    """Whether the predicate is about one outer source alone, or an equality between one source of each side."""
+    own = known(inner)
+    if not set(columns_of(predicate)) & own:
+        return reads_one_atom(context, predicate, scope)
+    found = correlation_of(predicate, own)
+    return (
+        found is not None
+        and found.function == "eq"
+        and reads_one_atom(context, found.outer, scope)
+        and all(len(atoms_of(context.in_branch(found.inner, b))) <= 1 for b in inner.branches)
+    )
 
 
 def _by_extremes(
@@ -140,69 +218,18 @@ def _by_extremes(
 
 
 def _null_conditions(
-    context: Context,
-    relation: Relation,
-    inner: Relation,
-    correlated: list[Expression],
-    pairs: list[tuple[Expression, Expression]],
-    node: exp.Expr,
+    context: Context, relation: Relation, test: _Test, correlated: list[Expression], scope: Scope
 ) -> list[Subcondition]:
     """Return the parts of NOT IN that are about NULL."""
-    outer_nullable = [any(context.may_be_null(s, b) for b in relation.branches) for s, _ in pairs]
-    inner_nullable = [any(context.may_be_null(o, b) for b in inner.branches) for _, o in pairs]
-    if len(pairs) > 1 and any(outer_nullable + inner_nullable):
-        context.fail(
-            node,
-            "NOT-IN-ROWS",
-            "NOT IN of several columns that may be NULL is not supported",
-            reason="a NULL in one column makes the comparison unknown only if the others are equal",
-            hint="use NOT EXISTS, or declare the columns NOT NULL",
-        )
+    inner = test.inner.relation
     found: list[Subcondition] = []
-    for (subject, output), from_outer, from_inner in zip(pairs, outer_nullable, inner_nullable, strict=True):
-        if from_inner:
-            absent: Expression = Call("is_null", (output,), BOOLEAN)
-            found += _conditions(context, inner, [*correlated, absent], True, context.place(node), "NOT IN")
-        if from_outer:
-            absent = Call("is_null", (subject,), BOOLEAN)
-            found += _conditions(context, inner, [*correlated, absent], True, context.place(node), "NOT IN")
+    for subject, output in test.pairs:
+        absent = [Call("is_null", (side,), BOOLEAN) for side in (output, subject)]
+        if any(context.may_be_null(output, b) for b in inner.branches):
+            found += _asked(context, inner, [*correlated, absent[0]], test, scope)
+        if any(context.may_be_null(subject, b) for b in relation.branches):
+            found += _asked(context, inner, [*correlated, absent[1]], test, scope)
     return found
-
-
-def _inner(
-    context: Context, query: exp.Expr, scope: Scope, environment: Environment
-) -> tuple[Relation, list[Expression], list[Expression]]:
-    """Return the subquery of a condition: its relation, its correlated predicates, and its output expressions."""
-    while isinstance(query, exp.Subquery) and not any(query.args.get(p) for p in ("limit", "offset", "with_")):
-        refuse_placed(context, query, "joins", "alias")
-        query = query.this
-    if not _is_plain_join(query):
-        barrier = Scope(Relation((), (), ()), scope, "a subquery with aggregates, DISTINCT, LIMIT or set operations")
-        bound = environment.grammar.query(context, query, barrier, environment)
-        relation = relation_of(context, bound, "subquery", (), query)
-        return relation, [], [c.reference for c in relation.visible]
-    assert isinstance(query, exp.Select)
-    environment = with_definitions(context, query, environment)
-    relation = bind_from(context, query, scope, environment)
-    relation, correlated = bind_where(context, query.args.get("where"), relation, scope, environment)
-    subqueries = SelectSubqueries(context, environment, "a condition's SELECT")
-    binder = Binder(context, Scope(relation, scope), subqueries)
-    items = expand_items(context, query, relation)
-    outputs = [item.star or binder.bind(item.node) for item in items]
-    # The order doesn't matter here, but it must be one.
-    bind_order(context, query, [OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True)], binder.bind)
-    return subqueries.join(relation), correlated, outputs
-
-
-def _is_plain_join(query: exp.Expr) -> bool:
-    """DISTINCT and ORDER BY don't matter to EXISTS and IN; groups, aggregates and limits do."""
-    if not isinstance(query, exp.Select):
-        return False
-    if any(query.args.get(part) for part in ("group", "having", "limit", "offset")):
-        return False
-    return not any(
-        isinstance(n, exp.AggFunc) for e in query.expressions for n in e.walk(prune=lambda n: isinstance(n, exp.Query))
-    )
 
 
 def _conditions(
@@ -214,19 +241,16 @@ def _conditions(
     construct: str,
 ) -> list[Subcondition]:
     """EXISTS (or NOT) of the inner relation with the predicates, over the columns of both sides."""
-    inner = unfolded(context, inner)
-    if (len(inner.branches) > 1 and not negated) or any(has_residual(b) for b in inner.branches):
-        used = frozenset(c for p in correlated for c in columns_of(p)) & _known(inner)
+    if sum(len(b.optional) for b in inner.branches) < 2:
+        inner = unfolded(context, inner)
+    united = len(inner.branches) > 1 and not negated
+    if united or any(b.optional or has_residual(b) for b in inner.branches):
+        used = frozenset(c for p in correlated for c in columns_of(p)) & known(inner)
         inner = nest_relation(context, inner, distinct=bool(used), only=used)
     return [
         Subcondition(replace(restricted(context, branch, correlated), values={}), negated, place, construct)
         for branch in inner.branches
     ]
-
-
-def _known(relation: Relation) -> frozenset[str]:
-    """Return the ids that have a value in the relation, including the columns of its atoms."""
-    return relation.ids | frozenset(i for b in relation.branches for i in b.values)
 
 
 def _with_conditions(context: Context, branch: Branch, conditions: list[Subcondition]) -> Branch:

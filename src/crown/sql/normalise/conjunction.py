@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from crown import types
-from crown.ir.expression import Call, Column, Expression, Literal, columns_of
+from crown.ir.expression import Call, Column, Expression, Literal, columns_of, fails_on_its_own
 from crown.ir.nullability import may_be_null
 from crown.ir.plan import Atom, Binding, Variable
 from crown.ir.query import Condition, Conjunction, Named, OptionalAtom
@@ -65,6 +65,7 @@ def _build_conjunction(context: Context, branch: Branch, wanted: Sequence[Wanted
         conditions=conditions,
         residual=tuple(_over_variables(level, e) for e in level.residual),
         origins=branch.origins,
+        reasons=branch.reasons,
         optional=optional,
     )
 
@@ -89,7 +90,7 @@ def _choose_terms(context: Context, level: Level, wanted: Sequence[Wanted]) -> N
         term = stripped(expression)
         if not touched:
             return
-        if len(touched) == 1 and is_null_without_row(term):
+        if len(touched) == 1 and is_null_without_row(term) and not fails_on_its_own(term):
             holder = level.holder(term)
             finer = set(columns_of(term)) <= plain
             if isinstance(term, Column) or term in holder.classes or bind or not finer:
@@ -243,7 +244,8 @@ class _Writer:
         self.name_classes(level)
         (atom,) = self.atoms(level, {source.id: key})
         atom = replace(atom, not_null=tuple(dict.fromkeys(variable for variable, _ in key)))
-        return OptionalAtom(atom, tuple(self.optional(child, level) for child in level.optional))
+        below = tuple(self.optional(child, level) for child in level.optional)
+        return OptionalAtom(atom, below, level.subquery)
 
     def variables(
         self, atoms: tuple[Atom, ...], conditions: tuple[Condition, ...], optional: tuple[OptionalAtom, ...]

@@ -7,7 +7,7 @@ A term is an expression over one atom. Casts that only widen are stripped from t
 from __future__ import annotations
 
 from crown import types
-from crown.ir.expression import Call, Expression, Literal
+from crown.ir.expression import Call, Expression, Literal, fails_on_its_own
 from crown.sql.relation import atoms_of
 from crown.types import DataType
 
@@ -84,7 +84,7 @@ class Classes:
 
 def equated_terms(predicate: Expression) -> tuple[Expression, Expression] | None:
     """Return the two terms of an equality between expressions over one atom each; None for any other predicate."""
-    if not (isinstance(predicate, Call) and predicate.function == "eq"):
+    if not (isinstance(predicate, Call) and predicate.function == "eq") or fails_on_its_own(predicate):
         return None
     left, right = (stripped(a) for a in predicate.arguments)
     if len(atoms_of(left)) == 1 and len(atoms_of(right)) == 1:
@@ -94,7 +94,7 @@ def equated_terms(predicate: Expression) -> tuple[Expression, Expression] | None
 
 def fixed_term(predicate: Expression) -> tuple[Expression, Literal] | None:
     """(term, constant) of an equality between an expression over one atom and a constant."""
-    if not (isinstance(predicate, Call) and predicate.function == "eq"):
+    if not (isinstance(predicate, Call) and predicate.function == "eq") or fails_on_its_own(predicate):
         return None
     left, right = predicate.arguments
     if isinstance(left, Literal):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from crown.ir.expression import Call, Expression, Literal
+from crown.ir.expression import Call, Expression, Literal, fails_on_its_own
 from crown.sql.context import Context
 from crown.sql.normalise.disjunctions import factored
 from crown.sql.normalise.equalities import Classes, equated_terms, fixed_term
-from crown.sql.refuse import refuse_correlation, refuse_far_correlation, refuse_residual_condition
+from crown.sql.refuse import refuse_correlation, refuse_far_correlation
 from crown.sql.relation import Branch, OptionalSource, Relation, Subcondition, atoms_of
 from crown.sql.scalar.fold import FALSE, UNKNOWN, conjunction, conjuncts
 from crown.types import INT32
@@ -34,6 +34,7 @@ class Level:
     needed: dict[Expression, str] = field(default_factory=dict)  # terms that must be variables -> a name for them
     variables: dict[Expression, str] = field(default_factory=dict)  # class representative -> variable
     never: bool = False  # no row can satisfy it
+    subquery: bool = False  # of an optional source: that it is the value of a subquery
 
     def need(self, term: Expression, name: str = "") -> None:
         self.classes.add(term)
@@ -110,7 +111,7 @@ def _place(
     context: Context, level: Level, predicate: Expression, touched: frozenset[str], condition: Subcondition | None
 ) -> None:
     terms = equated_terms(predicate)
-    if len(touched) == 1:
+    if len(touched) == 1 and not fails_on_its_own(predicate):
         level.keep(next(iter(touched)), predicate)
         if fixed := fixed_term(predicate):
             level.classes.fix(*fixed)
@@ -121,7 +122,7 @@ def _place(
     elif condition is None:
         level.residual.append(predicate)
     else:
-        refuse_residual_condition(context, predicate, condition)
+        refuse_correlation(context, predicate, condition)
 
 
 def _correlate(
@@ -173,7 +174,7 @@ def _build_optional(context: Context, level: Level) -> None:
 
 
 def _optional_level(context: Context, level: Level, levels: dict[str, Level], one: OptionalSource) -> Level | None:
-    own, atom = Level(Branch((one.source,), one.predicates)), one.source.id
+    own, atom = Level(Branch((one.source,), one.predicates), subquery=one.subquery), one.source.id
     parts = [part for p in one.predicates for part in conjuncts(factored(p))]
     outer = [part for part in parts if atoms_of(part) - {atom}]
     around = frozenset(a for part in outer for a in atoms_of(part)) - {atom}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from crown.ir.expression import Column
+from collections.abc import Mapping
+
+from crown.ir.expression import Column, Expression, fails_on_its_own
 from crown.ir.query import Named, Select
 from crown.ir.tables import TableColumn
 from crown.sql.context import Context
@@ -17,12 +19,15 @@ from crown.sql.scalar.fold import conjuncts
 def has_residual(branch: Branch) -> bool:
     """Return whether the branch compares its own atoms other than by equality."""
     parts = [part for p in branch.predicates for part in conjuncts(factored(p))]
-    return any(len(atoms_of(p)) > 1 and atoms_of(p) <= branch.atom_ids and equated_terms(p) is None for p in parts)
+    return any(
+        (len(atoms_of(p)) > 1 or fails_on_its_own(p)) and atoms_of(p) <= branch.atom_ids and equated_terms(p) is None
+        for p in parts
+    )
 
 
-def nested_if_residual(context: Context, relation: Relation, *, force: bool = False) -> Relation:
+def nested_if_residual(context: Context, relation: Relation) -> Relation:
     """Return the relation itself, or one atom over a nested body with the same columns."""
-    if not force and not any(has_residual(b) for b in relation.branches):
+    if not any(has_residual(b) for b in relation.branches):
         return relation
     return nest_relation(context, relation, distinct=False)
 
@@ -32,7 +37,7 @@ def nest_relation(
 ) -> Relation:
     """Return one atom over a nested body that shows the relation's columns (those in `only`), under the same names."""
     every: dict[str, VisibleColumn] = {}
-    for column in [c for t in relation.tables for c in t.columns] + list(relation.visible):
+    for column in relation.columns:
         if only is None or column.id in only:
             every.setdefault(column.id, column)
     names: dict[str, str] = {}
@@ -58,4 +63,25 @@ def nest_relation(
     source = context.nest(alias, body)
     atom = context.new_source(alias, source, [TableColumn(names[c.id], c.type, True) for c in every.values()])
     values = {i: Column(atom.column(names[i]), c.type) for i, c in every.items()}
-    return Relation((Branch((atom,), values=values),), relation.tables, relation.visible)
+    return Relation((Branch((atom,), values=values),), relation.tables, relation.visible, hidden=relation.hidden)
+
+
+def nest_columns(
+    context: Context, relation: Relation, columns: Mapping[str, Expression], *, distinct: bool, name: str
+) -> Relation:
+    """Return one atom over a nested body with the columns, given over those of the relation."""
+    body = Select(
+        branches=build_conjunctions(
+            context,
+            (
+                (b, [Wanted(n, context.in_branch(e, b), bind=distinct) for n, e in columns.items()])
+                for b in relation.branches
+            ),
+        ),
+        outputs=tuple(Named(n, Column(n, e.type)) for n, e in columns.items()),
+        distinct=distinct,
+    )
+    source = context.nest(name, body)
+    atom = context.new_source(source, source, [TableColumn(n, e.type, True) for n, e in columns.items()])
+    visible = tuple(VisibleColumn(n, atom.column(n), e.type) for n, e in columns.items())
+    return Relation((Branch((atom,)),), (), visible)

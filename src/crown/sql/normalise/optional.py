@@ -28,22 +28,31 @@ Case = tuple[Branch, tuple[Expression, ...]]
 
 
 def optional_join(
-    context: Context, left: Relation, right: Relation, predicates: Sequence[Expression], node: exp.Expr
+    context: Context,
+    left: Relation,
+    right: Relation,
+    predicates: Sequence[Expression],
+    node: exp.Expr,
+    *,
+    subquery: bool = False,
 ) -> list[Branch] | None:
-    """The branches of `left` LEFT JOIN `right`, with `right` as an optional source; None unless it is one source."""
+    """The branches of `left` LEFT JOIN `right`, with `right` as an optional source; None unless it is one source.
+
+    `subquery`: it is the value of a subquery, for explain.
+    """
     if len(right.branches) != 1:
         return None
     side, _ = _decided(context, (right.branches[0], ()))
     if len(side.atoms) != 1 or side.conditions:
         return None
     (source,) = side.atoms
-    columns = tuple({c.id: c for c in [*(c for t in right.tables for c in t.columns), *right.visible]}.values())
+    columns = tuple({c.id: c for c in right.columns}.values())
     values = {i: _shown(context, side, source, value) for i, value in side.values.items()}
     branches = []
     for branch in left.branches:
         both = {**branch.values, **side.values}
         on = tuple(context.substitute(p, both, branch.atom_ids | {source.id}) for p in predicates)
-        added = OptionalSource(source, (*side.predicates, *on), columns, context.place(node))
+        added = OptionalSource(source, (*side.predicates, *on), columns, context.place(node), subquery)
         if any(atoms_of(p) & side.optional_ids for p in added.predicates):
             return None
         below = tuple(_below(context, side, source, one) for one in side.optional)
@@ -57,7 +66,7 @@ def _shown(context: Context, side: Branch, source: Source, value: Expression) ->
         return value
     if atoms_of(value) <= {source.id}:
         return context.compute(source, value)
-    there = Call("eq", (_marker(context, source), ONE), BOOLEAN)
+    there = Call("eq", (marker(context, source), ONE), BOOLEAN)
     return Call("case", (there, value, Literal(None, value.type)), value.type)
 
 
@@ -66,11 +75,11 @@ def _below(context: Context, side: Branch, source: Source, one: OptionalSource) 
     alone = [_absent(context, side, source, p) for p in one.predicates]
     if never_holds(tuple(alone)):
         return one
-    there = Call("eq", (_marker(context, source), ONE), BOOLEAN)
+    there = Call("eq", (marker(context, source), ONE), BOOLEAN)
     return replace(one, predicates=(*one.predicates, there))
 
 
-def _marker(context: Context, source: Source) -> Expression:
+def marker(context: Context, source: Source) -> Column:
     """A column of the source that is 1 in each of its rows."""
     return context.compute(source, ONE)
 
@@ -203,7 +212,8 @@ def _barred(context: Context, case: Case, one: OptionalSource) -> Case:
     inner = Branch((one.source,), _own_predicates(context, branch, one))
     condition = Subcondition(inner, True, one.place, "outer join")
     barred = replace(branch, conditions=(*branch.conditions, condition))
-    return barred.added_by("outer join"), expressions
+    reason = "it is a subquery that is" if one.subquery else "its ON or a condition is"
+    return barred.added_by("outer join", f"{one.source.name}: {reason} not by key of one table"), expressions
 
 
 def _own_predicates(context: Context, branch: Branch, one: OptionalSource) -> tuple[Expression, ...]:

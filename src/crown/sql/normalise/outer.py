@@ -6,15 +6,34 @@ Those are the inner join, and the rows of one side without a partner, padded wit
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
 from sqlglot import exp
 
 from crown.ir.expression import Expression, Literal, columns_of
 from crown.sql.context import Context
+from crown.sql.normalise.disjunctions import factored
+from crown.sql.normalise.equalities import equated_terms
 from crown.sql.normalise.levels import never_holds
 from crown.sql.normalise.nesting import nested_if_residual
-from crown.sql.normalise.optional import optional_join, unfolded
+from crown.sql.normalise.optional import optional_join
 from crown.sql.relation import Branch, Relation, Subcondition, atoms_of
+from crown.sql.scalar.fold import conjuncts
+
+
+class SemiJoin(Protocol):
+    """Returns the rows of `left` with, or negated without, a row of `right` that satisfies the predicates with it."""
+
+    def __call__(
+        self,
+        context: Context,
+        left: Relation,
+        right: Relation,
+        predicates: list[Expression],
+        negated: bool,
+        construct: str,
+        node: exp.Expr,
+    ) -> Relation: ...
 
 
 def restricted(context: Context, branch: Branch, predicates: list[Expression]) -> Branch:
@@ -24,7 +43,13 @@ def restricted(context: Context, branch: Branch, predicates: list[Expression]) -
 
 
 def outer_join(
-    context: Context, left: Relation, right: Relation, predicates: list[Expression], side: str, node: exp.Expr
+    context: Context,
+    left: Relation,
+    right: Relation,
+    predicates: list[Expression],
+    side: str,
+    node: exp.Expr,
+    semi_join: SemiJoin,
 ) -> Relation:
     """`left` LEFT, RIGHT or FULL OUTER JOIN `right` ON `predicates`."""
     keeps_left, keeps_right = side in ("LEFT", "FULL"), side in ("RIGHT", "FULL")
@@ -38,53 +63,44 @@ def outer_join(
         left = nested_if_residual(context, left)
     both = left.product(right)
     kept, other = (left, right) if keeps_left else (right, left)
-    branches = optional_join(context, kept, other, predicates, node)
+    by_key = all(_is_by_key(context, k, o, predicates) for k in kept.branches for o in other.branches)
+    branches = optional_join(context, kept, other, predicates, node) if by_key else None
     if branches is None:
+        why = "it is itself a join or a union" if by_key else "its ON compares other than by equality with one table"
         branches = [restricted(context, b, predicates) for b in both.branches]
-        branches += _unmatched(context, kept, other, predicates, node)
+        branches += _unmatched(context, kept, other, predicates, node, semi_join, why)
     if keeps_left and keeps_right:
-        branches += _unmatched(context, right, left, predicates, node)
+        branches += _unmatched(context, right, left, predicates, node, semi_join, "FULL JOIN keeps both sides")
     possible = [b for b in branches if not never_holds(b.predicates)]
     return both.with_branches(possible or branches[:1])
 
 
+def _is_by_key(context: Context, kept: Branch, other: Branch, predicates: list[Expression]) -> bool:
+    """Whether each predicate is an equality between one source of each side, or about one source."""
+    values, atoms = {**kept.values, **other.values}, kept.atom_ids | other.atom_ids
+    parts = [part for p in predicates for part in conjuncts(factored(context.substitute(p, values, atoms)))]
+    return all(len(atoms_of(part)) <= 1 or _is_key(part, other.atom_ids) for part in parts)
+
+
+def _is_key(predicate: Expression, other: frozenset[str]) -> bool:
+    terms = equated_terms(predicate)
+    return terms is not None and (atoms_of(terms[0]) <= other) != (atoms_of(terms[1]) <= other)
+
+
 def _unmatched(
-    context: Context, kept: Relation, other: Relation, predicates: list[Expression], node: exp.Expr
-) -> list[Branch]:
-    """Return the rows of `kept` without a partner in `other`, padded with NULLs."""
-    alone = filtered(context, kept, other, predicates, True, node, "outer join", pad=True)
-    return [branch.added_by("outer join") for branch in alone.branches]
-
-
-def filtered(
     context: Context,
     kept: Relation,
     other: Relation,
     predicates: list[Expression],
-    negated: bool,
     node: exp.Expr,
-    construct: str,
-    pad: bool = False,
-) -> Relation:
-    """The rows of `kept` with (or, negated, without) a partner in `other`; padded with NULLs for `other`'s columns."""
-    other = unfolded(context, other)
-    if not negated and len(other.branches) > 1:
-        other = nested_if_residual(context, other, force=True)
-    else:
-        other = nested_if_residual(context, other)
-    padding: dict[str, Expression] = {}
-    if pad:
-        columns = [c for t in other.tables for c in t.columns] + list(other.visible)
-        padding = {c.id: Literal(None, c.type) for c in columns}
-    branches = []
-    for branch in kept.branches:
-        for partner in other.branches:
-            values = {**branch.values, **partner.values}
-            own = tuple(context.substitute(p, values, branch.atom_ids | partner.atom_ids) for p in predicates)
-            inner = Branch(partner.atoms, partner.predicates + own, partner.conditions)
-            branch = attached(branch, Subcondition(inner, negated, context.place(node), construct))
-        branches.append(replace(branch, values={**branch.values, **padding}))
-    return kept.with_branches(branches)
+    semi_join: SemiJoin,
+    why: str,
+) -> list[Branch]:
+    """Return the rows of `kept` without a partner in `other`, padded with NULLs."""
+    alone = semi_join(context, kept, other, predicates, True, "outer join", node)
+    padding = {c.id: Literal(None, c.type) for c in other.columns}
+    reason = f"{', '.join(t.alias for t in other.tables)}: {why}"
+    return [replace(b, values={**b.values, **padding}).added_by("outer join", reason) for b in alone.branches]
 
 
 def attached(branch: Branch, condition: Subcondition) -> Branch:

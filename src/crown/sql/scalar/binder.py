@@ -55,9 +55,11 @@ _TRIMS = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 class Subqueries(Protocol):
-    """Callbacks of the binder: for scalar subqueries, and for aggregates where they are allowed."""
+    """Callbacks of the binder: for subqueries, and for aggregates where they are allowed."""
 
     def scalar(self, node: exp.Expr, scope: Scope) -> Expression: ...
+
+    def mark(self, node: exp.Expr, binder: Binder) -> Expression | None: ...
 
     def aggregate(self, node: exp.Expr, binder: Binder) -> Expression: ...
 
@@ -143,6 +145,8 @@ class Binder:
         return cast(self.context, node, side, INT64) if beside else side
 
     def _comparison(self, node: exp.Expr) -> Expression:
+        if isinstance(node.expression, exp.Any | exp.All):
+            return self._mark(node)
         if isinstance(node.this, exp.Tuple) or isinstance(node.expression, exp.Tuple):
             return self._tuple_comparison(node)
         return compare(self.context, node, _COMPARISON[type(node)], self.bind(node.this), self.bind(node.expression))
@@ -196,7 +200,7 @@ class Binder:
 
     def _in(self, node: exp.Expr) -> Expression:
         if node.args.get("query") is not None or node.args.get("unnest") is not None or node.args.get("field"):
-            self._misplaced_subquery(node)
+            return self._mark(node)
         if isinstance(node.this, exp.Tuple):
             options = [exp.EQ(this=node.this, expression=e) for e in node.expressions]
             return self.call("or", [self._tuple_comparison(o) for o in options], BOOLEAN, node)
@@ -205,16 +209,17 @@ class Binder:
             self.context.fail(node, "SYNTAX", "IN needs at least one value")
         return self.call("in", unify(self.context, node, [self.bind(node.this), *values], "this IN"), BOOLEAN, node)
 
-    def _misplaced_subquery(self, node: exp.Expr) -> Expression:
-        above_groups = isinstance(node.find_ancestor(exp.Having, exp.Where, exp.Select), exp.Having)
+    def _mark(self, node: exp.Expr) -> Expression:
+        """EXISTS, IN (SELECT ...) and quantified comparisons."""
+        found = self.subqueries.mark(node, self)
+        if found is not None:
+            return found
         self.context.fail(
             node,
             "SUBQUERY-PLACE",
-            "EXISTS and IN (SELECT ...) are not allowed here",
-            reason="they are semi-joins and anti-joins: conditions in WHERE, combined with AND",
-            hint="compute the groups in a subquery in FROM, and move this into the WHERE around it"
-            if above_groups
-            else "combine it with AND in WHERE; instead of OR, write two queries with UNION",
+            "EXISTS, IN, ANY and ALL are not allowed here",
+            reason="they must be followed by a subquery, and stand where each row has a value",
+            hint="move it to WHERE, or to a column of a subquery in FROM",
         )
 
     def _case(self, node: exp.Expr) -> Expression:
@@ -504,9 +509,9 @@ _HANDLERS: dict[type, Handler] = {
     exp.Is: Binder._is,
     exp.Between: Binder._between,
     exp.In: Binder._in,
-    exp.Exists: Binder._misplaced_subquery,
-    exp.Any: Binder._misplaced_subquery,
-    exp.All: Binder._misplaced_subquery,
+    exp.Exists: Binder._mark,
+    exp.Any: Binder._mark,
+    exp.All: Binder._mark,
     exp.Case: Binder._case,
     exp.If: Binder._if,
     exp.Coalesce: Binder._coalesce,

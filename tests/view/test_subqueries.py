@@ -1,0 +1,283 @@
+"""Subqueries as values: marks and scalar subqueries in every place, DuckDB as judge after every batch."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import crown
+from crown.ir.plan import TreeStage
+from crown.plan import plan
+from crown.sql import parse
+from tests.view.test_outer_joins import SCHEMA, follow
+
+MARKS = [
+    "SELECT a.id, EXISTS (SELECT 1 FROM b WHERE b.k = a.k) AS m FROM a",
+    "SELECT a.id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k) OR a.j > 2",
+    "SELECT a.id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k) OR EXISTS (SELECT 1 FROM d WHERE d.k = "
+    "a.j AND d.l > 1)",
+    "SELECT a.id, a.k IN (SELECT b.v FROM b) AS m, a.k NOT IN (SELECT b.v FROM b WHERE b.k = a.j) AS n FROM a",
+    "SELECT a.id FROM a WHERE a.k IN (SELECT b.v FROM b) OR a.j IN (SELECT d.l FROM d WHERE d.k = a.k)",
+    "SELECT a.id FROM a WHERE a.k NOT IN (SELECT b.v FROM b WHERE b.k = a.j) OR a.j = 1",
+    "SELECT a.id, CASE WHEN EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.v > 1) THEN 'x' ELSE 'y' END AS m FROM a",
+    "SELECT a.id, a.k > ALL (SELECT b.v FROM b WHERE b.k = a.j) AS m, a.k < ANY (SELECT b.v FROM b) AS n FROM a",
+    "SELECT a.id, a.k <> ANY (SELECT b.v FROM b WHERE b.k = a.j) AS m, a.k = ALL (SELECT b.v FROM b WHERE b.k = "
+    "a.j) AS n FROM a",
+    "SELECT a.id FROM a WHERE a.k >= ALL (SELECT b.v FROM b WHERE b.k = a.j)",
+    "SELECT a.id FROM a WHERE NOT a.k >= ALL (SELECT b.v FROM b WHERE b.k = a.j)",
+    "SELECT a.id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.v > a.j AND b.v < a.id)",
+    "SELECT a.id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND (b.v > a.j OR b.w = a.x))",
+    "SELECT a.id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND EXISTS (SELECT 1 FROM d WHERE d.k = b.v "
+    "AND d.l = a.j))",
+    "SELECT a.id, EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND (b.v = 1 OR EXISTS (SELECT 1 FROM d WHERE d.k = b.v "
+    "AND d.l = a.j))) AS m FROM a",
+    "SELECT a.id, (a.k, a.j) IN (SELECT b.k, b.v FROM b) AS m FROM a",
+    "SELECT a.id FROM a WHERE (a.k, a.j) NOT IN (SELECT b.k, b.v FROM b)",
+    "SELECT a.id, EXISTS (SELECT 1 FROM b WHERE b.k = a.k LIMIT 1) AS m, EXISTS (SELECT 1 FROM d) AS n FROM a",
+    "SELECT a.id, 2 IN (SELECT b.v FROM b WHERE b.k = a.k) AS m FROM a",
+    "SELECT a.id, b.v FROM a JOIN b ON a.k = b.k WHERE EXISTS (SELECT 1 FROM d WHERE d.k = a.j AND d.l = b.v) OR "
+    "a.j = 0",
+    "SELECT a.id, b.v, EXISTS (SELECT 1 FROM d WHERE d.k = b.v) AS m FROM a LEFT JOIN b ON a.k = b.k",
+    "SELECT a.id, EXISTS (SELECT 1 FROM b WHERE b.k = a.k UNION SELECT 1 FROM d WHERE d.k = a.j) AS m FROM a",
+    "SELECT COUNT(*) AS n FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k) OR EXISTS (SELECT 1 FROM d WHERE "
+    "d.k = a.k)",
+    "SELECT DISTINCT a.x, EXISTS (SELECT 1 FROM b WHERE b.k = a.k) AS m FROM a",
+    "SELECT a.id FROM a ORDER BY EXISTS (SELECT 1 FROM b WHERE b.k = a.k), a.id LIMIT 3",
+    "SELECT a.id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND NOT EXISTS (SELECT 1 FROM d WHERE "
+    "d.k = b.v AND d.l = a.j))",
+    "SELECT a.id, EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND EXISTS (SELECT 1 FROM c WHERE c.k = b.v AND EXISTS "
+    "(SELECT 1 FROM d WHERE d.k = c.y AND d.l = a.j))) AS m FROM a",
+    "SELECT a.id FROM a WHERE a.k IN (SELECT b.k FROM b WHERE b.v <> a.j)",
+    "SELECT a.id FROM a WHERE a.k NOT IN (SELECT b.k FROM b WHERE b.v <> a.j)",
+    "SELECT a.id, a.k NOT IN (SELECT b.k FROM b WHERE b.v <> a.j) AS m FROM a",
+    "SELECT a.id, EXISTS (SELECT 1 FROM b WHERE b.k IS NOT DISTINCT FROM a.k) AS m FROM a",
+    "SELECT a.id FROM a JOIN d ON a.k = d.k WHERE EXISTS (SELECT 1 FROM b WHERE b.v = a.j + d.l)",
+    "SELECT a.id FROM a JOIN d ON a.k = d.k WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.v = a.j + d.l)",
+    "SELECT a.id FROM a JOIN d ON a.k = d.k WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.j AND a.id < d.l)",
+    "SELECT t.id, t.m FROM (SELECT a.id, a.j IN (SELECT b.v FROM b WHERE b.k = a.k) AS m FROM a) AS t LEFT JOIN c "
+    "ON c.k = t.id WHERE t.m IS NULL OR NOT t.m",
+    "SELECT a.id, EXISTS (SELECT 1 FROM b WHERE a.j > 1) AS m, a.j IN (SELECT 1 FROM b WHERE a.j = 1) AS n FROM a",
+    "SELECT a.id, EXISTS (SELECT 1 FROM b LEFT JOIN d ON d.k = b.v WHERE b.k = a.k AND (d.l = a.j OR d.l IS "
+    "NULL)) AS m FROM a",
+    "SELECT a.id, b.v FROM a JOIN b ON a.k = b.k WHERE (a.j, b.v) IN (SELECT d.k, d.l FROM d) OR a.id = 0",
+    "SELECT a.id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.v > a.j AND b.w <> a.x)",
+    "SELECT a.id FROM a WHERE NOT EXISTS (SELECT 1 FROM b, d WHERE b.k = a.k AND d.k = b.v AND d.l > a.j AND b.w "
+    "<> a.x)",
+    "SELECT t.z, b.v FROM (SELECT a.id + d.l AS z FROM a JOIN d ON a.k = d.k UNION ALL SELECT c.y FROM c) AS t "
+    "LEFT JOIN b ON b.v = t.z",
+    "SELECT b.v FROM b WHERE b.v NOT IN (SELECT a.id + d.l AS z FROM a JOIN d ON a.k = d.k)",
+    "SELECT b.v FROM b WHERE NOT EXISTS (SELECT 1 FROM a JOIN d ON a.k < d.k WHERE a.id + d.l = b.v)",
+]
+SCALARS = [
+    "SELECT a.id, (SELECT MAX(b.v) FROM b WHERE b.k = a.k) AS m, (SELECT COUNT(*) FROM b WHERE b.k = a.k) AS n FROM a",
+    "SELECT a.id, (SELECT MAX(b.v) FROM b) AS m, (SELECT COUNT(*) + 1 FROM b) AS n FROM a",
+    "SELECT a.id FROM a WHERE (SELECT COUNT(*) FROM b WHERE b.k = a.k) = 0 OR a.j < (SELECT AVG(d.l) * 1.2 FROM d "
+    "WHERE d.k = a.k)",
+    "SELECT a.id, (SELECT c.y FROM c WHERE c.k = a.k) AS y FROM a",
+    "SELECT a.id, (SELECT c.y + 1 FROM c JOIN b ON b.v = c.y WHERE c.k = a.k LIMIT 1) AS y FROM a",
+    "SELECT COUNT(*) AS n, (SELECT MAX(b.v) FROM b) AS m FROM a",
+    "SELECT a.id, (SELECT SUM(b.v) FROM b WHERE b.k <= a.k) AS m FROM a",
+    "SELECT a.id, (SELECT COUNT(*) FROM b WHERE b.k <= a.k) AS m FROM a",
+    "SELECT a.id, a.j IN (SELECT COUNT(*) FROM b WHERE b.k = a.k) AS m FROM a",
+    "SELECT a.id, (SELECT MAX(b.v) FROM b WHERE b.k = a.k) IN (SELECT d.l FROM d) AS m FROM a",
+    "SELECT a.id, (SELECT COUNT(*) FROM b WHERE b.k = a.k AND (b.v = 1 OR EXISTS (SELECT 1 FROM d WHERE d.k = b.v "
+    "AND d.l = a.j))) AS m FROM a",
+    "SELECT a.id, (SELECT SUM(CASE WHEN EXISTS (SELECT 1 FROM d WHERE d.k = b.v) THEN 1 ELSE 2 END) FROM b WHERE "
+    "b.k = a.k) AS m FROM a",
+    "SELECT a.id, (SELECT MAX(b.v) FROM b WHERE b.k = a.k AND b.v < (SELECT AVG(d.l) FROM d WHERE d.k = b.k)) AS "
+    "m FROM a",
+    "SELECT a.id, (SELECT MAX(b.v) FROM b WHERE b.k = a.k AND b.v < (SELECT AVG(d.l) FROM d WHERE d.k = a.j)) AS "
+    "m FROM a",
+    "SELECT a.id FROM a WHERE a.j > (SELECT MIN(b.v) FROM b WHERE b.k = a.k) AND EXISTS (SELECT 1 FROM d WHERE "
+    "d.k = a.k AND d.l <> a.j)",
+    "SELECT a.id FROM a WHERE CASE WHEN EXISTS (SELECT 1 FROM b WHERE b.k = a.k) THEN a.j > 1 ELSE a.j <= (SELECT "
+    "MAX(d.l) FROM d WHERE d.k = a.k) END",
+    "SELECT a.id, COALESCE((SELECT SUM(b.v) FROM b WHERE b.k = a.k AND a.j > 1), -1) AS m, (SELECT COUNT(b.v) "
+    "FROM b WHERE b.k = a.k AND a.j > 1) AS n FROM a",
+    "SELECT a.id, (SELECT MAX(b.v) FROM b LEFT JOIN c ON c.k = b.v WHERE b.k = a.k AND c.y IS NULL) AS m FROM a",
+]
+AMONG_GROUPS = [
+    "SELECT a.x, COUNT(*) AS n, EXISTS (SELECT 1 FROM b WHERE b.w = a.x) AS m FROM a GROUP BY a.x",
+    "SELECT a.x, COUNT(*) AS n FROM a GROUP BY a.x HAVING COUNT(*) IN (SELECT b.v FROM b) OR EXISTS (SELECT 1 "
+    "FROM b WHERE b.w = a.x)",
+    "SELECT a.x, SUM(CASE WHEN EXISTS (SELECT 1 FROM b WHERE b.k = a.k) THEN 1 ELSE 0 END) AS n FROM a GROUP BY a.x",
+    "SELECT EXISTS (SELECT 1 FROM b WHERE b.k = a.k) AS e, COUNT(*) AS n FROM a GROUP BY EXISTS (SELECT 1 FROM b "
+    "WHERE b.k = a.k)",
+    "SELECT EXISTS (SELECT 1 FROM b WHERE b.k = a.k) AS e, COUNT(*) AS n FROM a GROUP BY e",
+    "SELECT a.k IN (SELECT b.v FROM b) AS e, COUNT(*) AS n FROM a GROUP BY 1",
+    "SELECT a.x, SUM(a.k) AS s FROM a GROUP BY a.x HAVING SUM(a.k) > (SELECT AVG(b.v) FROM b WHERE b.w = a.x)",
+    "SELECT a.id FROM a WHERE a.k IN (SELECT b.k FROM b GROUP BY b.k HAVING COUNT(*) > 1) OR a.j = 0",
+    "SELECT a.id FROM a WHERE a.id IN (SELECT b.v FROM b WHERE b.k = a.k GROUP BY b.v HAVING COUNT(*) > 1) OR a.j = 0",
+    "SELECT a.id, EXISTS (SELECT COUNT(*) FROM b WHERE b.k = a.k HAVING COUNT(*) > 1) AS m FROM a",
+    "SELECT a.x, COUNT(*) AS n FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k) OR a.k IS NULL GROUP BY a.x "
+    "HAVING MAX(a.j) >= ALL (SELECT b.v FROM b WHERE b.w = a.x)",
+    "SELECT MAX(a.j) AS m FROM a HAVING MAX(a.j) > (SELECT AVG(b.v) FROM b)",
+    "SELECT a.x, (SELECT COUNT(*) FROM b WHERE b.w = a.x) + COUNT(*) AS n FROM a GROUP BY a.x ORDER BY n DESC, "
+    "a.x LIMIT 2",
+    "SELECT DISTINCT a.x, (SELECT COUNT(*) FROM b WHERE b.w = a.x) AS n FROM a GROUP BY a.x, a.k",
+    "WITH r AS (SELECT k, SUM(v) AS t FROM b GROUP BY k) SELECT r1.k FROM r AS r1 WHERE r1.t > (SELECT AVG(r2.t) "
+    "FROM r AS r2 WHERE r2.k = r1.k) OR r1.t >= (SELECT MAX(t) FROM r)",
+    "WITH r AS (SELECT k, SUM(v) AS t FROM b GROUP BY k) SELECT a.id FROM a JOIN r ON r.k = a.k WHERE r.t > 1.2 * "
+    "(SELECT AVG(t) FROM r r2 WHERE r2.k = r.k) OR NOT EXISTS (SELECT 1 FROM d WHERE d.k = r.t)",
+]
+IN_ON = [
+    "SELECT a.id, b.v FROM a JOIN b ON a.k = b.k AND EXISTS (SELECT 1 FROM d WHERE d.k = a.j)",
+    "SELECT a.id, b.v FROM a JOIN b ON a.k = b.k AND (b.v = 1 OR a.id IN (SELECT d.l FROM d WHERE d.k = b.v))",
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON a.k = b.k AND EXISTS (SELECT 1 FROM d WHERE d.k = a.j)",
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON a.k = b.k AND EXISTS (SELECT 1 FROM d WHERE d.k = b.v)",
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON a.k = b.k AND b.v = (SELECT MAX(d.l) FROM d WHERE d.k = b.k)",
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON a.k = b.k AND b.v = (SELECT MAX(d.l) FROM d)",
+    "SELECT a.id, b.v FROM b RIGHT JOIN a ON a.k = b.k AND b.v NOT IN (SELECT d.l FROM d)",
+]
+COMPARISONS = [
+    "SELECT a.id, b.v, d.l FROM a FULL JOIN (b JOIN d ON b.v = d.k) ON a.k = b.k AND b.k < d.l",
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON a.k = b.k AND b.v > a.j",
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON b.v BETWEEN a.j AND a.id",
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON a.k = b.k AND b.v >= a.j AND b.v < a.j + 2",
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON a.k < b.k",
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON a.k = b.k OR a.j = b.v",
+    "SELECT a.id, b.v FROM b RIGHT JOIN a ON a.k = b.k AND b.v <> a.j",
+    "SELECT a.id, b.v FROM a FULL JOIN b ON a.k = b.k AND b.v > a.j",
+    "SELECT a.id, b.v FROM a FULL JOIN b ON a.k < b.k",
+    "SELECT a.id, b.v FROM a FULL JOIN b ON a.k = b.k",
+    "SELECT a.id, b.v, c.y FROM a LEFT JOIN b ON a.k = b.k AND b.v > a.j LEFT JOIN c ON c.k = b.v",
+    "SELECT a.id, b.v, d.l FROM a JOIN d ON a.k = d.k LEFT JOIN b ON b.k = a.j AND a.id < d.l",
+    "SELECT a.id FROM a LEFT SEMI JOIN b ON a.k = b.k AND b.v > a.j",
+    "SELECT a.id FROM a LEFT ANTI JOIN b ON a.k = b.k AND b.v > a.j AND b.w <> a.x",
+    "SELECT a.id FROM a LEFT ANTI JOIN b ON a.k <= b.k",
+    "SELECT a.id FROM a LEFT SEMI JOIN (b JOIN d ON b.v = d.k) ON a.k = b.k AND d.l <> a.j AND b.v < a.id",
+    "SELECT a.x, COUNT(b.v) AS n, COUNT(*) AS m FROM a LEFT JOIN b ON a.k = b.k AND b.v > a.j GROUP BY a.x",
+    "SELECT a.id, b.v, c.y FROM a LEFT JOIN (b JOIN c ON b.v = c.k) ON a.k = b.k AND c.y > a.j",
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON a.k IS NOT DISTINCT FROM b.k",
+    "SELECT a.id, b.v, d.l FROM a LEFT JOIN b ON a.k = b.k LEFT JOIN d ON d.k = b.v AND d.l > a.j",
+    "SELECT a.id, b.v, d.l FROM a LEFT JOIN b ON a.k = b.k FULL JOIN d ON d.k = b.v",
+]
+OVER_EXPRESSIONS = [
+    "SELECT t.z FROM (SELECT a.id + d.l AS z FROM a JOIN d ON a.k = d.k) AS t WHERE EXISTS (SELECT 1 FROM b WHERE "
+    "b.v = t.z)",
+    "SELECT t.z FROM (SELECT a.id + d.l AS z FROM a JOIN d ON a.k = d.k) AS t WHERE NOT EXISTS (SELECT 1 FROM b "
+    "WHERE b.v = t.z)",
+    "SELECT t.z, EXISTS (SELECT 1 FROM b WHERE b.v = t.z) AS m, t.z NOT IN (SELECT b.v FROM b) AS n FROM (SELECT "
+    "a.id + d.l AS z FROM a JOIN d ON a.k = d.k) AS t",
+    "SELECT t.z FROM (SELECT a.id + d.l AS z FROM a JOIN d ON a.k = d.k) AS t WHERE t.z NOT IN (SELECT b.v FROM b)",
+    "SELECT t.z, b.v FROM (SELECT a.id + d.l AS z FROM a JOIN d ON a.k = d.k) AS t LEFT JOIN b ON b.v = t.z",
+    "SELECT t.z, b.v FROM (SELECT a.id + d.l AS z FROM a JOIN d ON a.k = d.k) AS t FULL JOIN b ON b.v = t.z",
+    "SELECT b.v, t.z FROM b LEFT JOIN (SELECT a.id + d.l AS z FROM a JOIN d ON a.k = d.k) AS t ON b.v = t.z",
+    "SELECT b.v FROM b LEFT ANTI JOIN (SELECT a.id + d.l AS z FROM a JOIN d ON a.k = d.k) AS t ON b.v = t.z",
+    "SELECT t.z FROM (SELECT a.id + d.l AS z FROM a JOIN d ON a.k = d.k) AS t LEFT SEMI JOIN b ON b.v = t.z",
+]
+
+
+@pytest.mark.parametrize("sql", MARKS)
+def test_marks(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
+@pytest.mark.parametrize("sql", SCALARS)
+def test_scalar_subqueries(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
+@pytest.mark.parametrize("sql", AMONG_GROUPS)
+def test_subqueries_among_groups(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
+@pytest.mark.parametrize("sql", IN_ON)
+def test_subqueries_in_on(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
+@pytest.mark.parametrize("sql", COMPARISONS)
+def test_outer_and_semi_joins_by_comparisons(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
+@pytest.mark.parametrize("sql", OVER_EXPRESSIONS)
+def test_keys_that_are_computed_from_several_tables(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a.id, EXISTS (SELECT 1 FROM b WHERE b.k = a.k) AS m FROM a",
+        "SELECT a.id FROM a WHERE a.j = 1 OR EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+        "SELECT a.id, a.k IN (SELECT b.v FROM b WHERE b.k = a.j) AS m FROM a",
+        "SELECT a.id, (SELECT COUNT(*) FROM b WHERE b.k = a.k) AS n FROM a",
+    ],
+)
+def test_a_mark_is_an_optional_edge(sql: str) -> None:
+    last = [stage for stage in plan(parse(sql, SCHEMA)).stages if isinstance(stage, TreeStage)][-1]
+    edges = [node.edge for node in last.nodes]
+    assert edges[0] == "join"
+    assert set(edges[1:]) == {"optional"}
+
+
+def test_a_plain_condition_stays_a_semi_join() -> None:
+    for sql, edge in [
+        ("SELECT a.id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)", "exists"),
+        ("SELECT a.id FROM a WHERE a.k IN (SELECT b.k FROM b)", "exists"),
+        ("SELECT a.id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)", "anti"),
+    ]:
+        (tree,) = plan(parse(sql, SCHEMA)).stages
+        assert isinstance(tree, TreeStage)
+        assert [node.edge for node in tree.nodes if node.edge != "join"] == [edge]
+
+
+def test_a_mark_changes_the_rows_of_its_key_when_it_flips() -> None:
+    view = crown.View("SELECT a.id, EXISTS (SELECT 1 FROM b WHERE b.k = a.k) AS m FROM a", SCHEMA)
+    view.insert("a", [(1, 5, 0, "x"), (2, 5, 0, "x"), (3, 6, 0, "x"), (4, None, 0, "x")])
+    assert view.insert("b", [(5, 10, "w")]).num_rows == 4
+    assert view.insert("b", [(5, 11, "w")]).num_rows == 0
+    assert view.delete("b", [(5, 10, "w")]).num_rows == 0
+    assert view.delete("b", [(5, 11, "w")]).num_rows == 4
+    assert sorted(view) == [(1, False), (2, False), (3, False), (4, False)]
+
+
+SINGLE = "CREATE TABLE r (id INT NOT NULL, k INT, v INT); CREATE TABLE s (k INT, v INT)"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("SELECT r.id, (SELECT s.v FROM s WHERE s.k = r.k) AS v FROM r", [(1, 5), (2, 6)]),
+        ("SELECT r.id FROM r WHERE r.v = (SELECT s.v FROM s WHERE s.k = r.k)", [(1,)]),
+        ("SELECT r.id FROM r WHERE (SELECT s.v FROM s WHERE s.k = r.k) > 1", [(1,), (2,)]),
+        ("SELECT r.id FROM r WHERE (SELECT s.v FROM s WHERE s.k = r.k) > 5 OR r.id = 1", [(1,), (2,)]),
+        ("SELECT r.id, SUM((SELECT s.v FROM s WHERE s.k = r.k)) AS v FROM r GROUP BY r.id", [(1, 5), (2, 6)]),
+    ],
+)
+def test_a_scalar_subquery_of_several_rows_is_an_error(sql: str, shown: list[tuple[int, ...]], threads: int) -> None:
+    """Only where an outer row sees them, and the batch is undone."""
+    view = crown.View(sql, SINGLE, threads=threads)
+    view.insert("s", [(1, 5), (1, 6), (2, 5)])
+    view.insert("r", [(1, 2, 5)])
+    before = list(view)
+    with pytest.raises(crown.InvalidChange, match="CROWN-SCALAR-ROWS"):
+        view.insert("r", [(2, 1, 5)])
+    assert list(view) == before
+    view.delete("s", [(1, 5)])
+    view.insert("r", [(2, 1, 5)])
+    assert sorted(view) == shown
+    with pytest.raises(crown.InvalidChange, match="CROWN-SCALAR-ROWS"):
+        view.insert("s", [(2, 5)])
+    assert sorted(view) == shown
+    view.insert("s", [(7, 5), (7, 6)])
+    assert sorted(view) == shown
+
+
+def test_an_uncorrelated_scalar_subquery_of_several_rows_is_an_error() -> None:
+    view = crown.View("SELECT r.id, (SELECT s.v FROM s) AS v FROM r", SINGLE)
+    view.insert("s", [(1, 5)])
+    with pytest.raises(crown.InvalidChange, match="CROWN-SCALAR-ROWS"):
+        view.insert("s", [(2, 5)])
+    view.insert("r", [(1, 2, 5)])
+    assert list(view) == [(1, 5)]
+
+
+def test_a_key_proves_that_a_scalar_subquery_has_one_row() -> None:
+    sql = "SELECT a.id, (SELECT c.y FROM c WHERE c.k = a.k) AS y FROM a"
+    assert "single_row" not in repr(plan(parse(sql, SCHEMA)))
