@@ -133,7 +133,7 @@ def _plain(
     # The order may not matter, but it must be one.
     columns = [OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True)]
     order = bind_order(context, query, columns, binder.bind)
-    limit = bind_limit(context, query, True)
+    limit = bind_limit(context, query)
     relation, correlated = attach(context, relation, subqueries.attachments, correlated, scope)
     return Inner(relation, tuple(correlated), tuple(outputs), order=order, limit=limit)
 
@@ -185,7 +185,7 @@ def _single(
     binder = Binder(context, Scope(relation, barrier), subqueries)
     values = [item.star or binder.bind(item.node) for item in expand_items(context, query, relation)]
     having = query.args.get("having")
-    limit = bind_limit(context, query, True)
+    limit = bind_limit(context, query)
     conditions = [binder.condition(having.this)] if having is not None else []
     conditions += [FALSE] if limit is not None and (limit[0] == 0 or limit[1] > 0) else []
     values += [conjunction(conditions)] if conditions else []
