@@ -42,6 +42,13 @@ ANSWERED = {
     "ON that reads the outer row before an outer join": (
         "SELECT r.a FROM r WHERE EXISTS (SELECT 1 FROM s JOIN u ON s.a = r.a AND s.b = u.x LEFT JOIN t ON u.k = t.k)"
     ),
+    "EXISTS in a scalar subquery that reads the outermost row": (
+        "SELECT a FROM r WHERE b = "
+        "(SELECT MAX(s.a) FROM s WHERE EXISTS (SELECT 1 FROM t WHERE t.k = s.b AND t.v = r.a))"
+    ),
+    "EXISTS in a scalar subquery that reads only the outermost row": (
+        "SELECT a FROM r WHERE b = (SELECT MAX(s.a) FROM s WHERE s.b = r.b AND EXISTS (SELECT 1 FROM t WHERE r.a = 1))"
+    ),
     "names that use the one before twice": _doubled(6),
     "a product of sums over two tables": f"SELECT SUM({' * '.join(['(r.a + s.b)'] * 7)}) n FROM r JOIN s ON r.b = s.a",
     "a long chain of ||": f"SELECT {' || '.join(['c'] * 300)} AS x FROM r",
@@ -80,14 +87,6 @@ REFUSED = {
     "SELECT r.a FROM r WHERE EXISTS (SELECT 1 FROM s LEFT ANTI JOIN t ON s.b = t.k AND t.v = r.a)": (
         "CROWN-SQL-CORRELATED-SUBQUERY",
         "t.v = r.a",
-    ),
-    "SELECT a FROM r WHERE b = (SELECT MAX(s.a) FROM s WHERE EXISTS (SELECT 1 FROM t WHERE t.k = s.b AND t.v = r.a))": (
-        "CROWN-SQL-CORRELATED-SUBQUERY",
-        "t.v = r.a",
-    ),
-    "SELECT a FROM r WHERE b = (SELECT MAX(s.a) FROM s WHERE s.b = r.b AND EXISTS (SELECT 1 FROM t WHERE r.a = 1))": (
-        "CROWN-SQL-CORRELATED-SUBQUERY",
-        "r.a = 1",
     ),
 }
 
