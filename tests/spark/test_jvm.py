@@ -156,6 +156,28 @@ def test_engines_are_bounded_by_a_setting(spark: SparkSession, cells: int, tmp_p
     assert crown_error(str(failure.value)).code == "CROWN-JVM-MEMORY"
 
 
+@pytest.mark.parametrize("cells", [1], indirect=True)
+def test_engines_that_have_grown_too_large_are_freed(spark: SparkSession, cells: int, tmp_path: Path) -> None:
+    """The first batch fits; the engine that it leaves does not."""
+    flow = JvmFlow.of(spark)
+    assert wait_until(lambda: flow.alive()[:2] == (0, 0)), flow.alive()
+    judge = Judge(THREE_HOP, GRAPH)
+    feed = Feed(tmp_path / "in", judge)
+    feed.write([Change("g", (i, i + 1)) for i in range(20_000)])
+    feed.write([Change("g", (7, 7))])
+    spark.conf.set(MEMORY, str(flow.alive()[2] + (1 << 18)))
+    try:
+        deltas = maintain(spark, judge.sql, feed.tables(spark), cells=cells)
+    finally:
+        spark.conf.unset(MEMORY)
+    done: list[int] = []
+    with pytest.raises(StreamingQueryException) as failure:
+        collect_batches(deltas, tmp_path / "checkpoint", during=done.append)
+    assert crown_error(str(failure.value)).code == "CROWN-JVM-MEMORY"
+    assert done == [0]
+    assert wait_until(lambda: flow.alive()[:2] == (0, 0)), flow.alive()
+
+
 @pytest.mark.parametrize(
     "order", [pytest.param(("python", "jvm", "python"), marks=pytest.mark.slow), ("jvm", "python", "jvm")]
 )

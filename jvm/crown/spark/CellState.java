@@ -62,7 +62,14 @@ final class CellState {
   /** The engine at a mark: the one that was kept, or a new one from the chunks. It is the caller's. */
   long engine(Engines.Key key, Meta before) {
     long kept = Engines.take(key, before.mark());
-    Engines.requireRoom(stage.memory);
+    try {
+      Engines.requireRoom(stage.memory);
+    } catch (CrownException error) {
+      if (kept != 0) {
+        Engines.keep(key, before.mark(), kept); // freed when the query ends
+      }
+      throw error;
+    }
     if (kept != 0) {
       return kept;
     }
