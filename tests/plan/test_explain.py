@@ -10,8 +10,9 @@ from html.parser import HTMLParser
 import pytest
 
 from crown.ir.plan import Plan
-from crown.plan import explain, from_json
+from crown.plan import explain, from_json, plan_with_report
 from crown.plan.explain.report import Report
+from crown.sql import parse
 from tests.support import plans
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -197,3 +198,41 @@ def test_no_conjunction_at_all() -> None:
     assert "CELLS" in str(empty)
     ElementTree.fromstring(empty.svg())
     Page(empty.html())
+
+
+def page_of(sql: str, schema: str) -> str:
+    return explain(*plan_with_report(parse(sql, schema))).html()
+
+
+TABLES = "CREATE TABLE r (a INT, b INT); CREATE TABLE s (b INT, c INT)"
+
+
+def test_the_page_says_it_in_a_sentence_then_draws_it_then_gives_the_card() -> None:
+    html = page_of("SELECT r.a, r.b, s.c FROM r JOIN s ON r.b = s.b", TABLES)
+    assert "<h1>A change takes constant time, memory grows with the tables, and the result is read row by row" in html
+    places = [html.index(part) for part in ("<h1>", "<svg", "<h2>Guarantee</h2>", "<h2>Query</h2>")]
+    assert places == sorted(places)
+
+
+def test_trees_with_the_same_card_share_it() -> None:
+    branch = "SELECT r.a, s.c FROM r JOIN s ON r.b = s.b"
+    html = page_of(f"{branch} UNION ALL {branch}", TABLES)
+    assert html.count("<dt>class</dt>") == 1
+    assert "Guarantee of $tree1, $tree3" in html
+    assert "<dt>trees</dt><dd>2<small>" in html
+
+
+@pytest.mark.parametrize(
+    "sql, said",
+    [
+        ("SELECT x.a, y.b, z.b AS c FROM r x JOIN r y ON x.b = y.a JOIN r z ON y.b = z.a", "in proportion to λ"),
+        (
+            "SELECT x.a, y.a AS b FROM r x, r y, r z WHERE x.b = y.a AND y.b = z.a AND z.b = x.a",
+            "memory may grow to O(N",
+        ),
+        ("SELECT a, MIN(b) FROM r GROUP BY a", "with what is stored of the result"),
+        ("SELECT a, COUNT(*) AS n FROM r GROUP BY a HAVING COUNT(*) > 2", "reading the result may skip rows"),
+    ],
+)
+def test_the_sentence_promises_no_more_than_the_card(sql: str, said: str) -> None:
+    assert said in page_of(sql, TABLES).split("</h1>")[0]

@@ -13,6 +13,7 @@ from crown.plan.explain.cells import cost_lines
 from crown.plan.explain.facts import PROFILE_TEXT, added_text, class_text, load_text, stage_text, tree_text
 from crown.plan.explain.picture import plan_svg
 from crown.plan.explain.report import ConjunctionReport, Distribution, Report
+from crown.plan.explain.summary import sentence, totals
 
 RESULT_ROWS = 500
 _KEYWORDS = (
@@ -33,13 +34,16 @@ _STYLE = """
 body { margin: 0; padding: 28px 20px 60px; background: var(--page); color: var(--ink);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 main { max-width: 1240px; margin: 0 auto; display: grid; gap: 18px; }
-h1 { font-size: 24px; margin: 0; letter-spacing: -0.01em; } h2 { font-size: 13px; text-transform: uppercase;
+h1 { font-size: 22px; line-height: 1.35; margin: 0; letter-spacing: -0.01em; max-width: 60em; }
+header p { margin: 0 0 4px; } h2 { font-size: 13px; text-transform: uppercase;
   letter-spacing: 0.08em; color: var(--muted); margin: 0 0 12px; font-weight: 600; }
 section { background: var(--panel); border: 1px solid var(--rule); border-radius: 12px;
   padding: 20px 22px; min-width: 0; }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 14px; margin: 0 0 18px; }
+.facts:last-child { margin-bottom: 0; }
 .facts div { border-left: 3px solid var(--accent); padding-left: 12px; }
-.facts dt { color: var(--muted); font-size: 13px; } .facts dd { margin: 0; font-size: 19px; font-weight: 650; }
+.facts dt { color: var(--muted); font-size: 13px; }
+.facts dd { margin: 0; font-size: 19px; font-weight: 650; }
 .facts small { display: block; font-size: 13px; font-weight: 400; color: var(--muted); }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th { text-align: left; color: var(--muted); font-weight: 600; font-size: 13px; }
@@ -65,14 +69,14 @@ def page_html(plan: Plan, report: Report, result: Iterable[Sequence[Any]] | None
     """Return the page; `result` are rows in the order of the plan's columns, of which the first ones are shown."""
     several = len(report.conjunctions) > 1
     sections = [
-        f"<header><h1>{_headline(report)}</h1></header>",
-        _section("Query", f"<pre>{_highlight(plan.sql)}</pre>"),
+        f"<header><p class=muted>{_headline(report)}</p><h1>{escape(sentence(report))}</h1></header>",
+        _section("Tree" + ("s" if several else ""), f'<div class="scroll">{plan_svg(plan)}</div>'),
     ]
-    sections += [_section(_title("Guarantee", c, several), _card(c)) for c in report.conjunctions]
-    sections.append(_section("Tree" + ("s" if several else ""), f'<div class="scroll">{plan_svg(plan)}</div>'))
-    sections += [
-        _section(_title("Alternatives", c, several), _alternatives(c)) for c in report.conjunctions if c.candidates
-    ]
+    if several or len(plan.stages) > 1:
+        sections.append(_section("Total", _facts(totals(plan, report))))
+    sections += _shared("Guarantee", [(c.stage, _card(c)) for c in report.conjunctions])
+    sections.append(_section("Query", f"<pre>{_highlight(plan.sql)}</pre>"))
+    sections += _shared("Alternatives", [(c.stage, _alternatives(c)) for c in report.conjunctions if c.candidates])
     if report.constructs:
         rows = [[escape(c.name), escape(c.cost), escape(c.loses or "nothing")] for c in report.constructs]
         sections.append(_section("Constructs", _table(["construct", "cost", "what it loses"], rows)))
@@ -95,8 +99,15 @@ def _headline(report: Report) -> str:
     return escape(f"{' and '.join(classes)}, height {height}".capitalize())
 
 
-def _title(words: str, conjunction: ConjunctionReport, several: bool) -> str:
-    return f"{words} of {conjunction.stage}" if several else words
+def _shared(words: str, parts: Sequence[tuple[str, str]]) -> list[str]:
+    """Return a section for each part; trees with the same content share one."""
+    trees: dict[str, list[str]] = {}
+    for stage, content in parts:
+        trees.setdefault(content, []).append(stage)
+    several = len(parts) > 1
+    return [
+        _section(f"{words} of {', '.join(stages)}" if several else words, content) for content, stages in trees.items()
+    ]
 
 
 def _section(title: str, content: str) -> str:
@@ -111,10 +122,6 @@ def _card(conjunction: ConjunctionReport) -> str:
         ("space", conjunction.space, "N rows in all tables"),
         ("delay", conjunction.delay, "between two results"),
     ]
-    cells = "".join(
-        f"<div><dt>{escape(label)}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
-        for label, value, note in facts
-    )
     rows = [[escape(PROFILE_TEXT[g.profile]), _cost(g.update), escape(g.why)] for g in conjunction.guarantees]
     lists = [
         ("Why not better", conjunction.why_not_better),
@@ -133,9 +140,17 @@ def _card(conjunction: ConjunctionReport) -> str:
         for title, values in lists
         if values
     )
-    return f'<dl class="facts">{cells}</dl>{_table(["updates", "cost of one", "because"], rows)}' + (
+    return f"{_facts(facts)}{_table(['updates', 'cost of one', 'because'], rows)}" + (
         f'<div class="columns">{columns}</div>' if columns else ""
     )
+
+
+def _facts(facts: Sequence[tuple[str, str, str]]) -> str:
+    cells = "".join(
+        f"<div><dt>{escape(label)}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
+        for label, value, note in facts
+    )
+    return f'<dl class="facts">{cells}</dl>'
 
 
 def _cost(cost: str) -> str:

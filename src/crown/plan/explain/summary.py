@@ -1,0 +1,75 @@
+"""The report in one plain sentence, and in a few totals."""
+
+from __future__ import annotations
+
+from crown.ir.plan import BagStage, Plan, TreeStage
+from crown.plan.explain.report import ConjunctionReport, Report
+
+
+def sentence(report: Report) -> str:
+    """Return what the worst tree of the plan costs, in words for people who know no theory."""
+    if not report.conjunctions:
+        return "The result is computed from its tables as they change."
+    return f"A change {_update(report)}, {_memory(report)}, and {_reading(report)}."
+
+
+def _update(report: Report) -> str:
+    costs = {_declared(conjunction) for conjunction in report.conjunctions}
+    if costs == {"O(1)"}:
+        text = "takes constant time"
+    elif costs <= {"O(1)", "O(λ)"}:
+        text = f"takes time in proportion to λ, which is 1 {_when_constant(report)}"
+    else:
+        text = f"takes {max(costs, key=len)} steps"
+    return text + (" plus the rows of the result that it changes" if _loses(report, "updates") else "")
+
+
+def _when_constant(report: Report) -> str:
+    in_order = all(
+        guarantee.update == "O(1)"
+        for conjunction in report.conjunctions
+        for guarantee in conjunction.guarantees
+        if guarantee.profile == "fifo"
+    )
+    return "if rows are only inserted" + (" or leave in the order in which they came" if in_order else "")
+
+
+def _memory(report: Report) -> str:
+    largest = max((conjunction.space for conjunction in report.conjunctions), key=len)
+    if largest != "O(N)":
+        return f"memory may grow to {largest}"
+    return "memory grows with the tables" + (
+        " and with what is stored of the result" if _loses(report, "space") else ""
+    )
+
+
+def _reading(report: Report) -> str:
+    constant = all(conjunction.delay == "O(1)" for conjunction in report.conjunctions)
+    if constant and not _loses(report, "delay"):
+        return "the result is read row by row without search"
+    return "reading the result may skip rows"
+
+
+def _loses(report: Report, word: str) -> bool:
+    return any(word in (construct.loses or "") for construct in report.constructs)
+
+
+def totals(plan: Plan, report: Report) -> list[tuple[str, str, str]]:
+    """Return label, figure and remark of the totals over all trees."""
+    trees = sum(isinstance(stage, TreeStage) for stage in plan.stages)
+    bags = sum(isinstance(stage, BagStage) for stage in plan.stages)
+    others = len(plan.stages) - trees - bags
+    also = [f"{bags} bags of cycles"] * bool(bags) + [f"{others} further stages"] * bool(others)
+    more = "; constructs store more" if _loses(report, "space") else ""
+    spaces = sorted({conjunction.space for conjunction in report.conjunctions}, key=len)
+    return [
+        ("trees", str(trees), ", ".join(also) or "and nothing else"),
+        ("tables", str(len(plan.tables)), "that the query reads"),
+        ("state", spaces[-1] if spaces else "none", f"of all trees together, N rows in all tables{more}"),
+    ]
+
+
+def _declared(conjunction: ConjunctionReport) -> str:
+    """The cost with the profiles that the tables declare; else that of arbitrary updates."""
+    by_profile = {guarantee.profile: guarantee.update for guarantee in conjunction.guarantees}
+    return by_profile.get("declared", by_profile.get("arbitrary", "O(1)"))
