@@ -19,7 +19,8 @@ import crown
 
 SQL = """SELECT t.name, COUNT(*) AS reach FROM tag t JOIN message_tag mt ON mt.tag = t.id
 JOIN message m ON m.id = mt.message JOIN knows k ON k.p1 = m.creator GROUP BY t.name"""
-SCHEMA = """CREATE TABLE tag (id BIGINT PRIMARY KEY, name STRING); CREATE TABLE message_tag (message BIGINT, tag BIGINT);
+SCHEMA = """CREATE TABLE tag (id BIGINT PRIMARY KEY, name STRING);
+CREATE TABLE message_tag (message BIGINT, tag BIGINT);
 CREATE TABLE message (id BIGINT, creator BIGINT); CREATE TABLE knows (p1 BIGINT, p2 BIGINT)"""
 
 
@@ -45,15 +46,12 @@ def rounds(view: crown.View, batch: int, updates: int, seed: int) -> float:
     """Return the CPU seconds that a round of updates takes: inserts, then the same rows deleted."""
     numbers = random.Random(seed)
     people = max(20, updates // 20)
-    changes = [
-        (name, [make(n, numbers) for n in range(start, start + batch)])
-        for start in range(0, updates, batch)
-        for name, make in (
-            ("message", lambda n, r: (n, r.randrange(people))),
-            ("message_tag", lambda n, r: (n, r.randrange(100))),
-            ("knows", lambda n, r: (r.randrange(people), n)),
-        )
-    ]
+    changes: list[tuple[str, list[tuple[int, int]]]] = []
+    for start in range(0, updates, batch):
+        ids = range(start, start + batch)
+        changes.append(("message", [(n, numbers.randrange(people)) for n in ids]))
+        changes.append(("message_tag", [(n, numbers.randrange(100)) for n in ids]))
+        changes.append(("knows", [(numbers.randrange(people), n) for n in ids]))
     started = time.process_time()
     for name, rows in changes:
         view.insert(name, rows)

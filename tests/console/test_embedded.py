@@ -172,7 +172,10 @@ def test_counters_stay_below_the_bound_of_the_card(profile: str, seed: int) -> N
     alive: list[tuple[str, tuple[Any, ...]]] = []
     for number in range(600):
         table = numbers.choice(list(profiles))
-        row = {"r": (numbers.randrange(9), number), "s": (numbers.randrange(9), f"y{number % 7}")}
+        row: dict[str, tuple[Any, ...]] = {
+            "r": (numbers.randrange(9), number),
+            "s": (numbers.randrange(9), f"y{number % 7}"),
+        }
         row["t"] = (f"y{numbers.randrange(7)}", number)
         view.insert(table, [row[table]])
         alive.append((table, row[table]))

@@ -180,17 +180,8 @@ def _hot_keys(cells: Sequence[Sequence[Mapping[str, Any]]], plan: Plan, nodes: M
 
 
 def _found(facts: ViewFacts, offset: int, limit: int, search: str) -> Mapping[str, Any]:
-    """Rows in which a column, as text, contains what is searched for; exact matches first."""
     table = facts.page(0, _SEARCHED)
-    wanted = search.strip().lower()
-    contains, exact = pa.array([False] * table.num_rows), pa.array([False] * table.num_rows)
-    for name in table.column_names:
-        if name == MULTIPLICITY:
-            continue
-        text = pc.utf8_lower(_text(table[name]))
-        contains = pc.or_(contains, pc.fill_null(pc.match_substring(text, wanted), False))
-        exact = pc.or_(exact, pc.fill_null(pc.equal(text, wanted), False))
-    matches = pa.concat_tables([table.filter(exact), table.filter(pc.and_not(contains, exact))])
+    matches = matching(table, search)
     note = f"{matches.num_rows:,} of {table.num_rows:,} rows match"
     if table.num_rows == _SEARCHED:
         note += "; the rows after these were not searched"
@@ -199,6 +190,19 @@ def _found(facts: ViewFacts, offset: int, limit: int, search: str) -> Mapping[st
         "more": matches.num_rows > offset + limit,
         "note": note,
     }
+
+
+def matching(table: pa.Table, search: str) -> pa.Table:
+    """Return the rows in which a column, as text, contains what is searched for; exact matches first."""
+    wanted = search.strip().lower()
+    contains, exact = pa.array([False] * table.num_rows), pa.array([False] * table.num_rows)
+    for name in table.column_names:
+        if name == MULTIPLICITY:
+            continue
+        text = pc.utf8_lower(_text(table[name]))
+        contains = pc.or_(contains, pc.fill_null(pc.match_substring(text, wanted), False))
+        exact = pc.or_(exact, pc.fill_null(pc.equal(text, wanted), False))
+    return pa.concat_tables([table.filter(exact), table.filter(pc.and_not(contains, exact))])
 
 
 def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:

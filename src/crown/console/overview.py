@@ -11,14 +11,17 @@ from crown.plan.explain.picture import plan_svg
 from crown.plan.explain.report import ConjunctionReport, Report
 
 
-def view_overview(name: str, plan: Plan, report: Report | None, **more: Any) -> dict[str, Any]:
-    """Return what the page needs to draw a view. `more` are facts of the source's own, such as `shared` parts."""
+def view_overview(name: str, plan: Plan, report: Report | None, *, live: bool = True, **more: Any) -> dict[str, Any]:
+    """Return what the page needs to draw a view. `more` are facts of the source's own, such as `shared` parts.
+
+    The tree is `live` if frames have figures of its nodes.
+    """
     return {
         "name": name,
         "sql": plan.sql,
         "columns": [column.name for column in plan.columns],
         "reads": [table.name for table in plan.tables],
-        "svg": plan_svg(plan, live=True),
+        "svg": plan_svg(plan, live=live, narrow=True),
         "nodes": _nodes(plan),
         "stages": [{"id": stage.id, "text": stage_text(stage)} for stage in plan.stages],
         "guarantee": None if report is None else _guarantee(report),

@@ -77,13 +77,13 @@ function series(name) {
   return state.history.slice(-120).map((point) => (point.views[state.view] || {})[name]);
 }
 
-function effortCard(effort, bound, measured) {
+function effortCard(effort, bound, measured, drawing) {
   const cost = about().guarantee ? about().guarantee.update : "";
   let detail = measured;
   if (bound != null) detail = `at most ${bound.toFixed(0)}, by ${cost}`;
   else if (cost) detail = cost === "O(λ)" ? "O(λ), by the stream's λ" : `guaranteed: ${cost}`;
   return kpi("Counters per update", effort == null ? "–" : effort.toFixed(2), "", detail,
-    bound != null && effort != null ? gauge(effort / bound) : sparkline(series("effort")));
+    bound != null && effort != null ? gauge(effort / bound) : drawing || sparkline(series("effort")));
 }
 
 function stateCard(size) {
@@ -102,7 +102,7 @@ function drawFigures() {
       kpi("Updates per second", last ? compact(last.updates / Math.max(last.seconds, 1e-3)) : "–", "", `${count(now.updates)} in ${plural(now.batches, "batch").replace("batchs", "batches")}`, sparkline(per("updates"), "bars")),
       kpi("Changes out per second", last ? compact(last.deltas / Math.max(last.seconds, 1e-3)) : "–", "", `${count(now.deltas)} so far`, sparkline(per("deltas"), "bars")),
       kpi("Batch time", last ? seconds(last.seconds) : "–", "", last ? `lag ${last.lag}` : "", sparkline(batches.slice(-40).map((batch) => batch.seconds), "bars")),
-      effortCard(now.effort, about().bound, ""), stateCard(now.bytes),
+      effortCard(now.effort, about().bound, "", sparkline(batches.slice(-40).map((batch) => batch.effort), "bars")), stateCard(now.bytes),
       kpi("Rejected changes", count(now.rejects), "", about().quarantines ? "set aside, with reason" : "invalid ones fail a batch"));
     return;
   }
@@ -269,7 +269,7 @@ function showRejected() {
 function showBatches() {
   const batches = ((frame() || {}).history || []).slice(-30).reverse();
   if (!batches.length) return fill($("tab"), empty("No batch yet", "A line appears for each batch that had changes."));
-  const data = { columns: ["batch", "finished", "updates", "result changes", "time", "updates/s", "lag", "state", "rejected"], numeric: [true, false, true, true, true, true, false, true, true],
+  const data = { columns: ["batch", "started", "updates", "result changes", "time", "updates/s", "lag", "state", "rejected"], numeric: [true, true, true, true, true, true, true, true, true],
     rows: batches.map((batch) => [count(batch.number), batch.time, count(batch.updates), count(batch.deltas), seconds(batch.seconds), compact(Math.round(batch.updates / Math.max(batch.seconds, 1e-3))), batch.lag, bytes(batch.bytes), count(batch.rejected)]) };
   fill($("tab"), table(data));
 }

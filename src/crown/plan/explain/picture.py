@@ -22,7 +22,7 @@ _GAP = 22  # between neighbours
 _WIDEST = 1100  # of a tree that grows downwards
 _WRAP = 30  # characters per line in a node
 _LEGEND = 900  # width of the legend
-_NARROW = 400  # the same in a live picture
+_NARROW = 400  # the same in a narrow picture
 _FIGURES = 26  # characters that a live node needs for its figures
 _RATE = 10  # characters that a live edge needs for its rate
 
@@ -71,20 +71,19 @@ class _Box:
     level: int = 0
 
 
-def plan_svg(plan: Plan, *, live: bool = False) -> str:
+def plan_svg(plan: Plan, *, live: bool = False, narrow: bool = False) -> str:
     """Return all trees of a plan below each other, with a legend; complete in itself.
 
-    A `live` picture has room for figures, which a script fills in: each node is a group with `data-node="$1/0"` (its
-    stage and its place in the tree) with texts of class `figures`, each edge to a parent has `data-edge` with the
-    child's mark and a text of class `rate`.
+    A `narrow` picture is no wider than its trees. A `live` one is narrow too, and has room for figures, which a script
+    fills in: each node is a group with `data-node="$1/0"` (its stage and its place in the tree) with texts of class
+    `figures`, each edge to a parent has `data-edge` with the child's mark and a text of class `rate`.
     """
     stages = [stage for stage in plan.stages if isinstance(stage, TreeStage)]
     facts = [node_facts(plan, stage) for stage in stages]
     arranged = [_arrange(nodes, stage.id if live else "") for nodes, stage in zip(facts, stages, strict=True)]
     titles = [f"{stage.id}: {stage_text(stage)}" if len(stages) > 1 else "" for stage in stages]
     widest = max([0.0, *(_extent(boxes) for boxes, _ in arranged), *map(_text_width, titles)])
-    # A live picture is as narrow as the tree allows: it shares a page with other things.
-    room = max(widest, _NARROW) if live else _LEGEND
+    room = max(widest, _NARROW) if live or narrow else _LEGEND
     legend, legend_width, legend_height = _legend([node for nodes in facts for node in nodes], room)
     inner = max(legend_width, widest)
 
