@@ -13,7 +13,7 @@ PACKAGE = ROOT / "src" / "crown"
 # The package itself only re-exports, and is imported by everyone as the parent of what they import.
 EXEMPT = {"crown"}
 # Modules that load what they re-export when it is first used.
-FACADES = {"crown", "crown.spark"}
+FACADES = {"crown", "crown.spark", "crown.console"}
 # Third-party packages that an installation may lack.
 OPTIONAL = {"duckdb", "pandas", "psycopg", "py4j", "pyspark"}
 

@@ -105,8 +105,14 @@ class Engine:
 
     @staticmethod
     def load(plan: str, chunks: Sequence[bytes], *, deltas: bool = True) -> Engine: ...
-    def rejected(self) -> ArrowStream:
-        """Quarantined changes: table, position, reason, row (as JSON text); and empties the list."""
+    def rejected(self, *, keep: bool = False) -> ArrowStream:
+        """Quarantined changes: table, position, reason, row (as JSON text); without `keep` the list is emptied."""
+
+    def page(self, offset: int, limit: int) -> ArrowStream:
+        """Rows `offset` to `offset + limit` of the enumeration, each with its `_multiplicity`."""
+
+    def hot_keys(self, limit: int) -> list[list[dict[str, Any]]]:
+        """Per cell, the keys of each node that the most rows share: stage, node, key, rows, rows of the parent."""
 
     def stats(self) -> dict[str, Any]:
         """JSON-like: rows, keys and bytes per node and stage, updates, counter changes and their ratio, rejects."""

@@ -347,6 +347,9 @@ CODES: Mapping[str, Code] = {
     "CROWN-BENCH": Code(
         "A benchmark does not exist, has no stored result, or can't run here.", "Run `crown bench list` in a checkout."
     ),
+    "CROWN-CONSOLE-PORT": Code(
+        "The console can't listen on the port.", "Choose another port, or 0 for any that is free."
+    ),
     "CROWN-CAST": Code(
         "A value can't be cast to the type.", "Use TRY_CAST to get NULL instead, or filter such rows out first."
     ),

@@ -190,9 +190,21 @@ impl Engine {
         Ok(Engine { shared: Shared::new(cells) })
     }
 
-    fn rejected(&self, py: Python<'_>) -> PyResult<ArrowStream> {
-        let batch = self.with(py, |cells| cells.take_rejected())?;
+    #[pyo3(signature = (*, keep=false))]
+    fn rejected(&self, py: Python<'_>, keep: bool) -> PyResult<ArrowStream> {
+        let batch = self.with(py, |cells| if keep { cells.list_rejected() } else { cells.take_rejected() })?;
         Ok(ArrowStream::from_batches(batch.schema(), vec![batch]))
+    }
+
+    #[pyo3(signature = (offset, limit))]
+    fn page(&self, py: Python<'_>, offset: usize, limit: usize) -> PyResult<ArrowStream> {
+        let batch = self.with(py, |cells| cells.page(offset, limit))?;
+        Ok(ArrowStream::from_batches(batch.schema(), vec![batch]))
+    }
+
+    fn hot_keys<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
+        let text = self.with(py, |cells| Ok(cells.hot_keys(limit).to_string()))?;
+        py.import("json")?.call_method1("loads", (text,))
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

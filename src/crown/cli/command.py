@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from crown.cli.bench import bench
+from crown.cli.console import console
 from crown.cli.demo import demo
 from crown.cli.explain import explain
 from crown.cli.init import init
@@ -22,7 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command in (init, explain, size, profile, run, demo):
+for command in (init, explain, size, profile, run, console, demo):
     app.command()(command)
 app.add_typer(bench, name="bench")
 

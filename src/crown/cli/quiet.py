@@ -49,6 +49,26 @@ def errors_to(log: Path, console: Console) -> Iterator[None]:
         os.close(terminal)
 
 
+@contextlib.contextmanager
+def output_to(log: Path) -> Iterator[Console]:
+    """Send standard output to a file too, and give a console that still writes where it went.
+
+    Java writes to the descriptor itself: settings of the JVM, Ivy and some connectors print there, which would tear a
+    live display.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    with open(os.dup(1), "w", encoding="utf-8", errors="replace") as terminal:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 1)
+        try:
+            yield Console(file=terminal, highlight=False, soft_wrap=True)
+        finally:
+            sys.stdout.flush()
+            terminal.flush()
+            os.dup2(terminal.fileno(), 1)
+
+
 def kill_java() -> None:
     """End the JVM that PySpark started, if there is one."""
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)

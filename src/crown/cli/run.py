@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from rich.console import Console
-    from rich.table import Table
 
+    from crown.cli.live import About
     from crown.spark.pipeline import Pipeline
     from crown.spark.pipeline.checking import Check
+    from crown.spark.pipeline.progress import Batches
+    from crown.spark.pipeline.start import Start
 
 _REFRESH_SECONDS = 0.5
-_SHOWN = 8
 
 
 def run(
@@ -26,17 +28,20 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="Only check the file; print the plan, the guarantees and the state.")
     ] = False,
+    console: Annotated[
+        bool, typer.Option("--console", help="Serve a web page that shows the pipeline live, and print its address.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Port of the console; 0 chooses one that is free.", min=0, max=65535)] = 0,
 ) -> None:
     """Run a pipeline on Spark. Ctrl-C stops it cleanly, and the next run continues where it stopped."""
     from rich.console import Console
 
     from crown.cli.interrupt import supervise
     from crown.cli.output import show
-    from crown.cli.quiet import errors_to, kill_java, log_beside
+    from crown.cli.quiet import errors_to, kill_java, log_beside, output_to
     from crown.spark.pipeline import Pipeline
     from crown.spark.pipeline.claim import check_claim
 
-    console = Console(highlight=False, soft_wrap=True)
     described = Pipeline.read(pipeline)
     checked = described.check()
     check_claim(described, checked)
@@ -44,16 +49,17 @@ def run(
         show(report(described, checked))
         return
     _need_pyspark()
-    _say_cells(console, described, checked)
     log = log_beside(described.checkpoint)
-    console.print(f"Spark's log: {log}", markup=False)
-    with errors_to(log, console):
-        supervise(
-            # What Spark prints itself would go through a live table.
-            lambda stop: _run(console, described, stop, log, plain=plain or described.sink.format == "console"),
-            last_line="stopped; the next run continues from here",
-            give_up=kill_java,
-        )
+    prints = described.sink.format == "console"  # Java does, to its own standard output
+    with ExitStack() as stack:
+        terminal = Console(highlight=False, soft_wrap=True) if prints else stack.enter_context(output_to(log))
+        _say_cells(terminal, described, checked)
+        terminal.print(f"Spark's log: {log}", markup=False)
+        stack.enter_context(errors_to(log, terminal))
+        shown = Shown(described, checked, terminal, log, plain=plain or prints)
+        if console or described.console:
+            shown.serve(stack, port)
+        supervise(shown.run, last_line="stopped; the next run continues from here", give_up=kill_java)
 
 
 def _need_pyspark() -> None:
@@ -93,112 +99,109 @@ def _say_cells(console: Console, described: Pipeline, checked: Check) -> None:
             console.print(f"{described.cells} cells, {label}: {'; '.join(values)}", markup=False)
 
 
-def _run(console: Console, described: Pipeline, stop: threading.Event, log: Path, *, plain: bool) -> None:
-    from crown.errors import StateError
+class Shown:
+    """A pipeline, and where it is shown: on the terminal, and in the console if it is served."""
 
-    try:
-        spark = described.session()
+    def __init__(self, described: Pipeline, checked: Check, terminal: Console, log: Path, *, plain: bool) -> None:
+        from crown.spark.pipeline.console import PipelineSource
+        from crown.spark.pipeline.start import read_start
+
+        self._described, self._terminal, self._log, self._plain = described, terminal, log, plain
+        start, budget = read_start(described.checkpoint), _budget(described, checked)
+        self._source = PipelineSource(described, checked, start, budget=budget)
+        self._about = _about(described, checked, start, budget, None)
+
+    def serve(self, stack: ExitStack, port: int) -> None:
+        """Open the console and print its address."""
+        from dataclasses import replace
+
+        from crown.console import Console
+
+        served = stack.enter_context(Console(self._source, port=port))
+        self._about = replace(self._about, console=served.url)
+        self._terminal.print(f"console: {served.url}", markup=False)
+
+    def run(self, stop: threading.Event) -> None:
+        """Run until the query ends or `stop` is set."""
+        from crown.errors import StateError
+
         try:
-            spark.sparkContext.setLogLevel("ERROR")
-            if not stop.is_set():
-                query = described.start(spark)
-                try:
-                    _watch(console, Watch(query, described.rejects), stop, plain=plain)
-                finally:
-                    if query.isActive:
-                        query.stop()
-                _raise_failure(query)
+            spark = self._described.session()
+            try:
+                spark.sparkContext.setLogLevel("ERROR")
+                if not stop.is_set():
+                    self._follow(self._described.start(spark), stop)
+            finally:
+                spark.stop()
+        except StateError as error:
+            if error.code != "CROWN-SPARK-QUERY":
+                raise
+            hint = f"see {self._log} for details"
+            raise StateError(error.message, code=error.code, reason=error.reason, hint=hint) from error
+
+    def _follow(self, query: StreamingQuery, stop: threading.Event) -> None:
+        from crown.spark.pipeline.progress import Batches
+
+        batches = self._source.batches = Batches(query, self._described.rejects)
+        try:
+            _watch(self._terminal, self._about, batches, stop, plain=self._plain)
         finally:
-            spark.stop()
-    except StateError as error:
-        if error.code != "CROWN-SPARK-QUERY":
-            raise
-        raise StateError(error.message, code=error.code, reason=error.reason, hint=f"see {log} for details") from error
+            if query.isActive:
+                query.stop()
+        self._source.ended = "stopped" if stop.is_set() else "ended"
+        _raise_failure(query)
 
 
-class Watch:
-    """The batches of a query as rows to show."""
+def _budget(described: Pipeline, checked: Check) -> float | None:
+    """Return the bytes that the state will take, if the rows of all tables are known."""
+    from crown.cli.budget import measure
 
-    def __init__(self, query: StreamingQuery, rejects: str | None) -> None:
-        self.query = query
-        self._rejects = rejects
-        self._rows: dict[int, dict[str, str]] = {}
-
-    def rows(self) -> list[dict[str, str]]:
-        """Return the last batches with changes, oldest first."""
-        recent = {progress.batchId: progress for progress in self.query.recentProgress if progress.numInputRows}
-        self._rows = {
-            batch: self._rows.get(batch) or measures(progress, self._set_aside(batch))
-            for batch, progress in recent.items()
-        }
-        return list(self._rows.values())
-
-    def _set_aside(self, batch: int) -> int:
-        from crown.spark.pipeline.setaside import count
-
-        return 0 if self._rejects is None else count(self._rejects, batch, str(self.query.id))
+    if checked.explanation is None or not any(table.rows or table.window for table in described.tables):
+        return None
+    budget = measure(checked.explanation, described)
+    return None if budget is None else budget.bytes
 
 
-def measures(progress: Any, rejected: int) -> dict[str, str]:
-    """Return what a batch's progress says, in words."""
-    observed = next((m for name, m in progress.observedMetrics.items() if name.split("-")[0] == "crown"), None)
-    seconds = max(progress.durationMs.get("triggerExecution", 0) / 1000, 1e-3)
-    values = observed.asDict() if observed is not None else {}
-    return {
-        "batch": str(progress.batchId),
-        "updates/s": f"{(values.get('updates') or 0) / seconds:,.0f}",
-        "deltas/s": f"{(values.get('deltas') or 0) / seconds:,.0f}",
-        "lag": _lag(progress, seconds),
-        "state": f"{(values.get('bytes') or 0) / 1e6:,.1f} MB",
-        "counter changes/update": f"{values.get('counter_changes_per_update') or 0:.2f}",
-        "rejected": f"{rejected:,}",
-    }
+def _about(described: Pipeline, checked: Check, start: Start, budget: float | None, address: str | None) -> About:
+    from crown.cli.live import About
+
+    sink = described.sink
+    where = sink.path or sink.table or sink.topic or ""
+    plan = None if checked.explanation is None else checked.explanation.plan
+    tables = ", ".join(table.name for table in described.tables)
+    view = f"over {tables}" if plan is None else f"{', '.join(c.name for c in plan.columns)} over {tables}"
+    return About(described.title, view, f"{sink.format} {where}".strip(), str(start), budget, address)
 
 
-def _lag(progress: Any, seconds: float) -> str:
-    """Return the age of the newest deltas when they came out, and what the sources know to be waiting."""
-    waiting = [
-        f"{metrics[name]} {unit}"
-        for source in progress.sources
-        for metrics in [source.metrics or {}]
-        for name, unit in (("numFilesOutstanding", "files"), ("maxOffsetsBehindLatest", "records"))
-        if metrics.get(name) not in (None, "0")
-    ]
-    return ", ".join([f"{seconds:.1f} s", *waiting])
-
-
-def _watch(console: Console, watch: Watch, stop: threading.Event, *, plain: bool) -> None:
+def _watch(console: Console, about: About, batches: Batches, stop: threading.Event, *, plain: bool) -> None:
     from rich.live import Live
 
+    from crown.cli.live import display
+
     if plain:
-        printed = -1
-        while not stop.wait(_REFRESH_SECONDS):
-            active = watch.query.isActive
-            for row in watch.rows():
-                if int(row["batch"]) > printed:
-                    console.print("  ".join(f"{name} {value}" for name, value in row.items()), markup=False)
-                    printed = int(row["batch"])
-            if not active:
-                return
+        _print_batches(console, batches, stop)
         return
-    with Live(_table(watch), console=console, refresh_per_second=4) as live:
+    with Live(display(about, batches), console=console, refresh_per_second=4) as live:
         while not stop.wait(_REFRESH_SECONDS):
-            active = watch.query.isActive
-            live.update(_table(watch))
+            active = batches.query.isActive
+            live.update(display(about, batches))
             if not active:
                 return
 
 
-def _table(watch: Watch) -> Table:
-    from rich.table import Table
+def _print_batches(console: Console, batches: Batches, stop: threading.Event) -> None:
+    from crown.cli.live import measures
 
-    table = Table(title=f"query {watch.query.id}", caption=watch.query.status["message"])
-    rows = watch.rows()[-_SHOWN:]
-    for name in rows[-1] if rows else ("batch", "updates/s", "deltas/s", "lag", "state", "rejected"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(*row.values())
-    return table
+    printed = -1
+    while not stop.wait(_REFRESH_SECONDS):
+        active = batches.query.isActive
+        for batch in batches.read():
+            if batch.number > printed:
+                words = "  ".join(f"{name} {value}" for name, value in measures(batch).items())
+                console.print(words, markup=False)
+                printed = batch.number
+        if not active:
+            return
 
 
 def _raise_failure(query: StreamingQuery) -> None:

@@ -22,6 +22,11 @@ def check_text(name: str, value: object) -> None:
         raise _wrong(f"{name} must be a string, not {_kind(value)}")
 
 
+def check_port(port: object) -> None:
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+        raise _wrong(f"port must be a whole number from 0 to 65535, got {port!r}")
+
+
 def check_path(path: object) -> None:
     if not isinstance(path, str | os.PathLike) or "\0" in str(path):
         raise _wrong(f"a path must be a string or a pathlib.Path, not {_kind(path)}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
+from crown import console as _console
 from crown.arrow import arrow_type
 from crown.changes import DELETE, INSERT, NetWord
 from crown.errors import CrownError, InvalidChange, PlanError
@@ -26,6 +27,7 @@ from crown.view.arguments import (
     check_flag,
     check_on_invalid,
     check_path,
+    check_port,
     check_sample,
     check_text,
     check_threads,
@@ -34,6 +36,7 @@ from crown.view.arguments import (
     table_changes,
 )
 from crown.view.engines import OnInvalid, check_plan, layout_of, open_engine, read_all
+from crown.view.facts import Observer, ViewFacts
 from crown.view.inputs import Changes, TableInput
 from crown.view.located import located
 from crown.view.ordering import ordered
@@ -116,6 +119,7 @@ class View:
         self.plan = plan
         self._about = {"deltas": deltas, "threads": threads, "on_invalid": on_invalid}
         self._on_invalid: OnInvalid = on_invalid
+        self._observer: Observer | None = None
         self._tables = {name.lower(): columns for name, columns in tables.items()}
         read = {table.name.lower(): table for table in plan.tables}
         self._inputs = {name: TableInput(t, self._tables.get(name, _names(t.columns))) for name, t in read.items()}
@@ -157,7 +161,7 @@ class View:
         if stream:
             delta = self._engine.stream(inputs, per_update=per_update, on_invalid=self._on_invalid)
             return DeltaReader(located(delta, self.plan.sql))
-        return read_all(self._engine.apply(inputs, per_update=per_update, on_invalid=self._on_invalid))
+        return self._delta(self._engine.apply(inputs, per_update=per_update, on_invalid=self._on_invalid))
 
     def insert(self, table: str, rows: Any) -> pa.Table:
         """Insert rows (as `apply` takes them) and return the view's change. Tables with a PRIMARY KEY take upserts."""
@@ -170,12 +174,18 @@ class View:
     def _change(self, table: str, rows: Any, word: NetWord) -> pa.Table:
         target = self._input(table)
         if target is None:
-            return read_all(self._engine.apply([], on_invalid=self._on_invalid))
+            return self._delta(self._engine.apply([], on_invalid=self._on_invalid))
         name = target.table.name
         if isinstance(rows, list) and (tuples := target.tuples(rows)) is not None:
             delete = word == DELETE
-            return read_all(self._engine.apply_rows(name, tuples, delete=delete, on_invalid=self._on_invalid))
-        return read_all(self._engine.apply([(name, target.arrow(rows, word))], on_invalid=self._on_invalid))
+            return self._delta(self._engine.apply_rows(name, tuples, delete=delete, on_invalid=self._on_invalid))
+        return self._delta(self._engine.apply([(name, target.arrow(rows, word))], on_invalid=self._on_invalid))
+
+    def _delta(self, stream: Any) -> pa.Table:
+        delta = read_all(stream)
+        if self._observer is not None:
+            self._observer(delta)
+        return delta
 
     def advance(self, table: str, watermark: int) -> pa.Table:
         """Move a time window's clock forward, in the unit of its column, and return the view's change."""
@@ -188,7 +198,7 @@ class View:
                 hint="create the view with windows={table: {'interval': ..., 'column': ...}}",
             )
         check_watermark(table, watermark)
-        return read_all(self._engine.advance(target.table.name, watermark))
+        return self._delta(self._engine.advance(target.table.name, watermark))
 
     def _input(self, table: str) -> TableInput | None:
         """Return the input of the table; None for tables of the schema that the query does not read."""
@@ -269,6 +279,28 @@ class View:
                 hint="create the view from SQL and a schema",
             )
         return explain(self.plan, self._report)
+
+    def console(self, *, name: str = "view", port: int = 0, budget: float | None = None) -> _console.Console:
+        """Serve a web page that shows the view live, for browsers of this machine, and return it: open its `url`.
+
+        The page shows the tree with rows, bytes and changes per second, the cost of updates, the rows of the view and
+        its deltas. `budget` is what the state may take, in bytes. Nothing is measured unless a browser is connected.
+        Close it with `close()`, or use it in a `with` block.
+
+        >>> view = View("SELECT x, COUNT(*) AS n FROM r GROUP BY x", schema="CREATE TABLE r (x INT)")
+        >>> with view.console() as console:
+        ...     print(console.url)
+        http://127.0.0.1:.../?token=...
+        """
+        check_text("name", name)
+        check_port(port)
+        facts = ViewFacts(
+            self.plan, self._report, self._on_invalid == "quarantine", self._engine, self.to_arrow, self._observe
+        )
+        return _console.Console(_console.EmbeddedSource({name: facts}, title=name, budget=budget), port=port)
+
+    def _observe(self, observer: Observer | None) -> None:
+        self._observer = observer
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the view to one file; `View.load` opens it again.

@@ -118,6 +118,13 @@ impl Cells {
         }
     }
 
+    fn known_count(&self) -> Option<i128> {
+        match self.spread.as_deref() {
+            Some(Spread { merge: Some(merge), .. }) => merge.known_count(),
+            _ => self.engines.iter().map(Engine::known_count).sum(),
+        }
+    }
+
     fn end(&self) -> &Engine {
         match self.spread.as_deref() {
             Some(Spread { merge: Some(merge), .. }) => merge,
@@ -149,6 +156,19 @@ impl Cells {
         }
     }
 
+    /// The same, and leaves them where they are.
+    pub fn list_rejected(&self) -> Result<RecordBatch> {
+        match self.spread.as_deref() {
+            Some(Spread { front: Some(front), .. }) => front.list_rejected(),
+            _ => self.engines[0].list_rejected(),
+        }
+    }
+
+    /// The keys that the most rows share, for each cell; see `Tree::hot_keys`.
+    pub fn hot_keys(&self, limit: usize) -> Value {
+        self.engines.iter().map(|engine| engine.hot_keys(limit)).collect()
+    }
+
     /// The parts by name; one engine alone is "engine".
     pub fn save(&self) -> Result<Parts> {
         if self.spread.is_none() {
@@ -172,6 +192,7 @@ impl Cells {
         let known: Vec<Value> = tables.iter().map(|table| table["name"].clone()).collect();
         tables.extend(list("tables", &|name| name == "cell-0").into_iter().filter(|t| !known.contains(&t["name"])));
         json!({
+            "result_rows": self.known_count().and_then(|count| u64::try_from(count).ok()),
             "batches": spread.batches,
             "changes": spread.changes,
             "rejects": sum("rejects"),

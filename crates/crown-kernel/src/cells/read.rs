@@ -55,6 +55,29 @@ impl Cells {
         Ok((schema.ok_or_else(no_engine)?, all))
     }
 
+    /// Rows `offset` to `offset + limit` of the enumeration, each with its `_multiplicity`. Takes time in proportion to
+    /// the last of them.
+    pub fn page(&mut self, offset: usize, limit: usize) -> Result<RecordBatch> {
+        const BLOCK: usize = 4096;
+        let output = self.end().output(false, true, false);
+        let width = self.end().columns().len();
+        let (mut rows, mut values) = (Chunk::new(width), Interner::default());
+        let (mut skipped, wanted) = (0, offset.saturating_add(limit));
+        let mut cursor = self.cursor()?;
+        let mut more = true;
+        while more && skipped + rows.len() < wanted {
+            if skipped + rows.len() <= offset {
+                skipped += rows.len();
+                (rows, values) = (Chunk::new(width), Interner::default());
+            }
+            let missing = (wanted - skipped - rows.len()).min(BLOCK);
+            more = self.fill(&mut cursor, &mut rows, &mut values, missing)?;
+        }
+        let batch = output.batch(&mut rows, Vec::new(), &values)?;
+        let first = (offset - skipped.min(offset)).min(batch.num_rows());
+        Ok(batch.slice(first, limit.min(batch.num_rows() - first)))
+    }
+
     /// How many rows the result has, copies counted.
     pub fn count(&mut self) -> Result<i128> {
         self.ends().iter_mut().map(|end| end.count()).sum()

@@ -180,7 +180,14 @@ impl Engine {
 
     /// Quarantined changes since the last call: table, position, reason, row.
     pub fn take_rejected(&mut self) -> Result<RecordBatch> {
-        let rejected = std::mem::take(&mut self.rejected);
+        let rejected = self.list_rejected();
+        self.rejected.clear();
+        rejected
+    }
+
+    /// The same, and leaves them where they are.
+    pub fn list_rejected(&self) -> Result<RecordBatch> {
+        let rejected = &self.rejected;
         let text = |get: fn(&Rejection) -> String| Arc::new(StringArray::from_iter_values(rejected.iter().map(get)));
         let positions = Int64Array::from_iter_values(rejected.iter().map(|rejection| rejection.position as i64));
         let columns: [(&str, ArrayRef); 4] = [

@@ -114,6 +114,11 @@ impl Engine {
         counted
     }
 
+    /// The same where it takes constant time.
+    pub fn known_count(&self) -> Option<i128> {
+        self.check_defined().ok().and_then(|()| known_count(&self.stages, self.last()))
+    }
+
     /// How often the result has the row, whose strings and the like are words of `values`. Nothing of them stays.
     pub fn multiplicity(&mut self, words: &[Word], nulls: Nulls, values: &Interner) -> Result<i64> {
         self.check_defined()?;
@@ -296,7 +301,24 @@ fn fill(
     }
 }
 
+fn known_count(stages: &[RunningStage], position: usize) -> Option<i128> {
+    let stage = &stages[position];
+    match &stage.state {
+        State::Tree { tree, .. } => tree.known_count(),
+        State::Map(map) if !map.filters() => known_count(stages, stage.inputs[0]),
+        State::Aggregate(state) => Some(state.rows() as i128),
+        State::Distinct(state) => Some(state.rows() as i128),
+        State::SetOperation(operation) if operation.is_linear() => {
+            Some(known_count(stages, stage.inputs[0])? + known_count(stages, stage.inputs[1])?)
+        }
+        _ => None,
+    }
+}
+
 fn count(stages: &[RunningStage], position: usize, interner: &mut Interner) -> Result<i128> {
+    if let Some(known) = known_count(stages, position) {
+        return Ok(known);
+    }
     let stage = &stages[position];
     match &stage.state {
         State::Tree { tree, .. } => {
@@ -305,8 +327,6 @@ fn count(stages: &[RunningStage], position: usize, interner: &mut Interner) -> R
             }
         }
         State::Map(map) if !map.filters() => return count(stages, stage.inputs[0], interner),
-        State::Aggregate(state) => return Ok(state.rows() as i128),
-        State::Distinct(state) => return Ok(state.rows() as i128),
         State::SetOperation(operation) if operation.is_linear() => {
             return Ok(count(stages, stage.inputs[0], interner)? + count(stages, stage.inputs[1], interner)?);
         }

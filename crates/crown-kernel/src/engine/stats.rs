@@ -5,7 +5,7 @@ use super::Engine;
 use serde_json::{json, Value};
 
 impl Engine {
-    /// Rows, keys and bytes per node and stage, counts of updates and rejects, counter changes per update.
+    /// Rows of the result (null if counting them takes long), rows, keys and bytes per node and stage, counts of updates and rejects, counter changes per update.
     pub fn stats(&self) -> Value {
         let stages: Vec<Value> = self.stages.iter().map(stage_stats).collect();
         let tables: Vec<Value> = self
@@ -26,6 +26,7 @@ impl Engine {
         let table_bytes: usize = self.sources.iter().map(|source| source.bytes()).sum();
         let interner = json!({ "values": self.interner.len(), "bytes": self.interner.bytes() });
         json!({
+            "result_rows": self.known_count().and_then(|count| u64::try_from(count).ok()),
             "batches": self.counters.batches,
             "changes": self.counters.changes,
             "rejects": self.counters.rejects,
@@ -37,6 +38,22 @@ impl Engine {
             "stages": stages,
             "interner": interner,
         })
+    }
+}
+
+impl Engine {
+    /// The keys of each tree's nodes that the most rows share; see `Tree::hot_keys`.
+    pub fn hot_keys(&self, limit: usize) -> Value {
+        let of_stage = |stage: &RunningStage| -> Vec<Value> {
+            let State::Tree { tree, .. } = &stage.state else { return Vec::new() };
+            let keys = tree.hot_keys(limit, &self.interner).into_iter();
+            keys.map(|hot| {
+                let key: serde_json::Map<String, Value> = hot.key.into_iter().collect();
+                json!({ "stage": stage.id, "node": hot.node, "key": key, "rows": hot.rows, "parents": hot.parents })
+            })
+            .collect()
+        };
+        self.stages.iter().flat_map(of_stage).collect()
     }
 }
 
@@ -56,6 +73,9 @@ fn stage_stats(stage: &RunningStage) -> Value {
                         "semi_join_rows": node.semi_join_rows,
                         "keys": node.keys,
                         "bytes": node.bytes,
+                        "updates": node.updates,
+                        "moves": node.moves,
+                        "counter_changes": node.counter_changes,
                     })
                 })
                 .collect();

@@ -141,6 +141,7 @@ impl Tree {
         }
         scratch.change.clear();
         self.updates += 1;
+        self.work[node].updates += 1;
         match found {
             None => {
                 let row = self.insert(change, node, hash, known, hints, scratch, interner)?;

@@ -69,7 +69,7 @@ impl Tree {
         let entry = self.rows[node].entry(row, LINK);
         let witness = self.deltas && self.edges[node].entry(entry).live > 0;
         let inner = !self.shape.nodes[node].connex_children.is_empty();
-        self.counter_changes += 1;
+        self.work[node].moves += 1;
         if entering {
             self.add_to_list(node, row, entry);
             if let Some(order) = self.orders.of_children(node) {
@@ -131,7 +131,7 @@ impl Tree {
                     continue;
                 }
                 let parents = self.parents.rows(&state.parents);
-                self.counter_changes += parents.len() as u64;
+                self.work[parent].touched += parents.len() as u64;
                 let rows = &mut self.rows[parent];
                 for above in parents {
                     let missing = rows.missing(*above) - 1;
@@ -144,7 +144,7 @@ impl Tree {
             if let Some(order) = self.orders.of_children(node) {
                 levels[height - 1].iter().for_each(|row| order.add(&self.rows[node], *row, LINK));
             }
-            self.counter_changes += levels[height - 1].len() as u64;
+            self.work[node].moves += levels[height - 1].len() as u64;
             let Some(parent) = parent.filter(|_| !next.is_empty()) else {
                 levels[height] = next;
                 return height;
@@ -179,7 +179,7 @@ impl Tree {
                 }
                 let Some(parent) = parent.filter(|_| border == 0) else { continue };
                 let parents = self.parents.rows(&state.parents);
-                self.counter_changes += parents.len() as u64;
+                self.work[parent].touched += parents.len() as u64;
                 let rows = &mut self.rows[parent];
                 for above in parents {
                     let missing = rows.missing(*above) + 1;
@@ -196,7 +196,7 @@ impl Tree {
                     }
                 }
             }
-            self.counter_changes += levels[height - 1].len() as u64;
+            self.work[node].moves += levels[height - 1].len() as u64;
             let Some(parent) = parent.filter(|_| !next.is_empty()) else {
                 levels[height] = next;
                 return height;

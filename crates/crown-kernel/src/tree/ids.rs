@@ -64,6 +64,13 @@ impl Ids {
         self.index.iter().map(Ids::known).filter(move |id| self.holds(twin, *id))
     }
 
+    /// At most about `count` ids of a twin's rows, evenly spread over the slab.
+    pub fn sampled(&self, twin: u8, count: usize) -> impl Iterator<Item = RowId> + '_ {
+        let stride = (self.holders.len() / count.max(1)).max(1);
+        let held = move |id: &usize| self.holders[*id] & twin != 0;
+        (0..self.holders.len()).step_by(stride).filter(held).map(|id| Ids::known(id as u32))
+    }
+
     /// Makes room for `additional` more ids at once.
     pub fn reserve(&mut self, additional: usize) {
         self.index.reserve(additional);

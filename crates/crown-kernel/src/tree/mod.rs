@@ -46,7 +46,7 @@ mod weight;
 pub use apply::AtomChange;
 pub use cursor::Cursor;
 pub use sample::Sampler;
-pub use stats::{NodeStats, TreeStats};
+pub use stats::{HotKey, NodeStats, TreeStats};
 
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{overflow, KernelError, Result};
@@ -66,6 +66,7 @@ use ordered::Orders;
 use program::Program;
 use propagate::Scratch;
 use shape::{Shape, Twins};
+use stats::NodeWork;
 
 /// Where a tree puts its output rows.
 pub trait Sink {
@@ -112,7 +113,8 @@ pub struct Tree {
     /// Some atom row was there more than once at some time.
     duplicated: bool,
     updates: u64,
-    counter_changes: u64,
+    /// What each node has done so far.
+    work: Vec<NodeWork>,
     /// The first error of the current update. The update is carried through nevertheless, so that it can be undone.
     failure: Option<KernelError>,
     /// An update is being undone: nothing is emitted.
@@ -155,6 +157,7 @@ impl Tree {
         let top = edges[shape.root].find_or_insert(hash_words([]), &[]).index();
         let virtual_entry = &mut edges[shape.root].entries[top];
         (virtual_entry.live, virtual_entry.references) = (1, 1);
+        let work = vec![NodeWork::default(); shape.nodes.len()];
         Ok(Tree {
             shape,
             programs,
@@ -171,7 +174,7 @@ impl Tree {
             total: 0,
             duplicated: false,
             updates: 0,
-            counter_changes: 0,
+            work,
             failure: None,
             quiet: false,
             careless: false,
@@ -359,14 +362,16 @@ impl Tree {
     /// The number of result rows (a bag's with multiplicity). In O(1) when deltas are kept; else in time linear in the
     /// state, or `None` when a residual would have to look at every row.
     pub fn count(&self) -> Option<i128> {
+        let counted = || if self.shape.residual.is_empty() { self.sampler().total() } else { None };
+        self.known_count().or_else(counted)
+    }
+
+    /// The number of result rows where it takes O(1).
+    pub fn known_count(&self) -> Option<i128> {
         if self.shape.always {
             Some(1)
-        } else if self.deltas {
-            Some(self.total)
-        } else if self.shape.residual.is_empty() {
-            self.sampler().total()
         } else {
-            None
+            self.deltas.then_some(self.total)
         }
     }
 

@@ -163,7 +163,7 @@ impl Tree {
                 }
             }
         }
-        self.counter_changes += change.moved.len() as u64;
+        self.work[node].moves += change.moved.len() as u64;
         if overflowed {
             self.failure.get_or_insert_with(overflow);
         }
@@ -217,7 +217,7 @@ impl Tree {
                 false => old.overflowing_sub(change.amounts[0]),
             };
         }
-        self.counter_changes += 1;
+        self.work[node].moves += 1;
         if (count > 0) != (left > 0) {
             touched.clear();
             sums.clear();
@@ -271,7 +271,7 @@ impl Tree {
                 next.moved.push(row);
             }
         } else {
-            self.counter_changes += u64::from(state.parents.len);
+            self.work[parent].touched += u64::from(state.parents.len);
             let rows = &mut self.rows[parent];
             let flipping = if next.entering { 1 } else { 0 };
             for row in self.parents.rows(&state.parents) {

@@ -25,6 +25,8 @@ pub(super) struct NodeShape {
     /// Words per row: one per variable, and one for the NULL mask if some variable may be NULL.
     pub width: usize,
     pub nullable: Nulls,
+    /// The type of each variable.
+    pub types: Vec<DataType>,
     pub interned: Vec<usize>,
     pub twins: Twins,
     pub parent: Option<usize>,
@@ -329,6 +331,7 @@ fn read_nodes(stage: &plan::TreeStage, variables: &Variables) -> Result<Vec<Node
             name: node.name.clone(),
             width: names.len() + usize::from(nullable != 0),
             nullable,
+            types: types.iter().map(|(data_type, _)| *data_type).collect(),
             interned: (0..names.len()).filter(|i| node.atom.is_some() && types[*i].0.interned()).collect(),
             variables: names,
             twins: Twins { first: index, bit: 1 },
@@ -429,6 +432,7 @@ fn add_connex_root(nodes: &mut Vec<NodeShape>) -> usize {
     let top = &mut nodes[0];
     (top.parent, top.anti, top.guard, top.annotated) = (Some(root), false, true, true);
     nodes.push(NodeShape {
+        types: Vec::new(),
         name: "[]".into(),
         variables: Vec::new(),
         width: 0,

@@ -21,6 +21,10 @@ _PADDING = 12
 _GAP = 22  # between neighbours
 _WIDEST = 1100  # of a tree that grows downwards
 _WRAP = 30  # characters per line in a node
+_LEGEND = 900  # width of the legend
+_NARROW = 400  # the same in a narrow picture
+_FIGURES = 26  # characters that a live node needs for its figures
+_RATE = 10  # characters that a live edge needs for its rate
 
 STYLE = """
 .crown-tree { --bg: #ffffff; --ink: #1b2430; --muted: #64707d; --line: #94a0ad; --node: #f3f5f7; --node-line: #aab4bf;
@@ -47,14 +51,17 @@ STYLE = """
 .crown-tree .plate { fill: var(--bg); stroke: var(--line); stroke-width: 0.8; }
 .crown-tree .plate.exists { stroke: var(--exists); } .crown-tree .plate.anti { stroke: var(--anti); }
 .crown-tree .key { fill: var(--ink); font-size: 11px; }
+.crown-tree .rate { fill: var(--muted); font-size: 11px; } .crown-tree .figures { font-size: 11px; }
+.crown-tree .trough { fill: var(--node-line); opacity: 0.35; } .crown-tree .work { fill: var(--connex-line); }
 """
 
 
 @dataclass
 class _Box:
-    """A node with its text and, after layout, its centre."""
+    """A node with its text and, after layout, its centre. `mark` is what a live picture finds it by."""
 
     facts: NodeFacts
+    mark: str
     variable_lines: list[list[str]]
     filter: str
     width: float
@@ -64,14 +71,21 @@ class _Box:
     level: int = 0
 
 
-def plan_svg(plan: Plan) -> str:
-    """Return all trees of a plan below each other, with a legend; complete in itself."""
+def plan_svg(plan: Plan, *, live: bool = False, narrow: bool = False) -> str:
+    """Return all trees of a plan below each other, with a legend; complete in itself.
+
+    A `narrow` picture is no wider than its trees. A `live` one is narrow too, and has room for figures, which a script
+    fills in: each node is a group with `data-node="$1/0"` (its stage and its place in the tree) with texts of class
+    `figures`, each edge to a parent has `data-edge` with the child's mark and a text of class `rate`.
+    """
     stages = [stage for stage in plan.stages if isinstance(stage, TreeStage)]
     facts = [node_facts(plan, stage) for stage in stages]
-    arranged = [_arrange(nodes) for nodes in facts]
+    arranged = [_arrange(nodes, stage.id if live else "") for nodes, stage in zip(facts, stages, strict=True)]
     titles = [f"{stage.id}: {stage_text(stage)}" if len(stages) > 1 else "" for stage in stages]
-    legend, legend_width, legend_height = _legend([node for nodes in facts for node in nodes])
-    inner = max([legend_width, *(_extent(boxes) for boxes, _ in arranged), *map(_text_width, titles)])
+    widest = max([0.0, *(_extent(boxes) for boxes, _ in arranged), *map(_text_width, titles)])
+    room = max(widest, _NARROW) if live or narrow else _LEGEND
+    legend, legend_width, legend_height = _legend([node for nodes in facts for node in nodes], room)
+    inner = max(legend_width, widest)
 
     parts: list[str] = []
     top = float(_PADDING)
@@ -95,12 +109,13 @@ def plan_svg(plan: Plan) -> str:
 
 def _extent(boxes: list[_Box]) -> float:
     """Return the width of a laid out tree, keys on edges included."""
-    return max(box.x + max(box.width, _plate_width(box.facts)) / 2 for box in boxes)
+    return max(box.x + max(box.width, _plate_width(box)) / 2 for box in boxes)
 
 
-def _arrange(facts: list[NodeFacts]) -> tuple[list[_Box], bool]:
-    """Boxes with their places, from (0, 0) on, and whether the tree grows downwards."""
-    down, right = ([_box(node) for node in facts] for _ in range(2))
+def _arrange(facts: list[NodeFacts], live: str) -> tuple[list[_Box], bool]:
+    """Boxes with their places, from (0, 0) on, and whether the tree grows downwards; `live` is the stage of marks."""
+    marks = [f"{live}/{place}" if live else "" for place in range(len(facts))]
+    down, right = ([_box(node, mark) for node, mark in zip(facts, marks, strict=True)] for _ in range(2))
     _place(down, downwards=True)
     _place(right, downwards=False)
     if _extent(down) <= max(_WIDEST, _extent(right)):
@@ -134,7 +149,7 @@ def _centres(boxes: list[_Box], *, downwards: bool) -> list[float]:
 
     def across(box: _Box) -> float:
         # The key of the edge is drawn next to the child, so its plate needs room when children are side by side.
-        return max(box.width, _plate_width(box.facts)) if downwards else box.height
+        return max(box.width, _plate_width(box)) if downwards else box.height
 
     offset = [0.0] * len(boxes)  # from the parent's centre
     contours: list[_Contour] = [[] for _ in boxes]
@@ -176,23 +191,24 @@ def _depths(boxes: list[_Box], *, downwards: bool) -> list[float]:
     for level in range(max(box.level for box in boxes) + 1):
         own = [box for box in boxes if box.level == level]
         if level:
-            position += 70 if downwards else max(_plate_width(box.facts) for box in own) + 64
+            down = 88 if own[0].mark else 70
+            position += down if downwards else max(_plate_width(box) for box in own) + 64
         depths.append(position)
         position += max(box.height if downwards else box.width for box in own)
     return depths
 
 
-def _box(node: NodeFacts) -> _Box:
+def _box(node: NodeFacts, mark: str) -> _Box:
     shown = node.variables if node.kind != "generalised" or node.name != f"[{', '.join(node.variables)}]" else ()
     lines = _wrap(shown)
     kept = "" if not node.filter else "where " + node.filter
     if len(kept) > _WRAP + 10:
         kept = kept[: _WRAP + 9] + "…"
     title = len(node.name) + (2 + len(_source(node)) if _source(node) else 0)
-    widths = [title * 1.02, *(len(", ".join(line)) * 1.02 for line in lines), len(kept)]
-    rows = 1 + len(lines) + (1 if kept else 0)
+    widths = [title * 1.02, *(len(", ".join(line)) * 1.02 for line in lines), len(kept), _FIGURES if mark else 0]
+    rows = 1 + len(lines) + (1 if kept else 0) + (1.5 if mark else 0)
     width = max(widths) * _CHARACTER + 2 * _PADDING + (6 if node.kind == "bag" else 0)
-    return _Box(node, lines, kept, max(56.0, width), rows * _LINE + 14)
+    return _Box(node, mark, lines, kept, max(56.0, width), rows * _LINE + 14)
 
 
 def _source(node: NodeFacts) -> str:
@@ -219,21 +235,22 @@ def _draw(boxes: list[_Box], downwards: bool) -> list[str]:
         # A curve ends its bend before the plate with the key begins, so that no plate sits on a slope.
         if downwards:
             start, end = (parent.x, parent.y + parent.height / 2), (box.x, box.y - box.height / 2)
-            turn = end[1] - 30
+            turn = end[1] - (46 if box.mark else 30)
             bend = (start[1] + turn) / 2
             curve = f"C{start[0]:.1f} {bend:.1f} {end[0]:.1f} {bend:.1f} {end[0]:.1f} {turn:.1f} L"
-            plate = (box.x, end[1] - 20)
+            plate = (box.x, end[1] - (28 if box.mark else 20))
         else:
             start, end = (parent.x + parent.width / 2, parent.y), (box.x - box.width / 2, box.y)
-            turn = end[0] - _plate_width(box.facts) - 22
+            turn = end[0] - _plate_width(box) - 22
             bend = (start[0] + turn) / 2
             curve = f"C{bend:.1f} {start[1]:.1f} {bend:.1f} {end[1]:.1f} {turn:.1f} {end[1]:.1f} L"
-            plate = (end[0] - 12 - _plate_width(box.facts) / 2, box.y)
+            plate = (end[0] - 12 - _plate_width(box) / 2, box.y)
         kind = box.facts.edge
         edges.append(
-            f'<path class="edge {kind}" d="M{start[0]:.1f} {start[1]:.1f} {curve} {end[0]:.1f} {end[1]:.1f}"/>'
+            f'<path class="edge {kind}"{_marked("edge", box)} '
+            f'd="M{start[0]:.1f} {start[1]:.1f} {curve} {end[0]:.1f} {end[1]:.1f}"/>'
         )
-        plates.append(_plate(box.facts, *plate))
+        plates.append(_plate(box, *plate))
     return [*edges, *plates, *(_node(box) for box in boxes)]
 
 
@@ -242,17 +259,28 @@ def _plate_text(node: NodeFacts) -> str:
     return (word + ", ".join(node.key)).strip() or "cross"
 
 
-def _plate_width(node: NodeFacts) -> float:
-    return 0.0 if node.parent is None else len(_plate_text(node)) * _CHARACTER * 0.93 + 14
+def _plate_width(box: _Box) -> float:
+    if box.facts.parent is None:
+        return 0.0
+    return max(len(_plate_text(box.facts)), _RATE if box.mark else 0) * _CHARACTER * 0.93 + 14
 
 
-def _plate(node: NodeFacts, x: float, y: float) -> str:
-    width = _plate_width(node)
-    place = f'x="{x - width / 2:.1f}" y="{y - 9:.1f}" width="{width:.1f}"'
-    return (
-        f'<rect class="plate {node.edge}" {place} height="18" rx="9"/>'
-        f'<text class="key" x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{escape(_plate_text(node))}</text>'
+def _marked(what: str, box: _Box) -> str:
+    return f' data-{what}="{escape(box.mark)}"' if box.mark else ""
+
+
+def _plate(box: _Box, x: float, y: float) -> str:
+    width, half = _plate_width(box), 17 if box.mark else 9
+    place = f'x="{x - width / 2:.1f}" y="{y - half:.1f}" width="{width:.1f}" height="{2 * half}"'
+    text = escape(_plate_text(box.facts))
+    above = 5 if box.mark else 0
+    drawn = (
+        f'<rect class="plate {box.facts.edge}" {place} rx="9"/>'
+        f'<text class="key" x="{x:.1f}" y="{y + 4 - above:.1f}" text-anchor="middle">{text}</text>'
     )
+    if box.mark:
+        drawn += f'<text class="rate"{_marked("rate", box)} x="{x:.1f}" y="{y + 12:.1f}" text-anchor="middle"></text>'
+    return drawn
 
 
 def _node(box: _Box) -> str:
@@ -260,7 +288,8 @@ def _node(box: _Box) -> str:
     left, top = box.x - box.width / 2, box.y - box.height / 2
     tip = f"{node.name}({', '.join(node.variables)})"
     tip += (f" = {node.views}" if node.views else "") + (f" where {node.filter}" if node.filter else "")
-    parts = [f"<g><title>{escape(tip)}</title>", _shape(node, left, top, box.width, box.height)]
+    shape = _shape(node, left, top, box.width, box.height)
+    parts = [f"<g{_marked('node', box)}><title>{escape(tip)}</title>", shape]
     baseline = top + _LINE + 2
     title = f'<tspan class="name">{escape(node.name)}</tspan>'
     if _source(node):
@@ -271,8 +300,22 @@ def _node(box: _Box) -> str:
         words = [f'<tspan class="output">{escape(v)}</tspan>' if v in node.outputs else escape(v) for v in variables]
         parts.append(_line(box.x, baseline, ", ".join(words)))
     if box.filter:
-        parts.append(_line(box.x, baseline + _LINE, f'<tspan class="muted">{escape(box.filter)}</tspan>'))
+        baseline += _LINE
+        parts.append(_line(box.x, baseline, f'<tspan class="muted">{escape(box.filter)}</tspan>'))
+    if box.mark:
+        parts.append(_live(box, left, baseline + _LINE))
     return "".join([*parts, "</g>"])
+
+
+def _live(box: _Box, left: float, baseline: float) -> str:
+    """The room for a live node's figures, and the bar of its share of the work, of which a script sets the width."""
+    inside = box.width - 2 * _PADDING
+    bar = f'x="{left + _PADDING:.1f}" y="{baseline + 7:.1f}" height="4" rx="2"'
+    return (
+        f'<text class="figures muted" x="{box.x:.1f}" y="{baseline + 1:.1f}" text-anchor="middle"></text>'
+        f'<rect class="trough" {bar} width="{inside:.1f}"/>'
+        f'<rect class="work" {bar} width="0" data-full="{inside:.1f}"/>'
+    )
 
 
 def _shape(node: NodeFacts, left: float, top: float, width: float, height: float) -> str:
@@ -292,7 +335,7 @@ def _line(x: float, y: float, content: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{content}</text>'
 
 
-def _legend(shown: list[NodeFacts]) -> tuple[str, float, float]:
+def _legend(shown: list[NodeFacts], room: float) -> tuple[str, float, float]:
     """Only what occurs in the picture; returns the drawing, its width and its height."""
     present = {(node.kind, node.connex) for node in shown}
     kinds = {node.kind for node in shown}
@@ -324,7 +367,7 @@ def _legend(shown: list[NodeFacts]) -> tuple[str, float, float]:
     parts, x, y, widest = [], 0.0, 0.0, 0.0
     for drawing, words in items:
         width = 38 + _text_width(words) + 22
-        if x > 0 and x + width > 900:
+        if x > 0 and x + width > room:
             x, y = 0.0, y + 26
         label = f'<text class="muted" x="38" y="13">{escape(words)}</text>'
         parts.append(f'<g transform="translate({x:.1f} {y:.1f})">{drawing}{label}</g>')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 
@@ -60,3 +61,10 @@ class PipelineDescription:
     master: str | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
     file: str = "the pipeline"
+    name: str | None = None
+    console: bool = False  # show the pipeline in a browser, as `crown run --console` does
+
+    @property
+    def title(self) -> str:
+        """The pipeline's name, or its file's."""
+        return self.name or Path(self.file).stem

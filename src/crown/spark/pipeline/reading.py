@@ -22,6 +22,7 @@ _INTERVAL = re.compile(
 _MASTER = re.compile(
     r"local|local\[(\*|[1-9]\d*)(\s*,\s*[1-9]\d*)?\]|local-cluster\[[\d, ]+\]|yarn|(spark|k8s|mesos)://.+"
 )
+_GIVEN = ("name", "cells", "on_invalid", "trigger", "master", "spark", "console")
 _ENCODINGS = ("decimals", "timestamps", "binary", "unavailable")
 
 
@@ -66,7 +67,7 @@ def read(path: Path) -> PipelineDescription:
             raise place.missing(name)
     if options.get("on_invalid") == "quarantine" and "rejects" not in options:
         raise place.missing("rejects", 'with on_invalid = "quarantine", name the directory for rejected changes')
-    given = {name: options[name] for name in ("cells", "on_invalid", "trigger", "master", "spark") if name in options}
+    given = {name: options[name] for name in _GIVEN if name in options}
     return PipelineDescription(
         query=query,
         checkpoint=_path(base, options["checkpoint"]),
@@ -273,7 +274,9 @@ def _path(base: Path, path: str) -> str:
 _TOP: Mapping[str, Reader] = {
     "query": _text,
     "query_file": _text,
+    "name": _text,
     "checkpoint": _text,
+    "console": _flag,
     "cells": _cells,
     "on_invalid": _one_of("raise", "quarantine"),
     "rejects": _text,

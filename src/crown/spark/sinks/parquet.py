@@ -147,6 +147,18 @@ def read_materialized(spark: SparkSession, path: str, *, version: int | None = N
     return weighted.withColumn(_weight(names), copies).drop(_weight(names))
 
 
+def current_parts(path: str) -> tuple[list[str], str, tuple[str, ...], int] | None:
+    """Return of the last complete version the columns, the column of weights, the parts, and their rows, if any."""
+    current = _current(path)
+    store = _Store(path, "" if current is None else current["stream"])
+    versions = [] if current is None else store.versions()
+    if current is None or not versions:
+        return None
+    names = [name for name, _ in current["columns"]]
+    version = store.read(versions[-1])
+    return names, _weight(names), version.parts, version.rows
+
+
 def _net(spark: SparkSession, path: str, parts: tuple[str, ...], names: Sequence[str]) -> DataFrame:
     signed = spark.read.parquet(*(f"{path}/{part}" for part in parts))
     columns = [F.col(quoted(name)) for name in names]

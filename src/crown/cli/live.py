@@ -1,0 +1,86 @@
+"""The live display of `crown run`: what runs, how fast, and the last batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from crown.console.source import BatchFrame
+from crown.spark.pipeline.progress import Batches
+
+_SHOWN = 8
+COLUMNS = ("batch", "updates/s", "deltas/s", "lag", "state", "counter changes/update", "rejected")
+
+
+@dataclass(frozen=True)
+class About:
+    """What does not change while a pipeline runs. `budget` is what its state may take, in bytes."""
+
+    name: str
+    view: str
+    sink: str
+    start: str
+    budget: float | None
+    console: str | None
+
+
+def measures(batch: BatchFrame) -> dict[str, str]:
+    """Return a batch in words, by column."""
+    values = (
+        str(batch.number),
+        f"{batch.updates / batch.seconds:,.0f}",
+        f"{batch.deltas / batch.seconds:,.0f}",
+        batch.lag,
+        f"{batch.bytes / 1e6:,.1f} MB",
+        f"{batch.effort:.2f}",
+        f"{batch.rejected:,}",
+    )
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def display(about: About, batches: Batches) -> RenderableType:
+    """Return the whole display."""
+    frames = batches.read()
+    return Group(_head(about, batches, frames), _table(frames))
+
+
+def _head(about: About, batches: Batches, frames: list[BatchFrame]) -> Table:
+    head = Table.grid(padding=(0, 2))
+    head.add_column(style="dim", no_wrap=True)
+    head.add_column(overflow="ellipsis", no_wrap=True)
+    head.add_row("pipeline", Text(about.name, style="bold"))
+    head.add_row("view", Text(about.view))
+    head.add_row("sink", Text(about.sink))
+    head.add_row("start", Text(about.start))
+    head.add_row("now", Text(str(batches.query.status["message"])))
+    totals = batches.totals
+    if frames:
+        last = frames[-1]
+        recent = frames[-_SHOWN:]
+        seconds = sum(batch.seconds for batch in recent)
+        rate = sum(batch.updates for batch in recent) / seconds
+        head.add_row("updates", Text(f"{totals.updates:,}, {rate:,.0f} per second in the last batches; lag {last.lag}"))
+        rejected = f"; {totals.rejected:,} rejected" if totals.rejected else ""
+        head.add_row("result", Text(f"{totals.deltas:,} rows changed in {totals.batches:,} batches{rejected}"))
+        head.add_row("state", Text(_state(last.bytes, about.budget)))
+    if about.console is not None:
+        head.add_row("console", Text(about.console, style="cyan", no_wrap=False, overflow="fold"))
+    return head
+
+
+def _state(size: int, budget: float | None) -> str:
+    if not budget:
+        return f"{size / 1e6:,.1f} MB; no budget: declare the rows of each table"
+    return f"{size / 1e6:,.1f} MB, {size / budget:.0%} of the budget of {budget / 1e6:,.1f} MB"
+
+
+def _table(frames: list[BatchFrame]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for name in COLUMNS:
+        table.add_column(name, justify="right")
+    for batch in frames[-_SHOWN:]:
+        table.add_row(*measures(batch).values())
+    return table

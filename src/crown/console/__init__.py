@@ -1,0 +1,27 @@
+"""The console: one local web page that shows a running view or pipeline, live.
+
+`source` says what the page needs to know of a project; `embedded` answers for views of this process, and
+`crown.spark.pipeline.console` for pipelines. `server` serves the page.
+Nothing is measured unless a browser is connected.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crown.console.embedded import EmbeddedSource, Observer
+    from crown.console.server import Console
+    from crown.console.source import Source
+
+__all__ = ["Console", "EmbeddedSource", "Observer", "Source"]
+
+_HOMES = {"Console": "server", "EmbeddedSource": "embedded", "Observer": "embedded", "Source": "source"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the web server when a console is first opened: a view needs none."""
+    if name in _HOMES:
+        return getattr(import_module(f"crown.console.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'crown.console' has no attribute {name!r}")

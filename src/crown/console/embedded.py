@@ -1,0 +1,227 @@
+"""Views of this process as a source of facts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crown.changes import CHANGE_TYPE, MULTIPLICITY
+from crown.console.overview import tables_overview, view_overview
+from crown.console.source import CellFrame, Frame, HotKey, NodeFrame, Table, ViewFrame, shown
+from crown.errors import CrownError
+from crown.ir.plan import Plan, TreeStage
+from crown.plan.explain.report import Report
+
+_DELTAS = 40  # that are kept
+_DELTA_ROWS = 8  # of each
+_DELTA_SECONDS = 0.2  # between two that are kept
+_HOT_SECONDS = 5.0
+_SEARCHED = 100_000
+_REJECTED = 50
+
+
+class ViewFacts(Protocol):
+    """What the console needs of a view."""
+
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def report(self) -> Report | None: ...
+    @property
+    def quarantines(self) -> bool: ...
+    def stats(self) -> dict[str, Any]: ...
+    def hot_keys(self, limit: int) -> list[list[dict[str, Any]]]: ...
+    def page(self, offset: int, limit: int) -> pa.Table: ...
+    def sorted(self) -> pa.Table: ...
+    def rejected(self) -> pa.Table: ...
+    def observe(self, observer: Observer | None) -> None: ...
+
+
+class Observer:
+    """Sees each delta of a view, counts its rows, and keeps the first rows of a few."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.deltas: deque[dict[str, Any]] = deque(maxlen=_DELTAS)
+        self._next = 0.0
+
+    def __call__(self, delta: pa.Table) -> None:
+        count = delta.num_rows
+        if not count:
+            return
+        self.rows += count
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _DELTA_SECONDS
+            shown_rows = as_table(delta.slice(0, _DELTA_ROWS))
+            self.deltas.appendleft({"time": time.time(), "count": count, "table": shown_rows})
+
+
+class EmbeddedSource:
+    """Views by name. `budget` is what their state may take together, in bytes."""
+
+    def __init__(self, views: Mapping[str, ViewFacts], *, title: str, budget: float | None = None) -> None:
+        self._views = dict(views)
+        self._title = title
+        self._budget = budget
+        self._observers: dict[str, Observer] = {}
+        self._hot: dict[str, tuple[float, Sequence[HotKey]]] = {}
+        self._lock = threading.Lock()
+
+    def overview(self) -> Mapping[str, Any]:
+        views = [
+            view_overview(name, view.plan, view.report, quarantines=view.quarantines)
+            for name, view in self._views.items()
+        ]
+        tables = tables_overview([view.plan for view in self._views.values()])
+        return {"title": self._title, "kind": "embedded", "tables": tables, "views": views, "budget": self._budget}
+
+    def frame(self) -> Frame:
+        return Frame({name: self._view_frame(name) for name in self._views})
+
+    def watch(self, connected: bool) -> None:
+        with self._lock:
+            for name, view in self._views.items():
+                observer = Observer() if connected else None
+                view.observe(observer)
+                if observer is not None:
+                    self._observers[name] = observer
+                else:
+                    self._observers.pop(name, None)
+
+    def rows(self, view: str, *, offset: int, limit: int, search: str) -> Mapping[str, Any]:
+        facts, plan = self._views[view], self._views[view].plan
+        try:
+            if search:
+                return _found(facts, offset, limit, search)
+            ordered = plan.order and (facts.stats()["result_rows"] or _SEARCHED + 1) <= _SEARCHED
+            table = facts.sorted().slice(offset, limit + 1) if ordered else facts.page(offset, limit + 1)
+        except CrownError as error:  # a result that is not defined yet, such as 0/0 over empty tables
+            return {"table": None, "more": False, "note": str(error)}
+        note = "Too large to be sorted here: not in the query's order." if plan.order and not ordered else ""
+        return {"table": as_table(table.slice(0, limit)), "more": table.num_rows > limit, "note": note}
+
+    def _view_frame(self, name: str) -> ViewFrame:
+        facts = self._views[name]
+        stats = facts.stats()
+        nodes = _nodes(stats["stages"])
+        observer = self._observers.get(name)
+        rejects = int(stats["rejects"])
+        return ViewFrame(
+            rows=stats["result_rows"],
+            bytes=stats["bytes"],
+            batches=stats["batches"],
+            changes=stats["changes"],
+            updates=stats["updates"],
+            counter_changes=stats["counter_changes"],
+            rejects=rejects,
+            deltas=None if observer is None else observer.rows,
+            nodes=nodes,
+            hot_keys=self._hot_keys(name, nodes),
+            cells=_cells(stats),
+            recent=[] if observer is None else list(observer.deltas),
+            rejected=as_table(facts.rejected().slice(0, _REJECTED)) if rejects else None,
+        )
+
+    def _hot_keys(self, name: str, nodes: Mapping[str, NodeFrame]) -> Sequence[HotKey]:
+        now = time.monotonic()
+        when, keys = self._hot.get(name, (0.0, ()))
+        if not when or now - when > _HOT_SECONDS:
+            keys = _hot_keys(self._views[name].hot_keys(3), self._views[name].plan, nodes)
+            self._hot[name] = (now, keys)
+        return keys
+
+
+def _nodes(stages: Sequence[Mapping[str, Any]]) -> dict[str, NodeFrame]:
+    """Of several cells the sums."""
+    sums: dict[str, dict[str, int]] = {}
+    for stage in stages:
+        for place, node in enumerate(stage.get("nodes", ())):
+            mine = sums.setdefault(f"{stage['id']}/{place}", dict.fromkeys(NodeFrame.__dataclass_fields__, 0))
+            for name in mine:
+                mine[name] += node[name]
+    return {mark: NodeFrame(**values) for mark, values in sums.items()}
+
+
+def _cells(stats: Mapping[str, Any]) -> list[CellFrame]:
+    engines: Mapping[str, Any] = stats.get("engines", {})
+    return [
+        CellFrame(name, engine["updates"], sum(stage["rows"] for stage in engine["stages"]), engine["bytes"])
+        for name, engine in engines.items()
+        if name.startswith("cell-")
+    ]
+
+
+def _hot_keys(cells: Sequence[Sequence[Mapping[str, Any]]], plan: Plan, nodes: Mapping[str, NodeFrame]) -> list[HotKey]:
+    """Those that have clearly more rows than the average key, on either side of the edge; most skewed first."""
+    places = {
+        (stage.id, node.name): (f"{stage.id}/{place}", f"{stage.id}/{node.parent}")
+        for stage in plan.stages
+        if isinstance(stage, TreeStage)
+        for place, node in enumerate(stage.nodes)
+    }
+    found = []
+    for hot in (hot for cell in cells for hot in cell):
+        mark, above = places.get((hot["stage"], hot["node"]), ("", ""))
+        if mark not in nodes or above not in nodes or not nodes[mark].keys:
+            continue
+        side, rows = max(((mark, hot["rows"]), (above, hot["parents"])), key=lambda pair: pair[1])
+        average = nodes[side].rows / nodes[mark].keys
+        if rows >= 10 and rows > 4 * average:
+            key = ", ".join(f"{name} = {value}" for name, value in hot["key"].items())
+            found.append(HotKey(side, key, rows, rows / nodes[side].rows, average, hot["parents"]))
+    return sorted(found, key=lambda hot: -hot.share)[:6]
+
+
+def _found(facts: ViewFacts, offset: int, limit: int, search: str) -> Mapping[str, Any]:
+    table = facts.page(0, _SEARCHED)
+    matches = matching(table, search)
+    note = f"{matches.num_rows:,} of {table.num_rows:,} rows match"
+    if table.num_rows == _SEARCHED:
+        note += "; the rows after these were not searched"
+    return {
+        "table": as_table(matches.slice(offset, limit)),
+        "more": matches.num_rows > offset + limit,
+        "note": note,
+    }
+
+
+def matching(table: pa.Table, search: str) -> pa.Table:
+    """Return the rows in which a column, as text, contains what is searched for; exact matches first."""
+    wanted = search.strip().lower()
+    contains, exact = pa.array([False] * table.num_rows), pa.array([False] * table.num_rows)
+    for name in table.column_names:
+        if name == MULTIPLICITY:
+            continue
+        text = pc.utf8_lower(_text(table[name]))
+        contains = pc.or_(contains, pc.fill_null(pc.match_substring(text, wanted), False))
+        exact = pc.or_(exact, pc.fill_null(pc.equal(text, wanted), False))
+    return pa.concat_tables([table.filter(exact), table.filter(pc.and_not(contains, exact))])
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowException:  # binary that is not text
+        return pa.chunked_array([pa.array([shown(value) for value in column.to_pylist()], pa.string())])
+
+
+def as_table(table: pa.Table) -> Table:
+    """Return Arrow data as text; multiplicities and words of change keep their columns."""
+    columns = [column.to_pylist() for column in table.columns]
+    numeric = [
+        pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type) for f in table.schema
+    ]
+    rows = [[shown(value) for value in row] for row in zip(*columns, strict=True)]
+    order = sorted(range(len(columns)), key=lambda place: table.column_names[place] != CHANGE_TYPE)
+    return Table(
+        [table.column_names[place] for place in order],
+        [numeric[place] for place in order],
+        [[row[place] for place in order] for row in rows],
+    )

@@ -1,0 +1,108 @@
+"""The batches of a running query, from Spark's own account of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from crown.console.source import BatchFrame, CellFrame
+from crown.spark.pipeline.setaside import count
+
+_KEPT = 200
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a run has done so far."""
+
+    batches: int = 0
+    updates: int = 0
+    deltas: int = 0
+    rejected: int = 0
+
+
+class Batches:
+    """Collects the batches that had changes. Threads may share it; each batch is read once."""
+
+    def __init__(self, query: StreamingQuery, rejects: str | None) -> None:
+        self.query = query
+        self._rejects = rejects
+        self._lock = threading.Lock()
+        self._frames: dict[int, BatchFrame] = {}
+        self._cells: tuple[CellFrame, ...] = ()
+        self._totals = Totals()
+        self._last = -1
+
+    def read(self) -> list[BatchFrame]:
+        """Return the last batches, oldest first."""
+        with self._lock:
+            for progress in self.query.recentProgress:
+                if progress.numInputRows and progress.batchId > self._last:
+                    self._add(progress)
+            return list(self._frames.values())
+
+    @property
+    def totals(self) -> Totals:
+        return self._totals
+
+    @property
+    def cells(self) -> tuple[CellFrame, ...]:
+        """The cells in the last batch."""
+        return self._cells
+
+    def _add(self, progress: Any) -> None:
+        rejected = 0 if self._rejects is None else count(self._rejects, progress.batchId, str(self.query.id))
+        values = observed(progress)
+        frame = batch_frame(progress, values, rejected)
+        self._last = frame.number
+        self._frames[frame.number] = frame
+        if len(self._frames) > _KEPT:
+            self._frames.pop(next(iter(self._frames)))
+        self._cells = tuple(sorted(map(_cell, values.get("load") or ()), key=lambda cell: cell.name))
+        before = self._totals
+        self._totals = Totals(
+            before.batches + 1, before.updates + frame.updates, before.deltas + frame.deltas, before.rejected + rejected
+        )
+
+
+def observed(progress: Any) -> Mapping[str, Any]:
+    """Return what the cells said of a batch."""
+    found = next((row for name, row in progress.observedMetrics.items() if name.split("-")[0] == "crown"), None)
+    return {} if found is None else found.asDict()
+
+
+def batch_frame(progress: Any, values: Mapping[str, Any], rejected: int) -> BatchFrame:
+    seconds = max(progress.durationMs.get("triggerExecution", 0) / 1000, 1e-3)
+    return BatchFrame(
+        number=progress.batchId,
+        updates=values.get("updates") or 0,
+        deltas=values.get("deltas") or 0,
+        seconds=seconds,
+        lag=_lag(progress, seconds),
+        bytes=values.get("bytes") or 0,
+        rejected=rejected,
+        effort=values.get("counter_changes_per_update") or 0.0,
+        time=str(progress.timestamp)[11:19],
+    )
+
+
+def _cell(load: Any) -> CellFrame:
+    return CellFrame(
+        f"cell {load['cell']}", load["updates"] or 0, load["rows"] or 0, None, load["seconds"], load["deltas"]
+    )
+
+
+def _lag(progress: Any, seconds: float) -> str:
+    """Return the age of the newest deltas when they came out, and what the sources know to be waiting."""
+    waiting = [
+        f"{metrics[name]} {unit}"
+        for source in progress.sources
+        for metrics in [source.metrics or {}]
+        for name, unit in (("numFilesOutstanding", "files"), ("maxOffsetsBehindLatest", "records"))
+        if metrics.get(name) not in (None, "0")
+    ]
+    return ", ".join([f"{seconds:.1f} s", *waiting])
