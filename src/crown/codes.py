@@ -47,9 +47,7 @@ CODES: Mapping[str, Code] = {
     ),
     "CROWN-SQL-INTO": Code("SELECT INTO is not supported.", "Write the changes of the view to the table."),
     "CROWN-SQL-JOIN-KIND": Code("ASOF and similar joins are not supported.", "Use INNER JOIN or an OUTER JOIN ... ON."),
-    "CROWN-SQL-LATERAL": Code(
-        "LATERAL is not supported.", "Write the subquery as a join, or explode the column upstream."
-    ),
+    "CROWN-SQL-LATERAL": Code("LATERAL VIEW is not supported.", "Explode the column upstream."),
     "CROWN-SQL-LIMIT": Code("LIMIT or OFFSET is not a whole number.", "Write LIMIT 10 OFFSET 20."),
     "CROWN-SQL-LITERAL": Code("A literal is malformed, or out of the range of its type.", "Correct the literal."),
     "CROWN-SQL-LOCK": Code("FOR UPDATE and FOR SHARE are not supported.", "Remove them."),

@@ -8,8 +8,8 @@ all others, and they in it.
 ['among groups', 'common table', 'compared outer join', 'computed', 'condition', 'constant', 'constant group',
  'correlated scalar', 'distinct', 'except', 'except all', 'exploded', 'filter', 'filtered aggregate',
  'global aggregate', 'group', 'grouped condition', 'having', 'inequality join', 'inner join', 'intersect',
- 'intersect all', 'join of three', 'mark', 'ordered', 'outer join', 'outer joins', 'parenthesised', 'plain columns',
- 'scalar subquery', 'scalar value', 'semi-join', 'shared set', 'top', 'union', 'union all', 'values']
+ 'intersect all', 'join of three', 'lateral', 'mark', 'ordered', 'outer join', 'outer joins', 'parenthesised',
+ 'plain columns', 'scalar subquery', 'scalar value', 'semi-join', 'shared set', 'top', 'union', 'union all', 'values']
 """
 
 from __future__ import annotations
@@ -580,6 +580,26 @@ def _among_groups(composer: Composer, depth: int) -> Query:
     return replace(query, text=f"{query.text} GROUP BY {by[0]}{having}")
 
 
+def _lateral(composer: Composer, depth: int) -> Query:
+    """A subquery in FROM that reads what is to its left."""
+    source, inner = composer.source(depth), composer.source(depth - 1)
+    composer.aliases += 1
+    alias = f"l{composer.aliases}"
+    where = composer.correlation(source.columns, inner.columns)
+    kind = composer.pick(["plain", "DISTINCT", "GROUP BY", "aggregate"])
+    text, domain = composer.pick(inner.columns)
+    rows = f"SELECT {text} AS v FROM {inner.text}{where}"
+    if kind == "DISTINCT":
+        rows = f"SELECT DISTINCT {text} AS v FROM {inner.text}{where}"
+    elif kind == "GROUP BY":
+        rows, domain = f"SELECT COUNT(*) AS v FROM {inner.text}{where} GROUP BY {text}", "int"
+    elif kind == "aggregate":
+        rows, domain = f"SELECT COUNT({text}) AS v FROM {inner.text}{where}", "int"
+    join = composer.pick(["CROSS JOIN LATERAL ({0}) AS {1}", "LEFT JOIN LATERAL ({0}) AS {1} ON TRUE"])
+    columns = [*source.columns, (f"{alias}.v", domain)]
+    return composer.select(composer.terms(columns), f"{source.text} {join.format(rows, alias)}")
+
+
 def _compared_outer_join(composer: Composer, depth: int) -> Query:
     """Outer, semi- and anti-joins with comparisons between the sides."""
     source, other = composer.source(depth), composer.source(depth)
@@ -605,6 +625,7 @@ CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
     "plain columns": _plain_columns,
     "inequality join": _join(["<"]),
     "condition": _condition,
+    "lateral": _lateral,
     "mark": _mark,
     "scalar value": _scalar_value,
     "among groups": _among_groups,

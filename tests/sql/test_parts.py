@@ -112,7 +112,6 @@ REFUSED = [
     ("postgres", 'SELECT c FROM r ORDER BY c COLLATE "de_DE"', "CROWN-SQL-UNKNOWN-FUNCTION"),
     ("spark", "SELECT a FROM r TIMESTAMP AS OF '2020-01-01'", "CROWN-SQL-TIME-TRAVEL"),
     ("snowflake", "SELECT a FROM r AT (TIMESTAMP => '2020-01-01')", "CROWN-SQL-TIME-TRAVEL"),
-    ("postgres", "SELECT r.a FROM r CROSS JOIN LATERAL (SELECT s.a FROM s) q", "CROWN-SQL-TABLE-FUNCTION"),
     ("tsql", "SELECT r.a FROM r OUTER APPLY (SELECT s.a FROM s) q", "CROWN-SQL-TABLE-FUNCTION"),
     ("spark", "SELECT a FROM r LATERAL VIEW explode(c) x AS y", "CROWN-SQL-TABLE-FUNCTION"),
     ("spark", "SELECT a FROM r LATERAL VIEW OUTER explode(array(1)) x AS y", "CROWN-SQL-LATERAL"),

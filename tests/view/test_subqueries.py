@@ -169,6 +169,31 @@ OVER_EXPRESSIONS = [
 ]
 
 
+LATERAL = [
+    "SELECT a.id, l.v FROM a, LATERAL (SELECT b.v FROM b WHERE b.k = a.k) AS l",
+    "SELECT a.id, l.v FROM a LEFT JOIN LATERAL (SELECT b.v FROM b WHERE b.k = a.k AND b.v > a.j) AS l ON TRUE",
+    "SELECT a.id, l.n, l.m FROM a CROSS JOIN LATERAL (SELECT COUNT(*) AS n, MAX(b.v) AS m FROM b WHERE b.k = a.k) AS l",
+    "SELECT a.id, l.v, l.n FROM a LEFT JOIN LATERAL (SELECT b.v, COUNT(*) AS n FROM b WHERE b.k = a.k GROUP BY "
+    "b.v) AS l ON l.n > 1",
+    "SELECT a.id, l.z FROM a JOIN LATERAL (SELECT DISTINCT b.v + a.j AS z FROM b WHERE b.k = a.k) AS l ON TRUE",
+    "SELECT a.id FROM a WHERE EXISTS (SELECT 1 FROM (SELECT b.v AS v FROM b WHERE b.k = a.k) AS t WHERE t.v > a.j)",
+    "SELECT a.id, (SELECT SUM(t.v) FROM (SELECT DISTINCT b.v AS v FROM b WHERE b.k = a.k) AS t) AS s FROM a",
+    "SELECT a.id, (SELECT MAX(t.n) FROM (SELECT b.v, COUNT(*) AS n FROM b WHERE b.k = a.k GROUP BY b.v) AS t) AS "
+    "s FROM a",
+    "SELECT a.id, (SELECT SUM(t.n) FROM (SELECT COUNT(*) AS n FROM b WHERE b.k = a.k) AS t) AS s FROM a",
+    "SELECT a.id, l.v, l2.y FROM a, LATERAL (SELECT b.v FROM b WHERE b.k = a.k) AS l, LATERAL (SELECT c.y FROM c "
+    "WHERE c.k = l.v) AS l2",
+    "SELECT a.id, l.* FROM a, LATERAL (SELECT * FROM b WHERE b.k = a.k) AS l",
+    "SELECT a.id, l.n FROM a LEFT JOIN LATERAL (SELECT COUNT(*) AS n FROM b WHERE b.k = a.k HAVING COUNT(*) > 1) "
+    "AS l ON TRUE",
+]
+
+
+@pytest.mark.parametrize("sql", LATERAL)
+def test_subqueries_in_from_that_read_what_is_around(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
 @pytest.mark.parametrize("sql", MARKS)
 def test_marks(sql: str, rng: random.Random) -> None:
     follow(sql, rng)

@@ -10,7 +10,7 @@ from sqlglot import exp
 from crown.ir.expression import Call, Expression, columns_of
 from crown.sql.clauses.bound import body_of, refuse_placed, relation_of, renamed, source_relation, typed
 from crown.sql.clauses.definitions import FLATTENED, FLATTENED_BRANCHES, Definition
-from crown.sql.clauses.domain import outside
+from crown.sql.clauses.domain import correlates, outside
 from crown.sql.clauses.grammar import Environment, with_definitions
 from crown.sql.clauses.places import NoAggregates
 from crown.sql.clauses.values import bind_values, generated, generated_relation, one_row, reads_left
@@ -170,6 +170,10 @@ def _subquery(context: Context, node: exp.Subquery, parent: Scope | None, enviro
         return _aliased(context, _item(context, node.this, parent, environment), node)
     barrier = Scope(Relation((), (), ()), parent, "a subquery in FROM") if parent is not None else None
     inner_environment = with_definitions(context, node, environment)
+    if parent is not None and correlates(node.this, parent):
+        refuse_placed(context, node, "order", "limit", "offset")
+        derived = environment.grammar.derived
+        return derived(context, node.this, parent, inner_environment, node.alias, _column_names(node))
     bound = environment.grammar.query(context, _without_joins(node), barrier, inner_environment)
     return relation_of(context, bound, node.alias, _column_names(node), node)
 
@@ -215,7 +219,7 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
     call = generated(join.this)
     if call is not None and reads_left(context, call):
         return _unnest_join(context, left, join, call)
-    right = _item(context, join.this, parent, environment)
+    right = _joined_item(context, left, join.this, parent, environment)
     _check_aliases(context, left, right, join)
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     method = (join.method or "").upper()
@@ -226,12 +230,16 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
         return _semi_join(context, left, right, join, parent, environment, kind == "ANTI", method == "NATURAL")
     merged = _merged_names(context, left, right, join, method == "NATURAL")
     predicates = _equal_names(context, left, right, merged, join)
+    lateral = [p for p in right.correlated if set(columns_of(p)) <= left.ids | right.ids]
+    right = replace(right, correlated=tuple(p for p in right.correlated if p not in lateral))
+    predicates += lateral
     if len(left.branches) * len(right.branches) > MAX_BRANCHES:
         _too_many(context, join)
     on = join.args.get("on")
     if on is not None and on.find(exp.Query) is not None:
         if not side:
             both = left.product(right)
+            both = both.with_branches(outer.restricted(context, b, predicates) for b in both.branches)
             joined, found = environment.grammar.restrict(
                 context, on, both, list(both.correlated), parent, environment, "ON"
             )
@@ -267,6 +275,28 @@ def _unnest_join(context: Context, left: Relation, join: exp.Join, call: exp.Exp
     if len(joined.branches) > MAX_BRANCHES:
         _too_many(context, join)
     return joined
+
+
+def _joined_item(
+    context: Context, left: Relation, node: exp.Expr, parent: Scope | None, environment: Environment
+) -> Relation:
+    """The right side of a join; after LATERAL it may read the left side."""
+    if not isinstance(node, exp.Lateral) or generated(node) is not None:
+        return _item(context, node, parent, environment)
+    if node.args.get("view") or not isinstance(node.this, exp.Subquery):
+        context.fail(
+            node,
+            "TABLE-FUNCTION",
+            "table functions are not supported",
+            reason="they are not tables that change",
+            hint="store their rows in a table",
+        )
+    scope, query = Scope(left, parent), node.this.this
+    if correlates(query, scope):
+        return environment.grammar.derived(context, query, scope, environment, node.alias, _column_names(node))
+    barrier = Scope(Relation((), (), ()), scope, "a subquery in FROM that does not name the table of the column")
+    bound = environment.grammar.query(context, node.this, barrier, environment)
+    return relation_of(context, bound, node.alias, _column_names(node), node)
 
 
 def _too_many(context: Context, node: exp.Expr) -> None:

@@ -77,6 +77,17 @@ class Grammar(Protocol):
     ) -> BoundQuery:
         """Return all that follows WHERE; `keys` are shown first, and grouped by."""
 
+    def derived(
+        self,
+        context: Context,
+        node: exp.Expr,
+        scope: Scope,
+        environment: Environment,
+        alias: str,
+        names: tuple[str, ...],
+    ) -> Relation:
+        """Return the rows of a query in FROM that reads the queries around it."""
+
     def subqueries(
         self, context: Context, environment: Environment, clause: str, aggregates: Aggregates | None = None
     ) -> Clause:

@@ -37,6 +37,7 @@ class Inner:
     relation: Relation
     correlated: tuple[Expression, ...]
     outputs: tuple[Expression, ...]
+    names: tuple[str, ...] = ()  # of the outputs
     bound: BoundQuery | None = None  # the whole query, if it is more than a join and reads nothing of the outer row
     order: tuple[Order, ...] = ()
     limit: tuple[int, int] | None = None  # of the rows of one outer row, and the offset
@@ -55,6 +56,7 @@ class Single:
     values: tuple[VisibleColumn, ...]
     defaults: tuple[Expression, ...]
     filtered: bool
+    names: tuple[str, ...]
 
     @property
     def width(self) -> int:
@@ -115,7 +117,8 @@ def bind_inner(
 
 def _whole(context: Context, bound: BoundQuery, query: exp.Expr, name: str) -> Inner:
     relation = relation_of(context, bound, name, (), query)
-    return Inner(relation, (), tuple(c.reference for c in relation.visible), bound)
+    outputs, names = tuple(c.reference for c in relation.visible), tuple(c.name for c in relation.visible)
+    return Inner(relation, (), outputs, names, bound)
 
 
 def _plain(
@@ -135,7 +138,8 @@ def _plain(
     order = bind_order(context, query, columns, binder.bind)
     limit = bind_limit(context, query)
     relation, correlated = attach(context, relation, subqueries.attachments, correlated, scope)
-    return Inner(relation, tuple(correlated), tuple(outputs), order=order, limit=limit)
+    names = tuple(item.name for item in items)
+    return Inner(relation, tuple(correlated), tuple(outputs), names, order=order, limit=limit)
 
 
 def refuse_limit(context: Context, query: exp.Expr) -> NoReturn:
@@ -167,7 +171,8 @@ def _grouped(
     result = relation_of(context, bound, "subquery", (), query)
     found, outputs = result.visible[: len(keys)], result.visible[len(keys) :]
     pairs = [(c.reference, outer) for c, (_, outer) in zip(found, keyed.pairs, strict=True)]
-    return Inner(result, (*equalities(pairs), *keyed.guards), tuple(c.reference for c in outputs))
+    names = tuple(c.name for c in outputs)
+    return Inner(result, (*equalities(pairs), *keyed.guards), tuple(c.reference for c in outputs), names)
 
 
 def _single(
@@ -183,7 +188,8 @@ def _single(
     subqueries = environment.grammar.subqueries(context, environment, "a subquery", aggregates)
     barrier = Scope(Relation((), (), ()), scope, "the output of an aggregate in a subquery")
     binder = Binder(context, Scope(relation, barrier), subqueries)
-    values = [item.star or binder.bind(item.node) for item in expand_items(context, query, relation)]
+    items = expand_items(context, query, relation)
+    values = [item.star or binder.bind(item.node) for item in items]
     having = query.args.get("having")
     limit = bind_limit(context, query)
     conditions = [binder.condition(having.this)] if having is not None else []
@@ -207,7 +213,7 @@ def _single(
         MARK + a.name: Literal(0, INT64) if a.function == "count" else Literal(None, a.type) for a in aggregates.found
     }
     defaults = tuple(context.substitute(v, empty, frozenset()) for v in values)
-    return Single(groups, tuple(pairs), keyed.guards, shown, defaults, bool(conditions))
+    return Single(groups, tuple(pairs), keyed.guards, shown, defaults, bool(conditions), tuple(i.name for i in items))
 
 
 def by_key(

@@ -17,7 +17,7 @@ from crown.ir.expression import Call, Column, Expression, Literal, columns_of
 from crown.sql.clauses.aggregates import MARK, Collected
 from crown.sql.clauses.attach import Attachment
 from crown.sql.clauses.decorrelate import extremes, group_relation
-from crown.sql.clauses.domain import Pair, known
+from crown.sql.clauses.domain import Pair, correlates, known
 from crown.sql.clauses.grammar import Environment
 from crown.sql.clauses.inner import Inner, Keyed, Single, all_hold, bind_inner, by_key, refuse_limit, unwrapped
 from crown.sql.context import Context
@@ -115,13 +115,6 @@ def check_columns(context: Context, node: exp.Expr, test: Test, inner: Inner | S
 
 def is_union(query: exp.Expr) -> bool:
     return isinstance(query, exp.Union) and not any(query.args.get(p) for p in ("order", "limit", "offset", "with_"))
-
-
-def correlates(query: exp.Expr, scope: Scope) -> bool:
-    """Whether the query names a table of the queries around it. Columns without a table are not looked at."""
-    own = {t.alias_or_name.lower() for t in query.find_all(exp.Table, exp.Subquery)}
-    around = {t.alias.lower() for level in scope.chain() for t in level.relation.tables} - own
-    return any(c.text("table").lower() in around for c in query.find_all(exp.Column))
 
 
 def _is_condition(node: exp.Expr) -> bool:

@@ -8,6 +8,7 @@ from crown import types
 from crown.ir.query import Query, SetOperation
 from crown.sql.clauses.bound import BoundQuery, apply_order, body_of, coerced, refuse_placed
 from crown.sql.clauses.definitions import OutputColumn
+from crown.sql.clauses.derived import bind_derived
 from crown.sql.clauses.grammar import Environment, with_definitions
 from crown.sql.clauses.select import bind_rows, bind_select
 from crown.sql.clauses.subqueries import SelectSubqueries
@@ -119,6 +120,7 @@ class _Grammar:
     restrict = staticmethod(restrict)
     semi_join = staticmethod(semi_join)
     rows = staticmethod(bind_rows)
+    derived = staticmethod(bind_derived)
     subqueries = staticmethod(SelectSubqueries)
 
 
