@@ -306,3 +306,12 @@ def test_an_uncorrelated_scalar_subquery_of_several_rows_is_an_error() -> None:
 def test_a_key_proves_that_a_scalar_subquery_has_one_row() -> None:
     sql = "SELECT a.id, (SELECT c.y FROM c WHERE c.k = a.k) AS y FROM a"
     assert "single_row" not in repr(plan(parse(sql, SCHEMA)))
+
+
+@pytest.mark.parametrize("kind, unmatched", [("CROSS", []), ("OUTER", [(2, None)])])
+def test_apply_of_sql_server(kind: str, unmatched: list[tuple[int, None]]) -> None:
+    sql = f"SELECT r.a, q.b FROM r {kind} APPLY (SELECT s.b FROM s WHERE s.a = r.a) q"
+    view = crown.View(sql, schema="CREATE TABLE r (a INT); CREATE TABLE s (a INT, b INT)", dialect="tsql")
+    view.insert("r", [(1,), (2,)])
+    view.insert("s", [(1, 5), (1, 6)])
+    assert sorted(view, key=str) == [(1, 5), (1, 6), *unmatched]

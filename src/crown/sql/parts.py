@@ -103,9 +103,9 @@ READ: Mapping[type[exp.Expr], frozenset[str]] = {
         exp.LogicalOr: words("this"),
         exp.Min: words("this expressions"),
         exp.Max: words("this expressions"),
+        exp.Lateral: words("this view outer alias cross_apply ordinality"),
         # Refused whole, whatever they hold
         exp.Window: words("this partition_by order spec alias over first"),
-        exp.Lateral: words("this view outer alias cross_apply ordinality"),
         exp.Rollup: words("expressions"),
         exp.Cube: words("expressions"),
         exp.GroupingSets: words("expressions"),

@@ -222,6 +222,8 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
     right = _joined_item(context, left, join.this, parent, environment)
     _check_aliases(context, left, right, join)
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
+    if join.this.args.get("cross_apply") is False:
+        side = "LEFT"  # OUTER APPLY
     method = (join.method or "").upper()
     if (side, kind) not in _KINDS or method not in ("", "NATURAL"):
         written = " ".join(filter(None, (method, side, kind)))
@@ -283,7 +285,7 @@ def _joined_item(
     """The right side of a join; after LATERAL it may read the left side."""
     if not isinstance(node, exp.Lateral) or generated(node) is not None:
         return _item(context, node, parent, environment)
-    if node.args.get("view") or not isinstance(node.this, exp.Subquery):
+    if any(node.args.get(part) for part in ("view", "outer", "ordinality")) or not isinstance(node.this, exp.Subquery):
         context.fail(
             node,
             "TABLE-FUNCTION",
