@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 from time import sleep
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from crown.demo.network import Network
     from crown.demo.pipeline import Progress
+    from crown.plan import Explanation
 
 
 def demo(
@@ -60,20 +62,33 @@ def demo(
 def _show(console: Console, scale: float, batches: int, cells: int, seed: int, output: Path) -> bool:
     """Run the demonstration; whether the view and Spark's own answer agree."""
     from crown.demo.network import MEANING, SQL, network
-    from crown.demo.report import compare, show_page, summary
+    from crown.demo.report import budget, explained, figures, say, state_line, verdicts, write_page
 
     console.print("[bold]Crown[/bold] keeps the result of this query up to date while its tables change:\n")
     console.print(SQL, style="cyan", markup=False)
     console.print(f"({MEANING})\n")
     with console.status("generating a social network"):
         social = network(scale, seed=seed)
+        explanation = explained(social, cells=cells)
+        limit = budget(explanation, social, cells=cells)
     _describe(console, social, batches)
-    progress, expected, snapshot = _run(console, social, batches, cells)
-    agree = compare(console, progress.answer, expected, snapshot)
-    summary(console, progress)
-    page = show_page(output, progress.answer, social, cells=cells)
-    console.print(f"plan and result: {page}")
-    return agree
+    run = _run(console, social, explanation, limit, batches, cells)
+    judged = verdicts(run.progress.answer, run.expected, run.snapshot)
+    lines = [*figures(run.progress, run.recomputing), state_line(run.progress, limit)]
+    say(console, judged, lines)
+    page = write_page(output, explanation, run.progress, judged, lines, limit)
+    console.print(f"verdict, charts, plan and result: {page}", soft_wrap=True)
+    return all(verdict.equal for verdict in judged)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the stream did, what its checkpoint holds, and what Spark's batch SQL says, in how many seconds."""
+
+    progress: Progress
+    snapshot: Counter[tuple[Any, ...]]
+    expected: Counter[tuple[Any, ...]]
+    recomputing: float
 
 
 def _describe(console: Console, social: Network, batches: int) -> None:
@@ -82,39 +97,41 @@ def _describe(console: Console, social: Network, batches: int) -> None:
     console.print(f"The network: {static}; {social.updates:,} inserts and deletes ({changing}) in {batches} batches.")
 
 
-def _run(
-    console: Console, social: Network, batches: int, cells: int
-) -> tuple[Progress, Counter[tuple[Any, ...]], Counter[tuple[Any, ...]]]:
+def _run(console: Console, social: Network, explanation: Explanation, limit: float, batches: int, cells: int) -> Run:
     import tempfile
 
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
     import crown.spark
+    from crown.console import Console as Page
     from crown.demo import pipeline
+    from crown.spark.pipeline.checking import Check
+    from crown.spark.pipeline.console import PipelineSource
+    from crown.spark.pipeline.start import Start
 
     with tempfile.TemporaryDirectory(prefix="crown-demo-") as scratch:
         folder = Path(scratch)
-        with console.status("starting Spark"):
-            pipeline.write_changes(social, folder / "changes", batches)
-            spark = pipeline.start_spark(cells)
-        try:
-            tables = pipeline.open_tables(spark, social, folder / "changes")
-            columns = (
-                TextColumn("maintaining"),
-                BarColumn(),
-                TextColumn("{task.completed:,} of {task.total:,} updates, {task.fields[deltas]:,} result rows changed"),
-                TimeElapsedColumn(),
-            )
-            with Bars(*columns, console=console) as bars:
-                loaded = sum(rows.num_rows for rows in social.static.values())
-                task = bars.add_task("", total=social.updates + loaded, deltas=0)
-                for progress in pipeline.run(spark, tables, folder / "checkpoint", cells=cells):
-                    bars.update(task, completed=progress.updates, deltas=progress.deltas)
-            with console.status("reading the result from the checkpoint"):
-                snapshot = pipeline.rows_of(crown.spark.snapshot(spark, str(folder / "checkpoint")))
-            with console.status("running the query with Spark's batch SQL"):
-                expected = pipeline.batch_answer(spark, social)
-        finally:
-            spark.stop()
-    return progress, expected, snapshot
+        described = pipeline.description(social, folder, cells=cells)
+        shown = PipelineSource(described, Check("", None, (), explanation), Start(None, None), budget=limit)
+        with Page(shown) as page:
+            console.print(f"console, while this runs: {page.url}", soft_wrap=True)
+            with console.status("starting Spark"):
+                pipeline.write_changes(social, folder / "changes", batches)
+                spark = pipeline.start_spark(cells)
+            try:
+                tables = pipeline.open_tables(spark, social, folder / "changes")
+                done = "{task.completed:,} of {task.total:,} updates, {task.fields[deltas]:,} result rows changed"
+                columns = (TextColumn("maintaining"), BarColumn(), TextColumn(done), TimeElapsedColumn())
+                with Bars(*columns, console=console) as bars:
+                    loaded = sum(rows.num_rows for rows in social.static.values())
+                    task = bars.add_task("", total=social.updates + loaded, deltas=0)
+                    for progress in pipeline.run(spark, tables, folder / "checkpoint", shown, cells=cells):
+                        bars.update(task, completed=progress.updates, deltas=progress.deltas)
+                with console.status("reading the result from the checkpoint"):
+                    snapshot = pipeline.rows_of(crown.spark.snapshot(spark, str(folder / "checkpoint")))
+                with console.status("running the query with Spark's batch SQL"):
+                    expected, recomputing = pipeline.batch_answer(spark, social)
+            finally:
+                spark.stop()
+    return Run(progress, snapshot, expected, recomputing)

@@ -18,9 +18,21 @@ from pyspark.sql.streaming.query import StreamingQuery
 import crown.spark
 from crown.changes import CHANGE_TYPE, INSERT
 from crown.demo.network import SQL, Network
+from crown.spark.pipeline.console import PipelineSource
+from crown.spark.pipeline.description import PipelineDescription, Sink, TableSource
+from crown.spark.pipeline.progress import Batches
 from crown.workload.log import SEQUENCE
 
 Answer = Counter[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One batch: how long it took, what came in, and the state after it."""
+
+    seconds: float
+    updates: int
+    bytes: int
 
 
 @dataclass
@@ -33,6 +45,7 @@ class Progress:
     state_bytes: int = 0
     seconds: float = 0.0
     answer: Answer = field(default_factory=Counter)
+    history: list[Step] = field(default_factory=list)
 
 
 def start_spark(cells: int) -> SparkSession:
@@ -67,8 +80,13 @@ def open_tables(spark: SparkSession, network: Network, folder: Path) -> dict[str
     return tables
 
 
-def run(spark: SparkSession, tables: Mapping[str, DataFrame], checkpoint: Path, *, cells: int) -> Iterator[Progress]:
-    """Maintain the view until the files are used up; yields the progress now and then, and once at the end."""
+def run(
+    spark: SparkSession, tables: Mapping[str, DataFrame], checkpoint: Path, shown: PipelineSource, *, cells: int
+) -> Iterator[Progress]:
+    """Maintain the view until the files are used up; yields the progress now and then, and once at the end.
+
+    `shown` is what the console is told.
+    """
     progress = Progress()
 
     def fold(delta: DataFrame, batch: int) -> None:
@@ -83,6 +101,7 @@ def run(spark: SparkSession, tables: Mapping[str, DataFrame], checkpoint: Path, 
     deltas = crown.spark.maintain(spark, SQL, tables, cells=cells)
     writer = deltas.writeStream.foreachBatch(fold).option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
+    shown.batches = Batches(query, None)
     try:
         while not query.awaitTermination(1):
             _read(query, progress, started)
@@ -91,6 +110,7 @@ def run(spark: SparkSession, tables: Mapping[str, DataFrame], checkpoint: Path, 
         if query.isActive:
             query.stop()
     _read(query, progress, started)
+    shown.ended = "the stream has ended"
     progress.answer = +progress.answer
     yield progress
 
@@ -99,17 +119,35 @@ def _read(query: StreamingQuery, progress: Progress, started: float) -> None:
     """Spark's own account of the batches that are done."""
     done = [p for p in query.recentProgress if p.get("observedMetrics", {}).get("crown")]
     progress.batches = len(done)
-    progress.updates = sum(int(p["numInputRows"]) for p in done)
-    if done:
-        progress.state_bytes = int(done[-1]["observedMetrics"]["crown"]["bytes"] or 0)
+    progress.history = [_step(p) for p in done]
+    progress.updates = sum(step.updates for step in progress.history)
+    progress.state_bytes = progress.history[-1].bytes if done else 0
     progress.seconds = monotonic() - started
 
 
-def batch_answer(spark: SparkSession, network: Network) -> Answer:
-    """Return what Spark's batch SQL says of the final tables; it never saw the view nor the engine."""
+def _step(progress: Any) -> Step:
+    seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
+    return Step(seconds, int(progress["numInputRows"]), int(progress["observedMetrics"]["crown"]["bytes"] or 0))
+
+
+def batch_answer(spark: SparkSession, network: Network) -> tuple[Answer, float]:
+    """Return what Spark's batch SQL says of the final tables, and how long it takes when it is warm, in seconds.
+
+    It never saw the view nor the engine.
+    """
     for name, rows in network.final_tables().items():
         spark.createDataFrame(rows).createOrReplaceTempView(name)
-    return rows_of(spark.sql(SQL))
+    answer = rows_of(spark.sql(SQL))
+    started = monotonic()
+    rows_of(spark.sql(SQL))
+    return answer, monotonic() - started
+
+
+def description(network: Network, folder: Path, *, cells: int) -> PipelineDescription:
+    """Return the pipeline as a file would describe it, for the console."""
+    tables = tuple(TableSource(name, "parquet", path=str(folder / name)) for name in (*network.static, *network.stream))
+    checkpoint = str(folder / "checkpoint")
+    return PipelineDescription(SQL, checkpoint, tables, Sink("foreachBatch"), cells=cells, name="crown demo")
 
 
 def rows_of(frame: DataFrame) -> Answer:

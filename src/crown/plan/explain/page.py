@@ -65,13 +65,25 @@ h3 { font-size: 14px; margin: 0 0 6px; } ul { margin: 0; padding-left: 20px; } l
 """
 
 
-def page_html(plan: Plan, report: Report, result: Iterable[Sequence[Any]] | None) -> str:
-    """Return the page; `result` are rows in the order of the plan's columns, of which the first ones are shown."""
+def page_html(
+    plan: Plan,
+    report: Report,
+    result: Iterable[Sequence[Any]] | None,
+    *,
+    headline: str | None = None,
+    lead: Iterable[tuple[str, str]] = (),
+    style: str = "",
+) -> str:
+    """Return the page; `result` are rows in the order of the plan's columns, of which the first ones are shown.
+
+    `lead` are sections of one's own, as titles and HTML, that come first, under a `headline` and in a `style` of their
+    own.
+    """
     several = len(report.conjunctions) > 1
-    sections = [
-        f"<header><p class=muted>{_headline(report)}</p><h1>{escape(sentence(report))}</h1></header>",
-        _section("Tree" + ("s" if several else ""), f'<div class="scroll">{plan_svg(plan)}</div>'),
-    ]
+    head = f"<p class=muted>{_headline(report)}</p><h1>{escape(sentence(report))}</h1>"
+    sections = [f"<header>{head if headline is None else f'<h1>{escape(headline)}</h1>'}</header>"]
+    sections += [_section(title, content) for title, content in lead]
+    sections.append(_section("Tree" + ("s" if several else ""), f'<div class="scroll">{plan_svg(plan)}</div>'))
     if several or len(plan.stages) > 1:
         sections.append(_section("Total", _facts(totals(plan, report))))
     sections += _shared("Guarantee", [(c.stage, _card(c)) for c in report.conjunctions])
@@ -89,7 +101,7 @@ def page_html(plan: Plan, report: Report, result: Iterable[Sequence[Any]] | None
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Crown: plan explained</title>'
-        f"<style>{_STYLE}</style></head><body><main>{''.join(sections)}</main></body></html>"
+        f"<style>{_STYLE}{style}</style></head><body><main>{''.join(sections)}</main></body></html>"
     )
 
 
