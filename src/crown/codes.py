@@ -37,7 +37,7 @@ CODES: Mapping[str, Code] = {
     "CROWN-SQL-DISTINCT-ON": Code("DISTINCT ON is not supported.", "Use MIN or MAX with GROUP BY."),
     "CROWN-SQL-DUPLICATE-ALIAS": Code("Two tables in FROM have the same name.", "Give each its own alias."),
     "CROWN-SQL-GROUPING-SETS": Code(
-        "ROLLUP, CUBE and GROUPING SETS are not supported.", "Write one view or UNION branch for each grouping."
+        "The grouping sets are not supported, or GROUPING is used without them.", "List the groupings in GROUPING SETS."
     ),
     "CROWN-SQL-IN-COLUMNS": Code(
         "The two sides of IN have different numbers of columns.", "Select as many columns as the left side has."
@@ -117,7 +117,8 @@ CODES: Mapping[str, Code] = {
         "Write WINDOW (ROWS 1000) or WINDOW (RANGE INTERVAL 1 DAY ON ts) after the table.",
     ),
     "CROWN-SQL-WINDOW-FUNCTION": Code(
-        "Window functions are not supported.", "Use GROUP BY, a self-join, or ORDER BY ... LIMIT."
+        "The window function is not supported here, or its frame is not.",
+        "Use the functions and frames that docs/sql.md lists.",
     ),
     "CROWN-SCHEMA-DUPLICATE": Code("A table or column is defined twice.", "Remove or rename one of them."),
     "CROWN-SCHEMA-EMPTY": Code("The schema has no table, or a table has no columns.", "Define at least one of each."),

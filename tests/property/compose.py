@@ -7,9 +7,10 @@ all others, and they in it.
 >>> sorted(CONSTRUCTS)  # doctest: +NORMALIZE_WHITESPACE
 ['among groups', 'common table', 'compared outer join', 'computed', 'condition', 'constant', 'constant group',
  'correlated scalar', 'distinct', 'except', 'except all', 'exploded', 'filter', 'filtered aggregate',
- 'global aggregate', 'group', 'grouped condition', 'having', 'inequality join', 'inner join', 'intersect',
- 'intersect all', 'join of three', 'lateral', 'mark', 'ordered', 'outer join', 'outer joins', 'parenthesised',
- 'plain columns', 'scalar subquery', 'scalar value', 'semi-join', 'shared set', 'top', 'union', 'union all', 'values']
+ 'global aggregate', 'group', 'grouped condition', 'grouping sets', 'having', 'inequality join', 'inner join',
+ 'intersect', 'intersect all', 'join of three', 'lateral', 'mark', 'ordered', 'ordered window', 'outer join',
+ 'outer joins', 'parenthesised', 'partition aggregate', 'plain columns', 'scalar subquery', 'scalar value',
+ 'semi-join', 'shared set', 'top', 'top of each key', 'union', 'union all', 'values']
 """
 
 from __future__ import annotations
@@ -67,11 +68,15 @@ AGGREGATES: dict[str, tuple[tuple[str, str], ...]] = {
         ("AVG({0})", "double"),
         ("SUM(DISTINCT {0})", "int"),
         ("SUM({0} * {0})", "int"),
+        ("STDDEV({0})", "double"),
+        ("BIT_XOR({0})", "int"),
+        ("MEDIAN({0})", "double"),
+        ("MAX_BY({0}, {0})", "int"),
         ("MIN({0} + 1)", "int"),
     ),
-    "double": (("SUM({0})", "double"), ("AVG({0})", "double")),
+    "double": (("SUM({0})", "double"), ("AVG({0})", "double"), ("VAR_POP({0})", "double")),
     "decimal": (("SUM({0})", "decimal"), ("AVG({0})", "double")),
-    "string": (),
+    "string": (("LISTAGG({0}, '-') WITHIN GROUP (ORDER BY {0})", "string"),),
     "date": (),
     "boolean": (),
 }
@@ -197,6 +202,9 @@ class Composer:
                 text = f"{source.text} {kind} {other.text} ON {on}"
             source = Source(text, (*source.columns, *other.columns))
         return source
+
+    def direction(self) -> str:
+        return f"{self.pick(['ASC', 'DESC'])} NULLS {self.pick(['FIRST', 'LAST'])}"
 
     def inequality(self, left: Sequence[Term], right: Sequence[Term]) -> str:
         pairs = [(a, b) for a, one in left for b, two in right if one == two and one in ("int", "double", "date")]
@@ -451,6 +459,85 @@ def _top(composer: Composer, depth: int) -> Query:
     return Query(f"{query.text} ORDER BY {keys} LIMIT {limit}{offset}", query.columns, ordered=True)
 
 
+def _top_of_each_key(composer: Composer, depth: int) -> Query:
+    """Ranks with a bound. ROW_NUMBER orders by all columns, so that ties are equal rows."""
+    source = composer.joined(depth, ["JOIN", "LEFT JOIN"], composer.draw(st.integers(1, 2)))
+    by = ", ".join(text for text, _ in [composer.term(source.columns) for _ in range(composer.draw(st.integers(0, 2)))])
+    function = composer.pick(["ROW_NUMBER", "ROW_NUMBER", "RANK", "DENSE_RANK"])
+    order = [composer.pick(source.columns)[0]]
+    if function == "ROW_NUMBER":
+        order += [text for text, _ in source.columns]
+    keys = ", ".join(
+        f"{key} {composer.pick(['ASC', 'DESC'])} NULLS {composer.pick(['FIRST', 'LAST'])}" for key in order
+    )
+    rank = f"{function}() OVER ({f'PARTITION BY {by} ' if by else ''}ORDER BY {keys})"
+    bound = composer.pick(["= 1", "<= 2", "< 4", "IN (1, 3)", "BETWEEN 1 AND 2"])
+    shown = composer.terms(source.columns)
+    if composer.chance(40):
+        composer.aliases += 1
+        ranked = composer.select([*shown, (rank, "int")], source.text)
+        name = f"z{composer.aliases}"
+        return replace(ranked, text=f"SELECT * FROM ({ranked.text}) AS {name} WHERE {name}.o{len(shown)} {bound}")
+    query = composer.select(shown, source.text)
+    return replace(query, text=f"{query.text} QUALIFY {rank} {bound}")
+
+
+def _ordered_window(composer: Composer, depth: int) -> Query:
+    """Functions of a row's place in its partition; those that tell equal rows apart order by all columns."""
+    source = composer.joined(depth, ["JOIN", "LEFT JOIN"], composer.draw(st.integers(1, 2)))
+    by = ", ".join(text for text, _ in [composer.pick(source.columns) for _ in range(composer.draw(st.integers(0, 1)))])
+    part = f"PARTITION BY {by} " if by else ""
+    terms = composer.terms(source.columns)
+    for _ in range(composer.draw(st.integers(1, 2))):
+        text, domain = composer.pick(source.columns)
+        some = f"{composer.pick(source.columns)[0]} {composer.direction()}"
+        every = ", ".join([some, *(f"{column} {composer.direction()}" for column, _ in source.columns)])
+        rows = composer.pick(
+            ["UNBOUNDED PRECEDING", "BETWEEN 1 PRECEDING AND 1 FOLLOWING", "BETWEEN 2 PRECEDING AND 1 PRECEDING"]
+        )
+        forms = [
+            (f"{composer.pick(['RANK', 'DENSE_RANK'])}() OVER ({part}ORDER BY {some})", "int"),
+            (f"CUME_DIST() OVER ({part}ORDER BY {some})", "double"),
+            (f"COUNT({text}) OVER ({part}ORDER BY {some})", "int"),
+            (f"MIN({text}) OVER ({part}ORDER BY {some})" if domain != "boolean" else f"COUNT(*) OVER ({part})", domain),
+            (f"ROW_NUMBER() OVER ({part}ORDER BY {every})", "int"),
+            (f"{composer.pick(['LAG', 'LEAD'])}({text}) OVER ({part}ORDER BY {every})", domain),
+            (f"{composer.pick(['FIRST', 'LAST'])}_VALUE({text}) OVER ({part}ORDER BY {every})", domain),
+            (f"COUNT({text}) OVER ({part}ORDER BY {every} ROWS {rows})", "int"),
+        ]
+        form = composer.pick(forms)
+        terms.append(form if domain != "boolean" or form[1] != "boolean" or "MIN" not in form[0] else forms[2])
+    return composer.select(terms, source.text)
+
+
+def _grouping_sets(composer: Composer, depth: int) -> Query:
+    source = composer.joined(depth, ["JOIN", "LEFT JOIN"], composer.draw(st.integers(1, 2)))
+    one, other = composer.pick(source.columns), composer.pick(source.columns)
+    sets = composer.pick(["ROLLUP ({0}, {1})", "CUBE ({0}, {1})", "GROUPING SETS (({0}), ({1}))", "{0}, ROLLUP ({1})"])
+    if one == other:
+        sets = "ROLLUP ({0})"
+    terms = [one, *_aggregates(composer, source.columns), (f"GROUPING({one[0]})", "int")]
+    if sets == "{0}, ROLLUP ({1})":
+        terms = terms[:-1]
+    query = composer.select(terms, source.text)
+    return replace(query, text=f"{query.text} GROUP BY {sets.format(one[0], other[0])}")
+
+
+def _partition_aggregate(composer: Composer, depth: int) -> Query:
+    """Aggregates of whole partitions beside the rows, or of groups beside groups."""
+    source = composer.joined(depth, ["JOIN", "LEFT JOIN"], composer.draw(st.integers(1, 2)))
+    by = [composer.pick(source.columns) for _ in range(composer.draw(st.integers(0, 2)))]
+    keys = ", ".join(text for text, _ in by)
+    over = f"OVER ({f'PARTITION BY {keys}' if keys else ''})"
+    if composer.chance(25):
+        group = composer.pick(source.columns)
+        terms = [group, ("COUNT(*)", "int"), ("SUM(COUNT(*)) OVER ()", "int")]
+        query = composer.select(terms, source.text)
+        return replace(query, text=f"{query.text} GROUP BY {group[0]}")
+    aggregates = [(f"{text} {over}", domain) for text, domain in _aggregates(composer, source.columns)]
+    return composer.select([*composer.terms(source.columns), *aggregates], source.text)
+
+
 def _common_table(composer: Composer, depth: int) -> Query:
     """A query that is named and read once or twice."""
     inner = composer.query(depth - 1) if depth > 0 or composer.path else _filter(composer, 0)
@@ -645,6 +732,10 @@ CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
     "exploded": _exploded,
     "constant group": _constant_group,
     "parenthesised": _parenthesised,
+    "top of each key": _top_of_each_key,
+    "partition aggregate": _partition_aggregate,
+    "ordered window": _ordered_window,
+    "grouping sets": _grouping_sets,
     "common table": _common_table,
     **{operator: _set_operation(operator) for operator in OPERATORS},
 }

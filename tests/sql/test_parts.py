@@ -114,10 +114,10 @@ REFUSED = [
     ("snowflake", "SELECT a FROM r AT (TIMESTAMP => '2020-01-01')", "CROWN-SQL-TIME-TRAVEL"),
     ("spark", "SELECT a FROM r LATERAL VIEW explode(c) x AS y", "CROWN-SQL-TABLE-FUNCTION"),
     ("spark", "SELECT a FROM r LATERAL VIEW OUTER explode(array(1)) x AS y", "CROWN-SQL-LATERAL"),
-    ("spark", "SELECT a FROM r QUALIFY ROW_NUMBER() OVER (ORDER BY a) = 1", "CROWN-SQL-WINDOW-FUNCTION"),
-    ("spark", "SELECT a FROM r WINDOW w AS (ORDER BY a)", "CROWN-SQL-WINDOW-FUNCTION"),
+    ("spark", "SELECT a FROM r QUALIFY a = 1", "CROWN-SQL-WINDOW-FUNCTION"),
+    ("spark", "SELECT SUM(a) OVER w FROM r WINDOW v AS (ORDER BY a)", "CROWN-SQL-WINDOW-FUNCTION"),
     ("postgres", "SELECT DISTINCT ON (a) a, b FROM r", "CROWN-SQL-DISTINCT-ON"),
-    ("spark", "SELECT a FROM r GROUP BY a WITH ROLLUP", "CROWN-SQL-GROUPING-SETS"),
+    ("spark", "SELECT a, GROUPING(a) FROM r GROUP BY a", "CROWN-SQL-GROUPING-SETS"),
     ("clickhouse", "SELECT a FROM r GROUP BY a WITH TOTALS", "CROWN-SQL-GROUPING-SETS"),
     (
         "postgres",

@@ -27,7 +27,9 @@ from crown.ir.query import (
     Query,
     Select,
     SetOperation,
+    Top,
     Values,
+    Windowed,
 )
 from crown.ir.tables import Table
 from crown.sql.scalar import constants
@@ -58,6 +60,8 @@ def _body(body: Body, sources: Tables) -> list[Row]:
         names = [column.name for column in body.columns]
         return [dict(zip(names, (value(e, {}) for e in row), strict=True)) for row in body.rows]
     rows = sorted(_body(body.input, sources), key=_order_key(body.order))
+    if isinstance(body, Windowed):
+        raise NotImplementedError("DuckDB is the only judge of window functions")
     kept = rows[body.offset : body.offset + body.limit]
     return [dict(list(row.items())[: body.shown]) for row in kept]
 
@@ -98,6 +102,7 @@ def _names(body: Body) -> list[str]:
         return [o.name for o in body.outputs]
     if isinstance(body, Values):
         return [column.name for column in body.columns]
+    assert isinstance(body, Top)
     return _names(body.input)[: body.shown]
 
 

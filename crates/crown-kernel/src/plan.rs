@@ -211,6 +211,21 @@ pub enum AggregateFunction {
     Avg,
     Min,
     Max,
+    VarPop,
+    VarSamp,
+    StddevPop,
+    StddevSamp,
+    CovarPop,
+    CovarSamp,
+    Corr,
+    First,
+    StringAgg,
+    PercentileCont,
+    PercentileDisc,
+    Mode,
+    BitAnd,
+    BitOr,
+    BitXor,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -220,6 +235,16 @@ pub struct AggregateColumn {
     pub argument: Option<Expression>,
     #[serde(rename = "type")]
     pub data_type: String,
+    #[serde(default)]
+    pub further: Vec<Expression>,
+    #[serde(default)]
+    pub order: Vec<OrderBy>,
+    #[serde(default)]
+    pub condition: Option<Expression>,
+    #[serde(default)]
+    pub distinct: bool,
+    #[serde(default)]
+    pub parameter: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -266,6 +291,21 @@ pub struct OrderBy {
     pub nulls_first: bool,
 }
 
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum RankFunction {
+    #[default]
+    RowNumber,
+    Rank,
+    DenseRank,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct RankColumn {
+    pub name: String,
+    pub function: RankFunction,
+}
+
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct TopStage {
     pub id: String,
@@ -273,6 +313,65 @@ pub struct TopStage {
     pub order: Vec<OrderBy>,
     pub limit: u64,
     pub offset: u64,
+    #[serde(default)]
+    pub partition: Vec<String>,
+    #[serde(default)]
+    pub by: RankFunction,
+    #[serde(default)]
+    pub ranks: Vec<RankColumn>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum FrameUnit {
+    #[default]
+    Rows,
+    Range,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct WindowFrame {
+    pub unit: FrameUnit,
+    pub start: Option<i64>,
+    pub end: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowFunction {
+    RowNumber,
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
+    Ntile,
+    Lag,
+    FirstValue,
+    LastValue,
+    NthValue,
+    Aggregate,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct WindowColumn {
+    pub name: String,
+    pub function: WindowFunction,
+    #[serde(rename = "type")]
+    pub data_type: String,
+    pub arguments: Vec<Expression>,
+    pub offset: i64,
+    pub ignore_nulls: bool,
+    pub frame: Option<WindowFrame>,
+    pub aggregate: Option<AggregateColumn>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct WindowStage {
+    pub id: String,
+    pub input: String,
+    pub partition: Vec<String>,
+    pub order: Vec<OrderBy>,
+    pub columns: Vec<WindowColumn>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -294,6 +393,7 @@ pub enum Stage {
     SetOperation(SetOperationStage),
     Top(TopStage),
     Values(ValuesStage),
+    Window(WindowStage),
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -18,7 +18,11 @@ from crown.ir.plan import (
     TreeStage,
     ValuesStage,
     Variable,
+    WindowStage,
 )
+from crown.types import INT32
+
+_RANKS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
 
 
 def stage_columns(plan: Plan) -> dict[str, tuple[Variable, ...]]:
@@ -48,5 +52,9 @@ def columns_of(stage: Stage, known: Mapping[str, tuple[Variable, ...]]) -> tuple
             return tuple(replace(a, nullable=a.nullable or b.nullable) for a, b in zip(left, right, strict=True))
         case ValuesStage():
             return stage.columns
-        case DistinctStage() | MaterializeStage() | TopStage():
+        case TopStage():
+            return known[stage.input] + tuple(Variable(rank.name, INT32, False) for rank in stage.ranks)
+        case WindowStage():
+            return known[stage.input] + tuple(Variable(c.name, c.type, c.function not in _RANKS) for c in stage.columns)
+        case DistinctStage() | MaterializeStage():
             return known[stage.input]

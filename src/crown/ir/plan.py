@@ -168,16 +168,38 @@ class MapStage:
 
 
 @dataclass(frozen=True)
-class AggregateColumn:
-    """count (argument None: all rows; else the non-NULL), count_distinct, sum, avg, min, max: SQL's, NULLs included.
+class OrderBy:
+    expression: Expression
+    descending: bool
+    nulls_first: bool
 
-    sum: int64 for integers, decimal for decimals, float64 for floats; avg: float64, or decimal as typed.
+
+Folding: TypeAlias = OneOf[
+    "count", "count_distinct", "sum", "avg", "min", "max",
+    "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr",
+    "first", "string_agg", "percentile_cont", "percentile_disc", "mode", "bit_and", "bit_or", "bit_xor",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AggregateColumn:
+    """count (argument None: all rows; else the non-NULL), count_distinct, sum, avg, min, max, ...: as in SQL.
+
+    sum: int64 for integers, decimal for decimals, float64 for floats; avg: float64, or decimal as typed. Variances,
+    covariances (of `argument` and `further`) and percentile_cont: of float64. first (NULLs too), string_agg and
+    percentiles take the values by `order`, then by value. `distinct`: each value once. Rows for which `condition` is
+    not TRUE don't count. `parameter`: string_agg's separator, a percentile's fraction.
     """
 
     name: str
-    function: OneOf["count", "count_distinct", "sum", "avg", "min", "max"]
+    function: Folding
     argument: Expression | None
     type: DataType
+    further: tuple[Expression, ...] = ()
+    order: tuple[OrderBy, ...] = ()
+    condition: Expression | None = None
+    distinct: bool = False
+    parameter: str | None = None
 
 
 @dataclass(frozen=True)
@@ -220,22 +242,75 @@ class SetOperationStage:
     inputs: tuple[str, str]
 
 
+RankFunction: TypeAlias = OneOf["row_number", "rank", "dense_rank"]
+
+
 @dataclass(frozen=True)
-class OrderBy:
-    expression: Expression
-    descending: bool
-    nulls_first: bool
+class RankColumn:
+    name: str
+    function: RankFunction
 
 
 @dataclass(frozen=True)
 class TopStage:
-    """The first `limit` rows after `offset` by `order`, ties broken by the whole row."""
+    """The first `limit` rows after `offset` by `order`, ties broken by the whole row; of each `partition`.
+
+    `by` says what the limit counts: rows, or with ties (`rank`, `dense_rank`). Columns: the input's, then `ranks`.
+    """
 
     id: str
     input: str
     order: tuple[OrderBy, ...]
     limit: int
     offset: int = 0
+    partition: tuple[str, ...] = ()
+    by: RankFunction = "row_number"
+    ranks: tuple[RankColumn, ...] = ()
+
+
+WindowFunction: TypeAlias = OneOf[
+    "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile",
+    "lag", "first_value", "last_value", "nth_value", "aggregate",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The rows around the current one that a window function reads: by position (`rows`), or by the distance of their
+    order value (`range`). An offset is negative before the current row; None is the end of the partition.
+    """
+
+    unit: OneOf["rows", "range"]
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True)
+class WindowValue:
+    """A window function over the rows of a stage, see `crown.ir.query.WindowColumn`."""
+
+    name: str
+    function: WindowFunction
+    type: DataType
+    arguments: tuple[Expression, ...]
+    offset: int
+    ignore_nulls: bool
+    frame: Frame | None
+    aggregate: AggregateColumn | None
+
+
+@dataclass(frozen=True)
+class WindowStage:
+    """The rows of the input, each with values that depend on its place in its partition; ties broken by the whole row.
+
+    Keeps the partitions in order. Columns: the input's, then `columns`.
+    """
+
+    id: str
+    input: str
+    partition: tuple[str, ...]
+    order: tuple[OrderBy, ...]
+    columns: tuple[WindowValue, ...]
 
 
 @dataclass(frozen=True)
@@ -257,6 +332,7 @@ Stage: TypeAlias = (
     | SetOperationStage
     | TopStage
     | ValuesStage
+    | WindowStage
 )
 
 

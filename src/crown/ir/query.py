@@ -7,16 +7,22 @@ Everything is plain frozen data. The SQL text is kept only for messages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 from typing import Literal as OneOf
-from typing import TypeAlias
 
 from crown.ir.expression import Expression
-from crown.ir.plan import Atom, Variable
+from crown.ir.plan import Atom, Frame, RankFunction, Variable, WindowFunction
 from crown.ir.tables import Table, TableColumn
 from crown.types import DataType
 
-AggregateFunction: TypeAlias = OneOf["count", "sum", "avg", "min", "max"]
+AggregateFunction: TypeAlias = OneOf[
+    "count", "sum", "avg", "min", "max",
+    "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr",
+    "first", "string_agg", "percentile_cont", "percentile_disc", "mode", "bit_and", "bit_or", "bit_xor",
+]  # fmt: skip
+RANKS: Final = ("row_number", "rank", "dense_rank")
 # A construct of the query that adds branches to those that are there: the rows of an outer join without a match, the
 # rows that pass a NOT EXISTS because they have no group, the further queries of a UNION ALL. "outer values" adds none:
 # a subquery joined with the values that it compares itself with.
@@ -78,14 +84,47 @@ class Conjunction:
 
 
 @dataclass(frozen=True)
+class Order:
+    expression: Expression  # over the output columns of the body, or what the aggregate reads
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
 class Aggregate:
-    """`argument` is over the branches' columns; None only for COUNT(*)."""
+    """`argument` is over the branches' columns; None only for COUNT(*).
+
+    `further` are the second value of a covariance, or further values of COUNT(DISTINCT a, b). `first`, `string_agg` and
+    percentiles read the values by `order`, and of `first` only rows for which `condition` holds. `parameter` is the
+    separator or the fraction.
+    """
 
     name: str
     function: AggregateFunction
     argument: Expression | None
     distinct: bool
     type: DataType
+    further: tuple[Expression, ...] = ()
+    order: tuple[Order, ...] = ()
+    condition: Expression | None = None
+    parameter: str | None = None
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """All that it reads."""
+        first = () if self.argument is None else (self.argument,)
+        last = () if self.condition is None else (self.condition,)
+        return (*first, *self.further, *(order.expression for order in self.order), *last)
+
+    def over(self, rewrite: Callable[[Expression], Expression]) -> Aggregate:
+        """The same aggregate of other expressions."""
+        return replace(
+            self,
+            argument=None if self.argument is None else rewrite(self.argument),
+            further=tuple(map(rewrite, self.further)),
+            order=tuple(replace(order, expression=rewrite(order.expression)) for order in self.order),
+            condition=None if self.condition is None else rewrite(self.condition),
+        )
 
 
 @dataclass(frozen=True)
@@ -93,7 +132,9 @@ class Select:
     """SELECT over the bag union of its branches (one unless outer joins, NOT EXISTS or UNION ALL add more).
 
     Without aggregation (`group_by` is None) `outputs` read the branches' columns; with it they, and
-    `having`, read the names in `group_by` and `aggregates`. An empty `group_by` is a global aggregate.
+    `having`, read the names in `group_by` and `aggregates`. An empty `group_by` is a global aggregate. With `sets`
+    there are groups for each of these subsets of `group_by`, in which the other columns are NULL, and `grouping_name`
+    of a column is 1.
     """
 
     branches: tuple[Conjunction, ...]
@@ -102,6 +143,12 @@ class Select:
     group_by: tuple[Named, ...] | None = None
     aggregates: tuple[Aggregate, ...] = ()
     having: Expression | None = None
+    sets: tuple[tuple[str, ...], ...] | None = None
+
+
+def grouping_name(column: str) -> str:
+    """The column that tells whether a grouping set is without a column of `group_by`."""
+    return f"grouping({column})"
 
 
 @dataclass(frozen=True)
@@ -112,13 +159,6 @@ class SetOperation:
     all: bool
     left: Body
     right: Body
-
-
-@dataclass(frozen=True)
-class Order:
-    expression: Expression  # over the output columns of the body
-    descending: bool
-    nulls_first: bool
 
 
 NO_LIMIT = 1 << 62  # more rows than any result has
@@ -143,7 +183,40 @@ class Values:
     rows: tuple[tuple[Expression, ...], ...]
 
 
-Body: TypeAlias = Select | SetOperation | Top | Values
+@dataclass(frozen=True)
+class WindowColumn:
+    """A window function. `arguments` are over the input's columns; `aggregate` folds the rows of the frame.
+
+    `lag` has the value, then what it is without a row; a lead is a lag by a negative `offset`. `ntile` has `offset`
+    buckets, `nth_value` counts from 1.
+    """
+
+    name: str
+    function: WindowFunction
+    type: DataType
+    arguments: tuple[Expression, ...] = ()
+    offset: int = 0
+    ignore_nulls: bool = False
+    frame: Frame | None = None
+    aggregate: Aggregate | None = None
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """The input's rows, each with the values of window functions over one partition and order.
+
+    `limit`: only the rows whose `by` is at most that are wanted; all columns are ranks then.
+    """
+
+    input: Body
+    partition: tuple[str, ...]  # output columns of the input
+    order: tuple[Order, ...]
+    columns: tuple[WindowColumn, ...]
+    by: RankFunction = "row_number"
+    limit: int | None = None
+
+
+Body: TypeAlias = Select | SetOperation | Top | Values | Windowed
 
 
 @dataclass(frozen=True)

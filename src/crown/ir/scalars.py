@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from crown.ir.expression import Call, Column, Expression, Literal, columns_of
-from crown.types import BOOLEAN, DataType
+from crown.types import BINARY, BOOLEAN, STRING, DataType
 
 
 def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expression:
@@ -46,3 +46,10 @@ def variables_of(expressions: Iterable[Expression]) -> tuple[str, ...]:
 
 def zero(type_: DataType) -> Literal:
     return Literal(0 if type_.is_integer else 0.0 if type_.is_float else "0", type_)
+
+
+def zero_of(type_: DataType) -> Literal:
+    """A value of any type: 0, the empty string, FALSE, or the first day."""
+    if type_ in (STRING, BINARY):
+        return Literal("", type_)
+    return Literal(False, type_) if type_ == BOOLEAN else Literal("0" if type_.is_decimal else 0, type_)

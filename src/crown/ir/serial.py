@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import types
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -28,6 +28,7 @@ STAGE_KINDS: dict[str, type] = {
     "set_operation": model.SetOperationStage,
     "top": model.TopStage,
     "values": model.ValuesStage,
+    "window": model.WindowStage,
 }
 _KIND_OF_STAGE = {stage: kind for kind, stage in STAGE_KINDS.items()}
 _EXPRESSIONS = (expressions.Column, expressions.Literal, expressions.Call)
@@ -101,13 +102,20 @@ def _hints(dataclass: type) -> dict[str, Any]:
     return get_type_hints(dataclass)
 
 
+@cache
+def _defaults(dataclass: type) -> frozenset[str]:
+    return frozenset(field.name for field in fields(dataclass) if field.default is not MISSING)
+
+
 def decode(hint: Any, data: Any) -> Any:
     """`data` as a value of the type `hint`; raises ValueError or TypeError where it does not fit."""
     if is_dataclass(hint):
         assert isinstance(hint, type)
         if not isinstance(data, dict):
             raise ValueError(f"{hint.__name__} must be an object")
-        return hint(**{name: decode(of, data[name]) for name, of in _hints(hint).items()})
+        # A plan that was written before a field was added has its default.
+        known = {name: of for name, of in _hints(hint).items() if name in data or name not in _defaults(hint)}
+        return hint(**{name: decode(of, data[name]) for name, of in known.items()})
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return _decode_union(arguments, data)

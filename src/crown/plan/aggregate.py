@@ -15,15 +15,13 @@ SUM(DISTINCT x) next to other aggregates is folded apart from them (`regroup.py`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Literal as OneOf
-from typing import TypeAlias
 
 from crown.ir.expression import Call, Column, Expression, Literal
-from crown.ir.plan import AggregateColumn, AggregateStage, Variable
-from crown.ir.query import Aggregate, Conjunction, Named, Select
+from crown.ir.plan import AggregateColumn, AggregateStage, Folding, OrderBy, Variable
+from crown.ir.query import Aggregate, Conjunction, Named, Select, grouping_name
 from crown.ir.scalars import cast, null_if, substitute, variables_of, zero
 from crown.plan.context import Context, Rows
 from crown.plan.explain.notes import note_branches, note_computed
@@ -34,15 +32,19 @@ from crown.plan.select import branch_outputs, plan_rows
 from crown.plan.tree.draft import RingTerm
 from crown.plan.tree.optional import own_variables
 from crown.plan.tree.passes import plan_conjunction
-from crown.types import BOOLEAN, FLOAT64, INT64, DataType, longest_decimal
+from crown.types import BOOLEAN, FLOAT64, INT8, INT64, DataType, longest_decimal
 
-Function: TypeAlias = OneOf["count", "count_distinct", "sum", "avg", "min", "max"]
+# Aggregates that don't mind duplicates, and those that read all values of a group.
+_INSENSITIVE = frozenset({"min", "max", "first", "bit_and", "bit_or"})
+_READ_WHOLE = frozenset({"string_agg", "percentile_cont", "percentile_disc", "mode"})
 
 
 def plan_aggregate(select: Select, context: Context) -> Rows:
     """Return the groups, filtered by HAVING, as the select's outputs."""
     assert select.group_by is not None
-    if not select.aggregates and select.group_by:
+    if select.sets is not None:
+        groups, values = _by_sets(select, select.sets, context)
+    elif not select.aggregates and select.group_by:
         groups = plan_rows(Select(select.branches, select.group_by), "drop", context)
         values = own_columns(groups)
     else:
@@ -229,8 +231,8 @@ def _quotient(type_: DataType) -> DataType:
 
 def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expression]]:
     assert select.group_by is not None
-    arguments = dict.fromkeys(a.argument for a in select.aggregates if a.argument is not None)
-    insensitive = all(a.distinct or a.function in ("min", "max") for a in select.aggregates)
+    arguments = dict.fromkeys(e for a in select.aggregates for e in a.expressions)
+    insensitive = all(a.distinct or a.function in _INSENSITIVE for a in select.aggregates)
     one_argument = insensitive and len(arguments) == 1
     given = {group.expression: group.name for group in select.group_by}
     extra = tuple(Named(f"argument {i}", argument) for i, argument in enumerate(arguments) if argument not in given)
@@ -244,12 +246,7 @@ def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expre
     group_columns = rows.columns[: len(select.group_by)]
     names = unique([c.name for c in group_columns] + [f"{a.function}({a.name})" for a in select.aggregates])
     aggregates = tuple(
-        AggregateColumn(
-            name,
-            _function(aggregate, one_argument),
-            None if aggregate.argument is None else column_of[aggregate.argument],
-            aggregate.type,
-        )
+        aggregate_column(name, aggregate.over(column_of.__getitem__), one_argument)
         for name, aggregate in zip(names[len(group_columns) :], select.aggregates, strict=True)
     )
     stage = AggregateStage(
@@ -266,11 +263,77 @@ def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expre
     return Rows(stage.id, columns, names, distinct=True, key=stage.group), values
 
 
+def _by_sets(select: Select, sets: tuple[tuple[str, ...], ...], context: Context) -> tuple[Rows, dict[str, Expression]]:
+    """One tree for the rows, one stage for each grouping, and their union."""
+    assert select.group_by is not None
+    arguments = dict.fromkeys(e for a in select.aggregates for e in a.expressions)
+    given = {group.expression: group.name for group in select.group_by}
+    extra = tuple(Named(f"argument {i}", argument) for i, argument in enumerate(arguments) if argument not in given)
+    rows = plan_rows(Select(select.branches, select.group_by + extra), "keep", context)
+    own = own_columns(rows)
+    column_of = {named.expression: own[named.name] for named in (*select.group_by, *extra)}
+    parts = [_grouping(select, one, rows, own, column_of, context) for one in sets]
+    united = union_all(parts, context)
+    context.note(
+        f"{len(sets)} grouping sets", united.stage, "the rows are joined once, and each change is folded into each set"
+    )
+    return united, own_columns(united)
+
+
+def _grouping(
+    select: Select,
+    names: tuple[str, ...],
+    rows: Rows,
+    own: Mapping[str, Expression],
+    column_of: Mapping[Expression, Expression],
+    context: Context,
+) -> Rows:
+    """The groups of one grouping set, with NULL for the other columns of GROUP BY, then the flags, then aggregates."""
+    assert select.group_by is not None
+    inside = [group for group in select.group_by if group.name in names]
+    keys = [own[group.name] for group in inside]
+    grouped = tuple(dict.fromkeys(key.name for key in keys if isinstance(key, Column)))
+    fresh = unique([*grouped, *(f"{a.function}({a.name})" for a in select.aggregates)])[len(grouped) :]
+    aggregates = tuple(
+        aggregate_column(name, aggregate.over(column_of.__getitem__), False)
+        for name, aggregate in zip(fresh, select.aggregates, strict=True)
+    )
+    stage = AggregateStage(context.new_id("aggregate"), rows.stage, grouped, aggregates)
+    context.add(stage)
+    _note_folding(select, stage, context)
+    columns = tuple(c for name in grouped for c in rows.columns if c.name == name)
+    columns += tuple(Variable(a.name, a.type, not a.function.startswith("count")) for a in aggregates)
+    groups = Rows(stage.id, columns, tuple(c.name for c in columns), distinct=True, key=grouped)
+    shown = [Named(g.name, own[g.name] if g in inside else Literal(None, own[g.name].type)) for g in select.group_by]
+    shown += [Named(grouping_name(g.name), Literal(int(g not in inside), INT8)) for g in select.group_by]
+    shown += [Named(a.name, Column(c.name, c.type)) for a, c in zip(select.aggregates, aggregates, strict=True)]
+    return project(groups, shown, context, named=True)
+
+
+def aggregate_column(name: str, aggregate: Aggregate, rows_are_distinct: bool) -> AggregateColumn:
+    """The aggregate over columns of a stage, as the kernel folds it."""
+    function = _function(aggregate, rows_are_distinct)
+    return AggregateColumn(
+        name,
+        function,
+        aggregate.argument,
+        aggregate.type,
+        aggregate.further,
+        tuple(OrderBy(o.expression, o.descending, o.nulls_first) for o in aggregate.order),
+        aggregate.condition,
+        aggregate.distinct and not rows_are_distinct and not function.startswith("count"),
+        aggregate.parameter,
+    )
+
+
 def _note_folding(select: Select, stage: AggregateStage, context: Context) -> None:
     functions = {aggregate.function for aggregate in stage.aggregates}
     once = ", which has each value of a group once" if any(a.distinct for a in select.aggregates) else ""
     loses = "updates in O(λ): the changed rows of the tree are enumerated"
-    if functions & {"min", "max"}:
+    if functions & _READ_WHOLE:
+        cost = "O(log N) for each changed row of the tree; the values of each changed group are read once per batch"
+        loses += "; linear space: the values of each group are stored"
+    elif functions & {"min", "max", "first"}:
         cost = "O(log N) for each changed row of the tree, in an ordered multiset per group"
         loses += "; linear space: the values of each group are stored"
     elif "count_distinct" in functions:
@@ -289,7 +352,7 @@ def _label(aggregate: Aggregate) -> str:
     return f"{aggregate.function.upper()}({'DISTINCT' if aggregate.distinct else ''})".replace("()", "")
 
 
-def _function(aggregate: Aggregate, rows_are_distinct: bool) -> Function:
+def _function(aggregate: Aggregate, rows_are_distinct: bool) -> Folding:
     if aggregate.distinct and aggregate.function == "count" and not rows_are_distinct:
         return "count_distinct"
     return aggregate.function

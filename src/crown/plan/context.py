@@ -34,6 +34,7 @@ class Context:
     conjunctions: list[ConjunctionReport] = field(default_factory=list)
     constructs: list[Construct] = field(default_factory=list)
     nested: dict[str, Rows] = field(default_factory=dict)
+    windows: set[str] = field(default_factory=set)  # the stages of nested queries that are window functions
     _searched: float = 0.0  # in full searches
     _search: tuple[Steps, int] = (Steps(0), 1)  # the last one, and the limit of a full one
     _tables_of: dict[str, frozenset[str]] = field(default_factory=dict)  # base tables under each stage

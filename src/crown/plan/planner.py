@@ -20,6 +20,7 @@ from crown.ir.query import (
     SetOperation,
     Top,
     Values,
+    Windowed,
 )
 from crown.ir.scalars import substitute
 from crown.ir.tables import TableColumn
@@ -28,18 +29,24 @@ from crown.plan.cells.distribute import describe
 from crown.plan.context import Context, Rows
 from crown.plan.explain.notes import note_computed, note_tables
 from crown.plan.explain.report import Report
+from crown.plan.ranks import bound_ranks
 from crown.plan.rows import own_columns, project, without_duplicates
 from crown.plan.select import branch_outputs, plan_rows
 from crown.plan.setops import combine
+from crown.plan.windows import plan_windowed
 
 
 def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
     """Return the best plan of a query, and the facts that explain it (the distribution over `cells` among them)."""
+    query = bound_ranks(query)
     context = Context(query.sql, query.tables)
     for name, body in query.nested:
         rows = plan_body(_resolve(body, context), "keep", context)
         named = [Named(n, value) for n, value in own_columns(rows).items()]
         context.nested[name] = project(rows, named, context, named=True)
+        if isinstance(body, Windowed):
+            context.windows.add(context.nested[name].stage)
+            continue
         context.note(
             "subquery",
             context.nested[name].stage,
@@ -98,6 +105,8 @@ def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context,
                 return topped
             shown = zip(topped.names[: body.shown], topped.columns, strict=False)
             return project(topped, [Named(name, Column(c.name, c.type)) for name, c in shown], context)
+        case Windowed():
+            return plan_windowed(body, plan_body(body.input, "keep", context), context)
 
 
 def _plan_values(body: Values, context: Context) -> Rows:
@@ -131,7 +140,7 @@ def _resolve(body: Body, context: Context) -> Body:
             return replace(body, branches=tuple(_resolve_branch(branch, context) for branch in body.branches))
         case SetOperation():
             return replace(body, left=_resolve(body.left, context), right=_resolve(body.right, context))
-        case Top():
+        case Top() | Windowed():
             return replace(body, input=_resolve(body.input, context))
         case Values():
             return body

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from crown.ir.expression import Column
-from crown.ir.plan import BagStage, MapStage, SetOperationStage, Stage, TopStage, TreeStage, Variable
+from crown.ir.plan import BagStage, MapStage, SetOperationStage, Stage, TreeStage, Variable
 
 
 def looks_up(stage: Stage, known: Mapping[str, bool], columns: Mapping[str, tuple[Variable, ...]]) -> bool:
@@ -26,7 +26,7 @@ def looks_up(stage: Stage, known: Mapping[str, bool], columns: Mapping[str, tupl
             return known[stage.input] and _shows_all(stage, columns[stage.input])
         case SetOperationStage():
             return not is_linear(stage) or all(known[source] for source in stage.inputs)
-        case BagStage() | TopStage():
+        case BagStage():
             return False
         case _:
             return True

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Literal as OneOf
 
+from crown.ir.expression import Call, Expression
 from crown.ir.query import Conjunction, Named, Select
-from crown.ir.scalars import substitute, variables_of
+from crown.ir.scalars import all_of, substitute, variables_of
 from crown.plan.context import Context, Rows
 from crown.plan.explain.notes import note_branches
 from crown.plan.rows import project, union_all, without_duplicates
 from crown.plan.tree.passes import plan_conjunction
+from crown.types import BOOLEAN
 
 
 def plan_rows(
@@ -41,6 +43,30 @@ def _branch(
     context: Context,
 ) -> Rows:
     shown = branch_outputs(branch, outputs)
+    if duplicates == "keep" and (read := _read(branch, shown, context)) is not None:
+        ranked, columns, where = read
+        return project(ranked, columns, context, where=where, named=named)
     wanted = variables_of(output.expression for output in shown)
     rows = plan_conjunction(branch, wanted, "bag" if duplicates == "keep" else "set", context)
     return project(rows, shown, context, named=named)
+
+
+def _read(
+    branch: Conjunction, outputs: tuple[Named, ...], context: Context
+) -> tuple[Rows, list[Named], Expression | None] | None:
+    """Ranked rows that are read as they are: the rows, the outputs over them and a filter. They need no tree.
+
+    Then they lie in the cells of their own partitions.
+    """
+    if len(branch.atoms) != 1 or branch.conditions or branch.optional:
+        return None
+    (atom,) = branch.atoms
+    rows = next((rows for name, rows in context.nested.items() if rows.stage == atom.source), None)
+    if rows is None or atom.source not in context.windows or len(atom.variables) != len(atom.bindings):
+        return None
+    values = {binding.variable: binding.expression for binding in atom.bindings}
+    conditions = [] if atom.filter is None else [atom.filter]
+    conditions += [substitute(predicate, values) for predicate in branch.residual]
+    present = [Call("not", (Call("is_null", (values[name],), BOOLEAN),), BOOLEAN) for name in atom.not_null]
+    shown = [Named(output.name, substitute(output.expression, values)) for output in outputs]
+    return rows, shown, all_of([*conditions, *present])

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from crown.ir.expression import Column
 from crown.ir.plan import Atom
-from crown.ir.query import Body, Condition, Conjunction, OptionalAtom, Order, Query, Select, SetOperation, Values
+from crown.ir.query import (
+    Body,
+    Condition,
+    Conjunction,
+    OptionalAtom,
+    Order,
+    Query,
+    Select,
+    SetOperation,
+    Values,
+    Windowed,
+)
 from crown.ir.render import to_text
 from crown.ir.tables import Table
 
@@ -50,6 +61,10 @@ def _body(body: Body) -> list[str]:
         names = ", ".join(f"{c.name} {c.type}" for c in body.columns)
         return [f"values ({names})", *_indented([", ".join(to_text(e) for e in row) for row in body.rows])]
     order = ", ".join(_order(o) for o in body.order)
+    if isinstance(body, Windowed):
+        by = f" by {', '.join(body.partition)}" if body.partition else ""
+        columns = ", ".join(f"{c.name} = {c.function}" for c in body.columns)
+        return [f"window {columns}{by}{f' order by {order}' if order else ''}", *_indented(_body(body.input))]
     offset = f" offset {body.offset}" if body.offset else ""
     shown = "" if body.shown is None else f", showing the first {body.shown}"
     return [f"top {body.limit}{offset} by {order}{shown}", *_indented(_body(body.input))]
@@ -60,6 +75,9 @@ def _select(select: Select) -> list[str]:
     shown = []
     if select.group_by is not None:
         shown.append(f"group by ({', '.join(g.name for g in select.group_by)})")
+    if select.sets is not None:
+        sets = [f"({', '.join(one)})" for one in select.sets]
+        shown.append(f"grouping sets {', '.join(sets)}")
     for aggregate in select.aggregates:
         argument = to_text(aggregate.argument) if aggregate.argument is not None else "*"
         distinct = "distinct " if aggregate.distinct else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crown.ir.query import Body, Query, Select, SetOperation, Values
+from crown.ir.query import Body, Query, Select, SetOperation, Top, Values
 from crown.sql.diagnose import fail
 
 _IN_CHANGES = frozenset({"_change_type", "_multiplicity", "_atoms"})
@@ -27,6 +27,7 @@ def _outputs(body: Body) -> list[str]:
         return _outputs(body.left)
     if isinstance(body, Values):
         return [column.name for column in body.columns]
+    assert isinstance(body, Top), "windows are read by a SELECT"
     return _outputs(body.input)[: body.shown]
 
 

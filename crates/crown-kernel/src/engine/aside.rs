@@ -195,6 +195,7 @@ impl Engine {
     /// Whether a stage evaluates expressions over rows of other stages, and so may fail on them.
     pub(super) fn can_set_aside(&self, stage: usize) -> bool {
         let stage = &self.stages[stage];
-        !stage.feeds.is_empty() || matches!(stage.state, State::Map(_) | State::Top(_) | State::Aggregate(_))
+        !stage.feeds.is_empty()
+            || matches!(stage.state, State::Map(_) | State::Top(_) | State::Window(_) | State::Aggregate(_))
     }
 }

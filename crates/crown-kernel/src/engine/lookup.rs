@@ -26,7 +26,8 @@ pub(super) fn weight(
         State::Aggregate(aggregate) => Some(aggregate.weight(words, nulls)),
         State::Distinct(distinct) => Some(distinct.weight(words, nulls)),
         State::Materialize(materialize) => Some(materialize.weight(words, nulls)),
-        State::Top(_) => None,
+        State::Top(top) => Some(top.weight(words, nulls, interner)),
+        State::Window(window) => Some(window.weight(words, nulls, interner)),
         State::SetOperation(operation) => {
             let left = weight(stages, stage.inputs[0], words, nulls, interner)?;
             let right = weight(stages, stage.inputs[1], words, nulls, interner)?;

@@ -11,8 +11,7 @@
 //! | tree (ring) | no: its sums are not kept by value | yes |
 //! | bag | no | no |
 //! | map | if it shows every column of its input, and that does | likewise |
-//! | aggregate, distinct, materialize | yes | yes |
-//! | top | no: it would scan its window | yes |
+//! | aggregate, distinct, materialize, top, window | yes | yes |
 //! | UNION ALL | if both inputs do | if they do both, by looking each row up in the other input: only where asked for |
 //! | other set operations | yes | yes |
 
@@ -34,7 +33,7 @@ pub(super) fn promise(state: &State, inputs: &[usize], earlier: &[RunningStage])
         State::Bag { .. } => (false, false),
         State::Map(map) => (map.injective() && input(0).looks_up, map.injective() && input(0).lists_once),
         State::Aggregate(_) | State::Distinct(_) | State::Materialize(_) => (true, true),
-        State::Top(_) => (false, true),
+        State::Top(_) | State::Window(_) => (true, true),
         State::SetOperation(operation) if operation.is_linear() => (input(0).looks_up && input(1).looks_up, false),
         State::SetOperation(_) => (true, true),
     };

@@ -7,6 +7,7 @@ use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::mask::Bits;
 use crate::random::Random;
+use crate::stages::{TopPlace, WindowPlace};
 use crate::store::interner::Interner;
 use crate::store::net::{net_chunks, too_many_copies};
 use crate::tree::Cursor;
@@ -23,6 +24,9 @@ enum Place {
     Tree(Box<Cursor>),
     /// A position in a stage that keeps its rows.
     Position(usize),
+    /// A place in the order of a top stage.
+    Top(TopPlace),
+    Window(WindowPlace),
     Map(Box<Place>),
     /// The side of a set operation that is read, and the place in it.
     Side(usize, Box<Place>),
@@ -252,6 +256,8 @@ fn start(stages: &[RunningStage], position: usize) -> Place {
         State::Tree { tree, .. } => Place::Tree(Box::new(tree.cursor())),
         State::Map(_) => Place::Map(Box::new(start(stages, stage.inputs[0]))),
         State::SetOperation(_) => Place::Side(0, Box::new(start(stages, stage.inputs[0]))),
+        State::Top(_) => Place::Top(None),
+        State::Window(_) => Place::Window(None),
         _ => Place::Position(0),
     }
 }
@@ -286,12 +292,13 @@ fn fill(
             **inner = start(stages, stage.inputs[1]);
             Ok(true)
         }
+        (State::Top(top), Place::Top(place)) => Ok(top.read(place, rows, output)),
+        (State::Window(window), Place::Window(place)) => Ok(window.read(place, rows, output)),
         (state, Place::Position(from)) => {
             let (next, total) = match state {
                 State::Aggregate(state) => (state.read(*from, rows, output), state.rows()),
                 State::Distinct(state) => (state.read(*from, rows, output), state.rows()),
                 State::Materialize(state) => (state.read(*from, rows, output), state.rows()),
-                State::Top(state) => (state.read(*from, rows, output), state.rows()),
                 _ => (0, 0),
             };
             *from = next;
@@ -308,6 +315,8 @@ fn known_count(stages: &[RunningStage], position: usize) -> Option<i128> {
         State::Map(map) if !map.filters() => known_count(stages, stage.inputs[0]),
         State::Aggregate(state) => Some(state.rows() as i128),
         State::Distinct(state) => Some(state.rows() as i128),
+        State::Top(state) => Some(state.count()),
+        State::Window(state) => Some(state.rows() as i128),
         State::SetOperation(operation) if operation.is_linear() => {
             Some(known_count(stages, stage.inputs[0])? + known_count(stages, stage.inputs[1])?)
         }

@@ -11,7 +11,7 @@ use crate::error::{KernelError, Result};
 use crate::expression::Compiled;
 use crate::mask;
 use crate::plan;
-use crate::stages::{Aggregate, Distinct, Map, Materialize, SetOperation, Top};
+use crate::stages::{Aggregate, Distinct, Map, Materialize, SetOperation, Top, Window};
 use crate::store::interner::Interner;
 use crate::store::net::{net_chunks, Net};
 use crate::tree::{AtomChange, Sink, Tree};
@@ -55,6 +55,7 @@ pub(super) enum State {
     Materialize(Materialize),
     SetOperation(SetOperation),
     Top(Top),
+    Window(Window),
 }
 
 impl RunningStage {
@@ -104,7 +105,15 @@ impl RunningStage {
             }
             plan::Stage::Top(stage) => {
                 let (position, columns) = input(&stage.input)?;
-                (&stage.id, vec![position], State::Top(Top::new(stage, columns)?), columns.to_vec())
+                let top = Top::new(stage, columns)?;
+                let columns = top.columns().to_vec();
+                (&stage.id, vec![position], State::Top(top), columns)
+            }
+            plan::Stage::Window(stage) => {
+                let (position, columns) = input(&stage.input)?;
+                let window = Window::new(stage, columns)?;
+                let columns = window.columns().to_vec();
+                (&stage.id, vec![position], State::Window(window), columns)
             }
             plan::Stage::Values(stage) => {
                 let names: Vec<String> = stage.columns.iter().map(|column| column.name.clone()).collect();
@@ -291,6 +300,7 @@ impl RunningStage {
                 None => Ok(()),
             },
             State::Top(top) => top.apply(inputs[0], interner, output),
+            State::Window(window) => window.apply(inputs[0], interner, output),
             State::SetOperation(operation) => {
                 let needed = if operation.is_linear() { &[] } else { inputs };
                 let left = lookup::Found::new(earlier, self.inputs[0], needed, interner)?;

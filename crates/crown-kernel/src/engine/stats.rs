@@ -99,5 +99,6 @@ fn stage_stats(stage: &RunningStage) -> Value {
         State::Distinct(state) => plain("distinct", state.rows(), state.bytes()),
         State::Materialize(state) => plain("materialize", state.rows(), state.bytes()),
         State::Top(state) => plain("top", state.state_rows(), state.bytes()),
+        State::Window(state) => plain("window", state.rows(), state.bytes()),
     }
 }

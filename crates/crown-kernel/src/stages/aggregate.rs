@@ -1,11 +1,10 @@
 //! GROUP BY: folds signed rows into groups and shows, for each touched group, its old row going and its new row coming.
 
-use super::accumulator::{count_up, Accumulator, Kind};
+use super::accumulator::{count_up, Accumulator, Argument, Folded};
 use super::row_set::shrink;
 use super::{Columns, Lookup, RowSet};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{overflow, KernelError, Result};
-use crate::expression::Compiled;
 use crate::mask::{self, Bits};
 use crate::plan;
 use crate::store::interner::Interner;
@@ -15,8 +14,7 @@ use std::mem::size_of;
 pub struct Aggregate {
     columns: Columns,
     group: Vec<usize>,
-    kinds: Vec<Kind>,
-    arguments: Vec<Option<Compiled>>,
+    folded: Vec<Folded>,
     always: bool,
     /// The groups; all vectors below go by their positions.
     groups: RowSet,
@@ -32,7 +30,7 @@ pub struct Aggregate {
 }
 
 /// The evaluated arguments of a batch: by aggregate, then by row.
-type Arguments = Vec<Vec<Option<Word>>>;
+type Arguments = Vec<Vec<Option<Argument>>>;
 
 impl Aggregate {
     pub fn new(stage: &plan::AggregateStage, columns: &[(String, DataType)]) -> Result<Aggregate> {
@@ -46,14 +44,11 @@ impl Aggregate {
             group.push(position);
         }
         let groups = RowSet::new(own.iter().map(|(_, data_type)| *data_type));
-        let (mut kinds, mut arguments) = (Vec::new(), Vec::new());
+        let mut folded = Vec::new();
         for column in &stage.aggregates {
-            let argument = column.argument.as_ref().map(|argument| Compiled::new(argument, columns)).transpose()?;
-            let result = DataType::parse(&column.data_type)?;
-            let kind = Kind { function: column.function, argument: argument.as_ref().map(Compiled::data_type), result };
-            kinds.push(kind.check(&column.name)?);
-            arguments.push(argument);
-            own.push((column.name.clone(), result));
+            let aggregate = Folded::new(column, columns)?;
+            own.push((column.name.clone(), aggregate.kind.result));
+            folded.push(aggregate);
         }
         if stage.always && !group.is_empty() {
             let message = format!("stage '{}' groups although it is global", stage.id);
@@ -62,8 +57,7 @@ impl Aggregate {
         let mut aggregate = Aggregate {
             columns: own,
             group,
-            kinds,
-            arguments,
+            folded,
             always: stage.always,
             groups,
             counts: Vec::new(),
@@ -116,15 +110,12 @@ impl Aggregate {
     }
 
     fn evaluate(&self, input: &Chunk, interner: &mut Interner) -> Result<Arguments> {
-        let mut values = vec![Vec::with_capacity(input.len()); self.arguments.len()];
+        let mut values: Arguments = self.folded.iter().map(|_| Vec::with_capacity(input.len())).collect();
         let mut words = Vec::new();
         for index in 0..input.len() {
             let nulls = input.read(index, &mut words);
-            for (argument, values) in self.arguments.iter().zip(&mut values) {
-                values.push(match argument {
-                    Some(argument) => argument.evaluate(&words, nulls, interner)?,
-                    None => Some(0),
-                });
+            for (folded, values) in self.folded.iter().zip(&mut values) {
+                values.push(folded.evaluate(&words, nulls, interner)?);
             }
         }
         Ok(values)
@@ -152,10 +143,10 @@ impl Aggregate {
             }
             let weight = sign * input.weights[index];
             overflowed |= count_up(&mut self.counts[position], weight);
-            let own = &mut self.accumulators[position * self.kinds.len()..];
-            for ((accumulator, kind), values) in own.iter_mut().zip(&self.kinds).zip(arguments) {
-                if let Some(word) = values[index] {
-                    overflowed |= accumulator.fold(*kind, word, weight, interner);
+            let own = &mut self.accumulators[position * self.folded.len()..];
+            for ((accumulator, folded), values) in own.iter_mut().zip(&self.folded).zip(arguments) {
+                if let Some(argument) = &values[index] {
+                    overflowed |= accumulator.fold(&folded.kind, argument, weight, interner);
                 }
             }
         }
@@ -166,8 +157,8 @@ impl Aggregate {
     fn add_group(&mut self, key: &[Word], nulls: Nulls, interner: &mut Interner) -> usize {
         let position = self.groups.insert(key, nulls, interner);
         self.counts.push(0);
-        self.accumulators.extend(self.kinds.iter().map(|kind| Accumulator::new(*kind)));
-        self.values.resize(self.values.len() + self.kinds.len(), 0);
+        self.accumulators.extend(self.folded.iter().map(|folded| Accumulator::new(&folded.kind)));
+        self.values.resize(self.values.len() + self.folded.len(), 0);
         self.value_nulls.push(0);
         self.shown.push(false);
         self.touched.push(false);
@@ -176,10 +167,10 @@ impl Aggregate {
 
     fn results(&self, position: usize, interner: &mut Interner) -> Result<(Vec<Word>, Nulls)> {
         let mut nulls = mask::Builder::default();
-        let mut values = Vec::with_capacity(self.kinds.len());
-        let own = &self.accumulators[position * self.kinds.len()..];
-        for (index, (accumulator, kind)) in own.iter().zip(&self.kinds).enumerate() {
-            let value = accumulator.result(*kind, interner)?;
+        let mut values = Vec::with_capacity(self.folded.len());
+        let own = &self.accumulators[position * self.folded.len()..];
+        for (index, (accumulator, folded)) in own.iter().zip(&self.folded).enumerate() {
+            let value = accumulator.result(&folded.kind, interner)?;
             nulls.set(index, value.is_none());
             values.push(value.unwrap_or(0));
         }
@@ -188,7 +179,7 @@ impl Aggregate {
 
     /// Emits the group's change and keeps the new values as the shown ones.
     fn show(&mut self, position: usize, values: &[Word], nulls: Nulls, interner: &mut Interner, out: &mut Chunk) {
-        let range = position * self.kinds.len()..(position + 1) * self.kinds.len();
+        let range = position * self.folded.len()..(position + 1) * self.folded.len();
         let alive = self.always || self.counts[position] != 0;
         let same = &self.values[range.clone()] == values && self.value_nulls[position] == nulls;
         if self.shown[position] && alive && same {
@@ -225,8 +216,8 @@ impl Aggregate {
         interner: &mut Interner,
         change: fn(&mut Interner, Word),
     ) {
-        for (index, kind) in self.kinds.iter().enumerate() {
-            if kind.result.interned() && !nulls.has(index) {
+        for (index, folded) in self.folded.iter().enumerate() {
+            if folded.kind.result.interned() && !nulls.has(index) {
                 change(interner, values[index]);
             }
         }
@@ -240,7 +231,7 @@ impl Aggregate {
         touched.retain(|position| self.counts[*position] == 0);
         // From the end, so that the group that moves into a freed place is never one that is still to be freed.
         touched.sort_unstable_by(|left, right| right.cmp(left));
-        let width = self.kinds.len();
+        let width = self.folded.len();
         for position in touched {
             self.groups.remove(position, interner);
             self.counts.swap_remove(position);
@@ -274,7 +265,7 @@ impl Aggregate {
             let (key, nulls) = self.groups.row(position);
             row.clear();
             row.extend_from_slice(key);
-            row.extend_from_slice(&self.values[position * self.kinds.len()..][..self.kinds.len()]);
+            row.extend_from_slice(&self.values[position * self.folded.len()..][..self.folded.len()]);
             out.push(&row, nulls.union(self.value_nulls[position].shifted(key.len())), 1);
         }
         end
@@ -296,7 +287,7 @@ impl Lookup for Aggregate {
         let (key, values) = words.split_at(self.group.len());
         let (key_nulls, value_nulls) = nulls.split(self.group.len());
         let Some(position) = self.groups.find(key, key_nulls) else { return 0 };
-        let own = &self.values[position * self.kinds.len()..][..self.kinds.len()];
+        let own = &self.values[position * self.folded.len()..][..self.folded.len()];
         i64::from(own == values && self.value_nulls[position] == value_nulls)
     }
 }

@@ -71,7 +71,7 @@ impl FloatSum {
 }
 
 /// Adds the exact product: its rounded value and its rounding error.
-fn add_product(parts: &mut Vec<f64>, value: f64, times: f64) {
+pub(super) fn add_product(parts: &mut Vec<f64>, value: f64, times: f64) {
     let product = value * times;
     add(parts, product);
     let error = value.mul_add(times, -product);
@@ -103,7 +103,7 @@ fn add(parts: &mut Vec<f64>, value: f64) {
 
 /// The float nearest to the expansion's total: from the largest part down until something is lost; what is lost
 /// decides only a tie.
-fn rounded(parts: &[f64]) -> f64 {
+pub(super) fn rounded(parts: &[f64]) -> f64 {
     let mut rest = parts.iter().rev().copied();
     let Some(mut high) = rest.next() else { return 0.0 };
     for part in rest.by_ref() {

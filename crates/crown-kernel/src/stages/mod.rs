@@ -16,10 +16,15 @@ mod distinct;
 mod exact_sum;
 mod float_sum;
 mod map;
+mod moments;
 mod multiset;
+mod ordered_values;
 mod row_set;
 mod set_operation;
+mod sort_key;
 mod top;
+mod window;
+mod window_frame;
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +34,8 @@ pub use distinct::{Distinct, Materialize};
 pub use map::Map;
 pub use row_set::{RowSet, WeightedRows};
 pub use set_operation::SetOperation;
-pub use top::Top;
+pub use top::{Top, TopPlace};
+pub use window::{Window, WindowPlace};
 
 use crate::chunk::{Nulls, Word};
 use crate::types::DataType;

@@ -151,7 +151,8 @@ fn accumulate(total: &mut Shown, delta: Shown) {
 }
 
 /// The stages with state, for one runner.
-trait Kept: Lookup {
+trait Kept {
+    fn has(&self, words: &[Word], nulls: Nulls, interner: &mut Interner) -> i64;
     fn shape(&self) -> Columns;
     fn feed(&mut self, input: &Chunk, interner: &mut Interner, out: &mut Chunk) -> Result<()>;
     fn all(&self, out: &mut Chunk);
@@ -161,6 +162,9 @@ trait Kept: Lookup {
 macro_rules! kept {
     ($($stage:ty),*) => {$(
         impl Kept for $stage {
+            fn has(&self, words: &[Word], nulls: Nulls, _: &mut Interner) -> i64 {
+                self.weight(words, nulls)
+            }
             fn shape(&self) -> Columns {
                 self.columns().to_vec()
             }
@@ -180,7 +184,46 @@ macro_rules! kept {
     )*};
 }
 
-kept!(Distinct, Materialize, Aggregate, Top);
+kept!(Distinct, Materialize, Aggregate);
+
+impl Kept for Window {
+    fn has(&self, words: &[Word], nulls: Nulls, interner: &mut Interner) -> i64 {
+        self.weight(words, nulls, interner)
+    }
+    fn shape(&self) -> Columns {
+        self.columns().to_vec()
+    }
+    fn feed(&mut self, input: &Chunk, interner: &mut Interner, out: &mut Chunk) -> Result<()> {
+        self.apply(input, interner, out)
+    }
+    fn all(&self, out: &mut Chunk) {
+        let mut place = None;
+        while self.read(&mut place, 3, out) {}
+    }
+    fn size(&self) -> (usize, usize) {
+        (self.rows(), self.bytes())
+    }
+}
+
+impl Kept for Top {
+    fn has(&self, words: &[Word], nulls: Nulls, interner: &mut Interner) -> i64 {
+        self.weight(words, nulls, interner)
+    }
+    fn shape(&self) -> Columns {
+        self.columns().to_vec()
+    }
+    fn feed(&mut self, input: &Chunk, interner: &mut Interner, out: &mut Chunk) -> Result<()> {
+        self.apply(input, interner, out)
+    }
+    fn all(&self, out: &mut Chunk) {
+        let mut place = None;
+        while self.read(&mut place, 3, out) {}
+        assert_eq!(self.count(), out.weights.iter().map(|weight| i128::from(*weight)).sum::<i128>());
+    }
+    fn size(&self) -> (usize, usize) {
+        (self.state_rows(), self.bytes())
+    }
+}
 
 /// Random batches, then delete all: the sum of deltas, a full read and look-ups must all equal the recomputation.
 fn run(stage: &mut dyn Kept, seed: u64, recompute: &dyn Fn(&BTreeMap<Row, i64>, &Interner) -> Shown) {
@@ -205,10 +248,10 @@ fn run(stage: &mut dyn Kept, seed: u64, recompute: &dyn Fn(&BTreeMap<Row, i64>, 
         let mut words = Vec::new();
         for index in 0..all.len() {
             let nulls = all.read(index, &mut words);
-            assert_eq!(stage.weight(&words, nulls), all.weights[index]);
+            assert_eq!(stage.has(&words, nulls, &mut interner), all.weights[index]);
             if nulls & 1 == 0 {
                 words[0] = 99;
-                assert_eq!(stage.weight(&words, nulls), 0);
+                assert_eq!(stage.has(&words, nulls, &mut interner), 0);
             }
         }
     }
@@ -394,6 +437,62 @@ fn oracle_top() {
 }
 
 #[test]
+fn oracle_top_of_each_key() {
+    let order = json!([{"expression": column("f"), "descending": true, "nulls_first": false}]);
+    let functions = ["row_number", "rank", "dense_rank"];
+    for seed in 0..54u64 {
+        let (by, limit) = (functions[seed as usize % 3], [1, 2, 5][seed as usize / 3 % 3]);
+        let shown_ranks = [&functions[..0], &functions[1..], &functions[..]][seed as usize / 9 % 3];
+        let partition = if seed % 2 == 0 { json!(["g"]) } else { json!(["s", "g"]) };
+        let ranks: Vec<_> = shown_ranks.iter().map(|name| json!({"name": name, "function": name})).collect();
+        let stage = read(json!({"id": "$t", "input": "$i", "order": order, "limit": limit, "offset": 0,
+            "partition": partition, "by": by, "ranks": ranks}));
+        let columns = input_columns();
+        let recompute = |rows: &BTreeMap<Row, i64>, interner: &Interner| {
+            let mut partitions: BTreeMap<Row, Vec<&Row>> = BTreeMap::new();
+            for (row, weight) in rows {
+                let key = if seed % 2 == 0 { vec![row[0]] } else { vec![row[1], row[0]] };
+                partitions.entry(key).or_default().extend(std::iter::repeat_n(row, *weight as usize));
+            }
+            let mut result = Shown::new();
+            for mut rows in partitions.into_values() {
+                let by_float = |left: &Row, right: &Row| match (left[2], right[2]) {
+                    (Some(left), Some(right)) => compare(DataType::Float64, right, left, interner),
+                    (left, right) => left.is_none().cmp(&right.is_none()),
+                };
+                rows.sort_by(|left, right| {
+                    by_float(left, right).then_with(|| {
+                        let by_column = |column: usize| match (left[column], right[column]) {
+                            (Some(left), Some(right)) => compare(columns[column].1, left, right, interner),
+                            (left, right) => left.is_some().cmp(&right.is_some()),
+                        };
+                        (0..4).map(by_column).find(|order| *order != Ordering::Equal).unwrap_or(Ordering::Equal)
+                    })
+                });
+                let (mut rank, mut dense_rank) = (0, 0);
+                for (position, row) in rows.iter().enumerate() {
+                    if position == 0 || by_float(rows[position - 1], row) != Ordering::Equal {
+                        (rank, dense_rank) = (position + 1, dense_rank + 1);
+                    }
+                    let value = |name: &str| match name {
+                        "row_number" => position + 1,
+                        "rank" => rank,
+                        _ => dense_rank,
+                    };
+                    if value(by) <= limit {
+                        let mut shown = texts(&columns, row, interner);
+                        shown.extend(shown_ranks.iter().map(|name| value(name).to_string()));
+                        *result.entry(shown).or_default() += 1;
+                    }
+                }
+            }
+            result
+        };
+        run(&mut Top::new(&stage, &columns).unwrap(), seed, &recompute);
+    }
+}
+
+#[test]
 fn oracle_set_operations() {
     let cases = ["union", "except", "intersect"].into_iter().flat_map(|name| [(name, false), (name, true)]);
     for (seed, (operator, all)) in (0..24).zip(cases.cycle()) {
@@ -511,7 +610,16 @@ fn memory_follows_the_live_rows() {
     let columns = input_columns();
     let top = json!({"id": "$t", "input": "$i", "limit": 5, "offset": 0,
         "order": [{"expression": column("g"), "descending": false, "nulls_first": true}]});
-    let stages: [Box<dyn Kept>; 4] = [
+    let running = json!({"name": "m", "function": "max", "argument": column("s"), "type": "string"});
+    let window = json!({"id": "$w", "input": "$i", "partition": ["g"],
+        "order": [{"expression": column("f"), "descending": false, "nulls_first": true}],
+        "columns": [
+            {"name": "l", "function": "lag", "type": "string", "arguments": [column("s"), column("s")], "offset": 1,
+             "ignore_nulls": false, "frame": null, "aggregate": null},
+            {"name": "r", "function": "aggregate", "type": "string", "arguments": [], "offset": 0,
+             "ignore_nulls": false, "frame": {"unit": "range", "start": null, "end": 0}, "aggregate": running}]});
+    let stages: [Box<dyn Kept>; 5] = [
+        Box::new(Window::new(&read(window), &columns).unwrap()),
         Box::new(Distinct::new(&columns)),
         Box::new(Materialize::new(&columns)),
         Box::new(Aggregate::new(&aggregate_stage(&["s"], false), &columns).unwrap()),

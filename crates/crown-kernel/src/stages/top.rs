@@ -1,73 +1,115 @@
-//! ORDER BY ... LIMIT as a maintained view: all input rows in order, and the part of them that is shown.
+//! ORDER BY ... LIMIT, for all rows or per key, as a maintained view: all input rows in order, and of each partition the
+//! first ones, which are shown.
 
-use super::{Columns, Lookup};
+use super::sort_key::{after, append_columns, Order};
+use super::Columns;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
-use crate::expression::{order_key, Compiled, OrderKey};
 use crate::mask::Bits;
 use crate::plan;
 use crate::store::interner::Interner;
-use crate::store::net::{net_chunks, too_many_copies};
+use crate::store::net::{net_in_place, too_many_copies};
 use crate::types::DataType;
+use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::mem::size_of;
+use std::ops::Bound;
 
 /// A limit that no table reaches: it stands for none.
 const ALL: u64 = 1 << 62;
 
 pub struct Top {
+    input: Columns,
     columns: Columns,
+    partition: Vec<usize>,
     order: Vec<Order>,
+    by: plan::RankFunction,
     limit: u64,
     offset: u64,
+    /// The columns after those of the input.
+    ranks: Vec<plan::RankFunction>,
     interned: Vec<usize>,
-    /// All input rows by their sort key, which ends with the whole row and so is unique.
+    /// All input rows by partition, then order, then the whole row, so that each key is unique.
     rows: BTreeMap<Box<[u8]>, Entry>,
     key_bytes: usize,
-    /// The rows shown, and the key of the last row that they reach (`None`: they reach beyond the last row).
-    shown: Chunk,
-    boundary: Option<Box<[u8]>>,
-}
-
-struct Order {
-    expression: Compiled,
-    descending: bool,
-    nulls_first: bool,
+    /// By the beginning of their keys, those partitions that show rows.
+    partitions: HashMap<Box<[u8]>, Partition>,
+    /// Distinct rows shown, and their copies.
+    shown: usize,
+    copies: i128,
 }
 
 struct Entry {
     words: Box<[Word]>,
     nulls: Nulls,
     weight: i64,
+    /// How much of the key is the partition, and how much partition and order: rows with equal order are peers.
+    partition: u32,
+    order: u32,
+    place: Place,
 }
+
+/// What is shown of a row: some of its copies, the first with the number `first`. All zero if nothing is.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Place {
+    copies: i64,
+    first: u64,
+    rank: u64,
+    dense_rank: u64,
+}
+
+struct Partition {
+    /// Rows with a copy that is shown.
+    shown: usize,
+    /// The key of the last row that was read to find them (`None`: all were).
+    boundary: Option<Box<[u8]>>,
+}
+
+/// A row's place in the order, and how much of it is the partition, and partition and order.
+struct Key {
+    bytes: Box<[u8]>,
+    partition: u32,
+    order: u32,
+}
+
+/// The most copies of a row that get a number each.
+const MOST_NUMBERED: i64 = 1 << 24;
+
+/// The row with which reading goes on; `None`: from the start.
+pub type TopPlace = Option<Box<[u8]>>;
 
 impl Top {
     pub fn new(stage: &plan::TopStage, columns: &[(String, DataType)]) -> Result<Top> {
-        let order = stage.order.iter().map(|order| {
-            Ok(Order {
-                expression: Compiled::new(&order.expression, columns)?,
-                descending: order.descending,
-                nulls_first: order.nulls_first,
-            })
-        });
+        let malformed = |message: String| KernelError::plan("CROWN-PLAN-MALFORMED", message);
         if stage.limit.checked_add(stage.offset).is_none_or(|end| i64::try_from(end).is_err()) {
-            let message = format!("the limit and offset of stage '{}' are too large", stage.id);
-            return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
+            return Err(malformed(format!("the limit and offset of stage '{}' are too large", stage.id)));
         }
+        if stage.offset > 0 && !stage.partition.is_empty() {
+            return Err(malformed(format!("stage '{}' skips rows of its partitions", stage.id)));
+        }
+        let position = |name: &String| {
+            let found = columns.iter().position(|(other, _)| other == name);
+            found.ok_or_else(|| malformed(format!("stage '{}' has no column '{name}' to partition by", stage.id)))
+        };
+        let ranks = stage.ranks.iter().map(|rank| (rank.name.clone(), DataType::Int32));
         Ok(Top {
-            columns: columns.to_vec(),
-            order: order.collect::<Result<Vec<_>>>()?,
+            input: columns.to_vec(),
+            columns: columns.iter().cloned().chain(ranks).collect(),
+            partition: stage.partition.iter().map(position).collect::<Result<_>>()?,
+            order: Order::all(&stage.order, columns)?,
+            by: stage.by,
             limit: stage.limit,
             offset: stage.offset,
+            ranks: stage.ranks.iter().map(|rank| rank.function).collect(),
             interned: (0..columns.len()).filter(|column| columns[*column].1.interned()).collect(),
             rows: BTreeMap::new(),
             key_bytes: 0,
-            shown: Chunk::new(columns.len()),
-            boundary: None,
+            partitions: HashMap::new(),
+            shown: 0,
+            copies: 0,
         })
     }
 
-    #[cfg(test)]
     pub fn columns(&self) -> &[(String, DataType)] {
         &self.columns
     }
@@ -79,99 +121,166 @@ impl Top {
             let nulls = input.read(index, &mut words);
             keys.push(self.key(&words, nulls, interner)?);
         }
-        let fits = |(key, weight): (_, &i64)| match self.rows.get(key) {
-            Some(entry) => entry.weight.checked_add(*weight).is_some(),
-            None => true,
+        let most = if self.ranks.contains(&plan::RankFunction::RowNumber) { MOST_NUMBERED } else { i64::MAX };
+        let fits = |(key, weight): (&Key, &i64)| {
+            let before = self.rows.get(&key.bytes).map_or(0, |entry| entry.weight);
+            before.checked_add(*weight).is_some_and(|after| after <= most)
         };
         if !keys.iter().zip(&input.weights).all(fits) {
             return Err(too_many_copies());
         }
-        let mut reached = false;
-        for (index, key) in keys.into_iter().enumerate() {
-            reached |= self.boundary.as_ref().is_none_or(|boundary| key <= *boundary);
-            let nulls = input.read(index, &mut words);
-            self.add(key, &words, nulls, input.weights[index], interner);
-        }
         if self.keeps_all() {
+            self.add_all(keys, input, interner);
             out.append(input);
-        } else if reached {
-            self.slide(out)?;
+            return Ok(());
         }
+        let mut changes = Chunk::new(self.columns.len());
+        // The partitions whose shown rows may change, with how many rows are still marked as shown.
+        let mut reached: HashMap<Box<[u8]>, usize> = HashMap::new();
+        for (index, Key { bytes, partition, order }) in keys.into_iter().enumerate() {
+            let prefix: Box<[u8]> = bytes[..partition as usize].into();
+            let known = self.partitions.get(&prefix);
+            if known.is_none_or(|known| known.boundary.as_ref().is_none_or(|last| bytes <= *last)) {
+                reached.entry(prefix.clone()).or_insert_with(|| known.map_or(0, |known| known.shown));
+            }
+            let nulls = input.read(index, &mut words);
+            let weight = input.weights[index];
+            let row = Entry { words: (&*words).into(), nulls, weight, partition, order, place: Place::default() };
+            let gone = self.add(bytes, row, interner).filter(|gone| gone.place.copies > 0);
+            if let Some(Entry { words, nulls, place, .. }) = gone {
+                show(&self.ranks, &words, nulls, place, -1, &mut changes);
+                (self.shown, self.copies) = (self.shown - 1, self.copies - i128::from(place.copies));
+                if let Some(marked) = reached.get_mut(&prefix) {
+                    *marked -= 1;
+                }
+            }
+        }
+        let mut reached: Vec<_> = reached.into_iter().collect();
+        reached.sort_unstable();
+        for (prefix, marked) in reached {
+            self.slide(prefix, marked, &mut changes);
+        }
+        // (It can't fail: a row's copies before and after are between 0 and the largest count.)
+        net_in_place(&mut changes)?;
+        out.append(&changes);
         Ok(())
     }
 
     /// Whether it only orders the rows: then it shows its input, and need not compare what it shows.
     fn keeps_all(&self) -> bool {
-        self.offset == 0 && self.limit >= ALL
+        self.offset == 0 && self.limit >= ALL && self.ranks.is_empty() && self.by == plan::RankFunction::RowNumber
     }
 
-    fn add(&mut self, key: Box<[u8]>, words: &[Word], nulls: Nulls, weight: i64, interner: &mut Interner) {
+    fn add_all(&mut self, keys: Vec<Key>, input: &Chunk, interner: &mut Interner) {
+        let mut words = Vec::new();
+        for (index, Key { bytes, partition, order }) in keys.into_iter().enumerate() {
+            let nulls = input.read(index, &mut words);
+            let weight = input.weights[index];
+            self.copies += i128::from(weight);
+            let row = Entry { words: (&*words).into(), nulls, weight, partition, order, place: Place::default() };
+            self.add(bytes, row, interner);
+        }
+    }
+
+    /// Adds copies of a row; gives the row if it is gone.
+    fn add(&mut self, key: Box<[u8]>, entry: Entry, interner: &mut Interner) -> Option<Entry> {
         let length = key.len();
-        let present = self.interned.iter().filter(|column| !nulls.has(**column));
-        match self.rows.entry(key) {
+        let all = self.keeps_all();
+        let Top { interned, rows, key_bytes, .. } = self;
+        let present = interned.iter().filter(|column| !entry.nulls.has(**column));
+        match rows.entry(key) {
             std::collections::btree_map::Entry::Vacant(place) => {
-                present.for_each(|column| interner.retain(words[*column]));
-                place.insert(Entry { words: words.into(), nulls, weight });
-                self.key_bytes += length;
+                present.for_each(|column| interner.retain(entry.words[*column]));
+                let kept = place.insert(entry);
+                kept.place.copies = if all { kept.weight } else { 0 };
+                *key_bytes += length;
+                None
             }
             std::collections::btree_map::Entry::Occupied(mut place) => {
-                place.get_mut().weight += weight;
-                if place.get().weight == 0 {
-                    present.for_each(|column| interner.release(words[*column]));
-                    place.remove();
-                    self.key_bytes -= length;
+                let kept = place.get_mut();
+                kept.weight += entry.weight;
+                if kept.weight != 0 {
+                    kept.place.copies = if all { kept.weight } else { kept.place.copies };
+                    return None;
                 }
+                present.for_each(|column| interner.release(entry.words[*column]));
+                *key_bytes -= length;
+                Some(place.remove())
             }
         }
     }
 
-    /// Reads the rows to show anew and emits how they differ from those shown: work follows offset + limit.
-    fn slide(&mut self, out: &mut Chunk) -> Result<()> {
-        let width = self.columns.len();
-        let mut fresh = Chunk::new(width);
-        let (mut position, end) = (0u64, self.offset + self.limit);
-        self.boundary = None;
-        for (key, entry) in &self.rows {
-            let next = position.saturating_add_signed(entry.weight);
-            let shown = next.min(end).saturating_sub(position.max(self.offset));
-            if shown > 0 {
-                fresh.push(&entry.words, entry.nulls, shown as i64);
+    /// Finds the rows of a partition to show, and emits how they differ from those shown: work follows their number.
+    fn slide(&mut self, prefix: Box<[u8]>, mut marked: usize, out: &mut Chunk) {
+        let Top { by, limit, offset, ranks, rows, shown: all_shown, copies: all_copies, .. } = self;
+        let wanted = |function| ranks.contains(&function);
+        let (numbered, ranked) = (wanted(plan::RankFunction::RowNumber), wanted(plan::RankFunction::Rank));
+        let dense = wanted(plan::RankFunction::DenseRank);
+        let end = *offset + *limit;
+        let (mut position, mut rank, mut dense_rank, mut shown) = (0u64, 0u64, 0u64, 0usize);
+        let mut boundary = None;
+        let mut peers: &[u8] = &[];
+        let beyond = after(&prefix);
+        for (key, entry) in rows.range_mut::<[u8], _>((Bound::Included(&*prefix), Bound::Excluded(&*beyond))) {
+            let own = &key[..entry.order as usize];
+            if position == 0 || own != peers {
+                (rank, dense_rank, peers) = (position + 1, dense_rank + 1, own);
             }
+            let next = position.saturating_add_signed(entry.weight);
+            let copies = match by {
+                plan::RankFunction::RowNumber => next.min(end).saturating_sub(position.max(*offset)) as i64,
+                plan::RankFunction::Rank if rank <= *limit => entry.weight,
+                plan::RankFunction::DenseRank if dense_rank <= *limit => entry.weight,
+                _ => 0,
+            };
+            let place = Place {
+                copies,
+                first: if numbered && copies > 0 { position.max(*offset) } else { 0 },
+                rank: if ranked && copies > 0 { rank } else { 0 },
+                dense_rank: if dense && copies > 0 { dense_rank } else { 0 },
+            };
+            let before = std::mem::replace(&mut entry.place, place);
+            if before.copies > 0 {
+                marked -= 1;
+                *all_shown -= 1;
+            }
+            if place != before {
+                show(ranks, &entry.words, entry.nulls, before, -1, out);
+                show(ranks, &entry.words, entry.nulls, place, 1, out);
+                *all_copies += i128::from(copies) - i128::from(before.copies);
+            }
+            shown += usize::from(copies > 0);
             position = next;
-            if position >= end {
-                self.boundary = Some(key.clone());
+            let is_last = if *by == plan::RankFunction::RowNumber { position >= end } else { copies == 0 };
+            if is_last && boundary.is_none() {
+                boundary = Some(key.clone());
+            }
+            if boundary.is_some() && marked == 0 {
                 break;
             }
         }
-        self.shown.weights.iter_mut().for_each(|weight| *weight = -*weight);
-        let old = std::mem::replace(&mut self.shown, fresh);
-        // (It can't fail: a row's weights before and after are between 0 and the largest.)
-        out.append(&net_chunks(&[old, self.shown.clone()], width)?);
-        Ok(())
-    }
-
-    /// The sort key: the order's expressions, then the whole row ascending, each so that bytes compare as values do.
-    fn key(&self, words: &[Word], nulls: Nulls, interner: &mut Interner) -> Result<Box<[u8]>> {
-        let mut key = Vec::new();
-        for order in &self.order {
-            let value = order.expression.evaluate(words, nulls, interner)?;
-            let value = value.map(|word| order_key(order.expression.data_type(), word, interner));
-            encode(&mut key, value, order.descending, order.nulls_first);
-        }
-        for (column, (_, data_type)) in self.columns.iter().enumerate() {
-            let value = (!nulls.has(column)).then(|| order_key(*data_type, words[column], interner));
-            encode(&mut key, value, false, true);
-        }
-        Ok(key.into())
-    }
-
-    /// Distinct rows shown.
-    pub fn rows(&self) -> usize {
-        if self.keeps_all() {
-            self.rows.len()
+        *all_shown += shown;
+        if position == 0 {
+            self.partitions.remove(&prefix);
+            if self.partitions.capacity() > 4 * self.partitions.len().max(16) {
+                self.partitions.shrink_to(2 * self.partitions.len());
+            }
         } else {
-            self.shown.len()
+            self.partitions.insert(prefix, Partition { shown, boundary });
         }
+    }
+
+    /// The sort key: partition, order, then the whole row, each so that bytes compare as values do.
+    fn key(&self, words: &[Word], nulls: Nulls, interner: &mut Interner) -> Result<Key> {
+        let mut key = Vec::new();
+        append_columns(&mut key, self.partition.iter().copied(), &self.input, words, nulls, interner);
+        let partition = key.len() as u32;
+        for order in &self.order {
+            order.append(&mut key, words, nulls, interner)?;
+        }
+        let order = key.len() as u32;
+        append_columns(&mut key, 0..self.input.len(), &self.input, words, nulls, interner);
+        Ok(Key { bytes: key.into(), partition, order })
     }
 
     /// Rows kept, shown or not.
@@ -179,62 +288,79 @@ impl Top {
         self.rows.len()
     }
 
-    /// In the stage's order.
-    pub fn read(&self, start: usize, limit: usize, out: &mut Chunk) -> usize {
-        let end = self.rows().min(start.saturating_add(limit));
-        if self.keeps_all() {
-            let rows = self.rows.values().skip(start).take(end.saturating_sub(start));
-            rows.for_each(|row| out.push(&row.words, row.nulls, row.weight));
-            return end;
+    /// Copies of rows shown.
+    pub fn count(&self) -> i128 {
+        self.copies
+    }
+
+    /// Appends about `limit` further rows in the stage's order; false at the end.
+    pub fn read(&self, place: &mut TopPlace, limit: usize, out: &mut Chunk) -> bool {
+        let mut start = place.take().unwrap_or_default();
+        let enough = out.len().saturating_add(limit);
+        loop {
+            let mut hidden = None;
+            for (key, entry) in self.rows.range::<[u8], _>((Bound::Included(&*start), Bound::Unbounded)) {
+                if entry.place.copies == 0 {
+                    hidden = Some((key, &key[..entry.partition as usize]));
+                    break;
+                }
+                if out.len() >= enough {
+                    *place = Some(key.clone());
+                    return true;
+                }
+                show(&self.ranks, &entry.words, entry.nulls, entry.place, 1, out);
+            }
+            let Some((key, prefix)) = hidden else { return false };
+            // Rows that OFFSET skips come before those shown; all others after them.
+            let boundary = self.partitions.get(prefix).and_then(|partition| partition.boundary.as_ref());
+            let skipped = self.offset > 0 && boundary.is_none_or(|last| key < last);
+            start = if skipped { after(key).into() } else { after(prefix).into() };
         }
-        let mut words = Vec::new();
-        for index in start..end {
-            let nulls = self.shown.read(index, &mut words);
-            out.push(&words, nulls, self.shown.weights[index]);
+    }
+
+    /// How often the row is shown. Of a row that the input does not have an order may well fail.
+    pub fn weight(&self, words: &[Word], nulls: Nulls, interner: &mut Interner) -> i64 {
+        let (row, ranks) = words.split_at(self.input.len());
+        if (0..ranks.len()).any(|rank| nulls.has(self.input.len() + rank)) {
+            return 0;
         }
-        end
+        let Ok(key) = self.key(row, nulls, interner) else { return 0 };
+        let Some(Entry { place, .. }) = self.rows.get(&key.bytes) else { return 0 };
+        let mut weight = place.copies;
+        for (function, value) in self.ranks.iter().zip(ranks) {
+            let fits = match function {
+                plan::RankFunction::RowNumber => {
+                    weight = weight.min(1);
+                    (place.first + 1..=place.first + place.copies as u64).contains(value)
+                }
+                plan::RankFunction::Rank => *value == place.rank,
+                plan::RankFunction::DenseRank => *value == place.dense_rank,
+            };
+            if !fits {
+                return 0;
+            }
+        }
+        weight
     }
 
     pub fn bytes(&self) -> usize {
-        let row = size_of::<(Box<[u8]>, Entry)>() * 3 / 2 + self.columns.len() * 8;
-        self.rows.len() * row + self.key_bytes + self.shown.len() * (self.columns.len() + 2) * 8
+        let row = size_of::<(Box<[u8]>, Entry)>() * 3 / 2 + self.input.len() * 8;
+        let partition = size_of::<(Box<[u8]>, Partition)>() + 1;
+        self.rows.len() * row + self.key_bytes + self.partitions.capacity() * partition
     }
 }
 
-impl Lookup for Top {
-    /// Scans the rows shown.
-    fn weight(&self, words: &[Word], nulls: Nulls) -> i64 {
-        if self.keeps_all() {
-            let same = |entry: &&Entry| entry.nulls == nulls && *entry.words == *words;
-            return self.rows.values().find(same).map_or(0, |entry| entry.weight);
-        }
-        let mut row = Vec::new();
-        let same = |index: &usize| self.shown.read(*index, &mut row) == nulls && row == words;
-        (0..self.shown.len()).find(same).map_or(0, |index| self.shown.weights[index])
-    }
-}
-
-/// Appends a value so that the concatenation of several orders as the sequence of values does.
-fn encode(key: &mut Vec<u8>, value: Option<OrderKey>, descending: bool, nulls_first: bool) {
-    let Some(value) = value else {
-        return key.push(if nulls_first { 0 } else { 2 });
-    };
-    key.push(1);
-    let start = key.len();
-    match value {
-        OrderKey::Inline(value) => key.extend(value.to_be_bytes()),
-        OrderKey::Bytes(bytes) => {
-            // A zero byte becomes 0 255 and the end 0 0: so a prefix sorts before what it is a prefix of.
-            for byte in bytes {
-                key.push(byte);
-                if byte == 0 {
-                    key.push(255);
-                }
-            }
-            key.extend([0, 0]);
-        }
-    }
-    if descending {
-        key[start..].iter_mut().for_each(|byte| *byte = !*byte);
+/// Appends what is shown of a row: each copy with its number, where numbers are shown.
+fn show(ranks: &[plan::RankFunction], words: &[Word], nulls: Nulls, place: Place, sign: i64, out: &mut Chunk) {
+    let numbered = ranks.contains(&plan::RankFunction::RowNumber);
+    let mut row = words.to_vec();
+    for copy in 0..if numbered { place.copies as u64 } else { u64::from(place.copies > 0) } {
+        row.truncate(words.len());
+        row.extend(ranks.iter().map(|function| match function {
+            plan::RankFunction::RowNumber => place.first + copy + 1,
+            plan::RankFunction::Rank => place.rank,
+            plan::RankFunction::DenseRank => place.dense_rank,
+        }));
+        out.push(&row, nulls, if numbered { sign } else { sign * place.copies });
     }
 }

@@ -15,7 +15,7 @@ from typing import Final
 from typing import Literal as OneOf
 
 from crown.errors import PlanError
-from crown.ir.columns import stage_columns
+from crown.ir.columns import columns_of, stage_columns
 from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.plan import (
     AggregateColumn,
@@ -34,6 +34,7 @@ from crown.ir.plan import (
     TopStage,
     TreeStage,
     Variable,
+    WindowStage,
 )
 from crown.ir.scalars import zero
 from crown.ir.tables import Table, TableColumn
@@ -147,7 +148,7 @@ def _all_to_one(plan: Plan, cells: int) -> Routing:
 
 def _tail(parts: Parts) -> list[Stage]:
     """Return the stages from where all result trees have met to the last one, in order."""
-    first = parts.trees[0].id if len(parts.trees) == 1 else joint_stage(parts)
+    first = joint_stage(parts)
     wanted = [parts.plan.stages[-1]]
     while wanted[0].id != first:
         wanted.insert(0, parts.stages[inputs(wanted[0])[0]])
@@ -180,7 +181,7 @@ def _find_cut(tail: list[Stage], places: Sequence[Mapping[str, str | None]]) -> 
             continue
         match stage:
             case TopStage():
-                prefilter = replace(stage, limit=stage.limit + stage.offset, offset=0)
+                prefilter = replace(stage, limit=stage.limit + stage.offset, offset=0, ranks=())
                 return _Cut(prefilter, (replace(stage, input=_TOGETHER),), after)
             case TreeStage(mode="set") | DistinctStage():
                 return _Cut(stage, (DistinctStage(stage.id, _TOGETHER),), after)
@@ -190,7 +191,7 @@ def _find_cut(tail: list[Stage], places: Sequence[Mapping[str, str | None]]) -> 
                 return _Cut(
                     replace(stage, always=False), _folded(stage.id, stage.outputs, sums, stage.always, counts), after
                 )
-            case AggregateStage() if all(a.function in _REPEATABLE for a in stage.aggregates):
+            case AggregateStage() if all(a.function in _REPEATABLE and not a.distinct for a in stage.aggregates):
                 again = [
                     AggregateColumn(a.name, _REPEATABLE[a.function], Column(a.name, a.type), a.type)
                     for a in stage.aggregates
@@ -199,7 +200,7 @@ def _find_cut(tail: list[Stage], places: Sequence[Mapping[str, str | None]]) -> 
                 return _Cut(
                     replace(stage, always=False), _folded(stage.id, stage.group, again, stage.always, counts), after
                 )
-            case AggregateStage():
+            case AggregateStage() | WindowStage():
                 return _Cut(tail[position - 1], (), (stage, *after))
     return None if is_exact(tail[-1]) else _Cut(tail[-1], (), ())
 
@@ -229,7 +230,7 @@ def _folded(
 
 
 def _split(plan: Plan, cut: _Cut) -> Distributed:
-    known = stage_columns(plan)[cut.last.id]
+    known = columns_of(cut.last, stage_columns(plan))
     moved = {stage.id for stage in cut.after}
     kept = [cut.last if stage.id == cut.last.id else stage for stage in plan.stages if stage.id not in moved]
     columns = tuple(TableColumn(column.name, column.type, column.nullable) for column in known)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from crown.ir.expression import Call, Column, Expression, Literal
-from crown.ir.plan import AggregateStage, DistinctStage, MapStage, Plan, Route, Routing
+from crown.ir.plan import AggregateStage, DistinctStage, MapStage, Plan, Route, Routing, TopStage, WindowStage
 from crown.ir.serial import decode, encode
 from crown.ir.tables import Table, TableColumn, resolved
 from crown.plan.cells.distribute import distribute
@@ -96,6 +96,8 @@ def _spread_merge(merge: Plan, cells: int) -> Plan:
     match stages:
         case [AggregateStage(group=(_, *_) as group, always=False), *rest]:
             place = _place([columns[name] for name in group])
+        case [TopStage(partition=(_, *_) as partition) | WindowStage(partition=(_, *_) as partition), *rest]:
+            place = _place([columns[name] for name in partition])
         case [DistinctStage(), *rest]:
             place = _place(list(columns.values()))
         case rest:

@@ -27,6 +27,7 @@ from crown.ir.plan import (
     TreeStage,
     ValuesStage,
     Variable,
+    WindowStage,
 )
 
 Dimension: TypeAlias = dict[str, str]  # the variable of each result tree, by stage id
@@ -109,8 +110,11 @@ def located(parts: Parts, dimension: Dimension) -> dict[str, str | None]:
             case AggregateStage():
                 below = found[stage.input]
                 found[stage.id] = below if below in stage.group else None
-            case TopStage() | ValuesStage():
+            case ValuesStage():
                 found[stage.id] = None
+            case TopStage() | WindowStage():
+                below = found[stage.input]
+                found[stage.id] = below if below in stage.partition else None
             case SetOperationStage():
                 found[stage.id] = _common(stage, found, parts)
             case _:
@@ -134,7 +138,7 @@ def dimensions(parts: Parts) -> list[Dimension]:
     what a stage before their union compares or folds.
     """
     usable = [_usable(parts, tree) for tree in parts.trees]
-    if len(parts.trees) == 1:
+    if len(parts.trees) == 1 and joint_stage(parts) == parts.trees[0].id:
         return [{parts.trees[0].id: variable} for variable in usable[0]]
     joint = joint_stage(parts)
     places = range(len(parts.columns[joint]))
@@ -165,7 +169,7 @@ def is_comparing(stage: Stage) -> bool:
     """Return whether the stage looks at several rows at once, so that they must lie in one cell."""
     if isinstance(stage, SetOperationStage):
         return not (stage.operator == "union" and stage.all)
-    return isinstance(stage, AggregateStage | DistinctStage | TopStage)
+    return isinstance(stage, AggregateStage | DistinctStage | TopStage | WindowStage)
 
 
 def _usable(parts: Parts, tree: TreeStage) -> list[str]:
@@ -194,7 +198,10 @@ def _join_atoms(tree: TreeStage) -> list[Atom]:
 
 
 def joint_stage(parts: Parts) -> str:
-    """Return the first stage that all result trees flow into."""
+    """Return the first stage that all result trees flow into: the last union, where a tree is read several times."""
+    united = [s.id for s in parts.plan.stages if isinstance(s, SetOperationStage) and s.id not in parts.replicated]
+    if len(parts.trees) == 1:
+        return united[-1] if united else parts.trees[0].id
     reached: dict[str, set[str]] = {}
     for stage in parts.plan.stages:
         if isinstance(stage, TreeStage | BagStage) or stage.id in parts.replicated:
@@ -231,6 +238,8 @@ def _variables_at(parts: Parts, stage_id: str, place: int) -> Dimension | None:
                         return None
             return merged
         case BagStage() | ValuesStage():
+            return None
+        case TopStage() | WindowStage() if place >= len(parts.columns[stage.input]):
             return None
         case _:
             return _variables_at(parts, stage.input, place)

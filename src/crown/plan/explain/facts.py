@@ -19,6 +19,7 @@ from crown.ir.plan import (
     TopStage,
     TreeStage,
     ValuesStage,
+    WindowStage,
 )
 from crown.ir.query import NO_LIMIT
 from crown.ir.render import to_text
@@ -161,6 +162,12 @@ def stage_text(stage: Stage) -> str:
             return f"{len(stage.rows)} row{'' if len(stage.rows) == 1 else 's'} of the query itself"
         case TopStage() if stage.limit >= NO_LIMIT:
             return f"all rows in order{f', without the first {stage.offset}' if stage.offset else ''}"
+        case WindowStage():
+            of = f" of each ({', '.join(stage.partition)})" if stage.partition else ""
+            return f"window functions {', '.join(column.name for column in stage.columns)} over the rows{of} in order"
         case TopStage():
             skipped = f" after {stage.offset}" if stage.offset else ""
+            if stage.partition or stage.ranks or stage.by != "row_number":
+                of = f" for each ({', '.join(stage.partition)})" if stage.partition else ""
+                return f"rows with {stage.by} up to {stage.limit}{of}"
             return f"first {stage.limit} rows{skipped}"

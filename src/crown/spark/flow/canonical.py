@@ -26,6 +26,9 @@ from crown.ir.query import (
     SetOperation,
     Top,
     Values,
+    WindowColumn,
+    Windowed,
+    grouping_name,
 )
 
 Names = Mapping[str, str]
@@ -69,6 +72,26 @@ class _Renamed:
             case Values():
                 names = _numbered("o", (column.name for column in body.columns))
                 return replace(body, columns=tuple(replace(c, name=names[c.name]) for c in body.columns)), names
+            case Windowed():
+                return self._windowed(body)
+
+    def _windowed(self, body: Windowed) -> tuple[Windowed, Names]:
+        below, columns = self.body(body.input)
+        own = {**columns, **_numbered(f"w{len(columns)}_", (column.name for column in body.columns))}
+
+        def over(column: WindowColumn) -> WindowColumn:
+            arguments = tuple(_expression(argument, columns) for argument in column.arguments)
+            folded = column.aggregate and column.aggregate.over(lambda e: _expression(e, columns))
+            return replace(column, name=own[column.name], arguments=arguments, aggregate=folded)
+
+        renamed = replace(
+            body,
+            input=below,
+            partition=tuple(columns[name] for name in body.partition),
+            order=_orders(body.order, columns),
+            columns=tuple(map(over, body.columns)),
+        )
+        return renamed, own
 
     def _select(self, select: Select) -> tuple[Select, Names]:
         below = _numbered("c", (column.name for branch in select.branches for column in branch.columns))
@@ -80,14 +103,22 @@ class _Renamed:
             seen = _numbered("g", [*(n.name for n in select.group_by), *(a.name for a in select.aggregates)])
             group_by = tuple(Named(seen[n.name], _expression(n.expression, below)) for n in select.group_by)
             aggregates = tuple(
-                replace(a, name=seen[a.name], argument=a.argument and _expression(a.argument, below))
-                for a in select.aggregates
+                replace(a.over(lambda e: _expression(e, below)), name=seen[a.name]) for a in select.aggregates
             )
+        sets = select.sets and tuple(tuple(seen[name] for name in one) for one in select.sets)
+        if select.group_by is not None and sets is not None:
+            seen = {**seen, **{grouping_name(n.name): grouping_name(seen[n.name]) for n in select.group_by}}
         shown = _numbered("o", (output.name for output in select.outputs))
         outputs = tuple(Named(shown[o.name], _expression(o.expression, seen)) for o in select.outputs)
         having = select.having and _expression(select.having, seen)
         renamed = replace(
-            select, branches=branches, outputs=outputs, group_by=group_by, aggregates=aggregates, having=having
+            select,
+            branches=branches,
+            outputs=outputs,
+            group_by=group_by,
+            aggregates=aggregates,
+            having=having,
+            sets=sets,
         )
         return renamed, shown
 
@@ -166,3 +197,5 @@ def output_names(body: Body) -> tuple[str, ...]:
             return output_names(body.input)
         case Values():
             return tuple(column.name for column in body.columns)
+        case Windowed():
+            return (*output_names(body.input), *(column.name for column in body.columns))

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from crown import types
 from crown.ir.expression import Column, Expression
-from crown.ir.query import Body, Named, Order, Select, SetOperation, Top, Values
+from crown.ir.query import Body, Named, Order, Select, SetOperation, Top, Values, Windowed
 from crown.ir.tables import TableColumn
 from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.order_by import bind_limit, bind_order, refuse_order
@@ -92,6 +92,7 @@ def coerced(body: Body, columns: list[OutputColumn]) -> Body:
         cast = [TableColumn(own.name, c.type, own.nullable) for own, c in zip(body.columns, columns, strict=True)]
         rows = [tuple(cast_value(e, c.type) for e, c in zip(row, columns, strict=True)) for row in body.rows]
         return Values(tuple(cast), tuple(rows))
+    assert isinstance(body, Select), "windows are read by a SELECT"
     shown, hidden = body.outputs[: len(columns)], body.outputs[len(columns) :]
     outputs = tuple(
         replace(o, expression=cast_value(o.expression, c.type)) for o, c in zip(shown, columns, strict=True)
@@ -164,4 +165,6 @@ def output_names(body: Body) -> list[str]:
         return output_names(body.input)[: body.shown]
     if isinstance(body, Values):
         return [column.name for column in body.columns]
+    if isinstance(body, Windowed):
+        return [*output_names(body.input), *(c.name for c in body.columns)]
     return [o.name for o in body.outputs]

@@ -9,6 +9,8 @@ from sqlglot import exp
 
 from crown import types
 from crown.ir.expression import Call, Column, Expression, Literal
+from crown.ir.query import grouping_name
+from crown.sql.clauses.grouping_sets import GroupNodes, grouping_sets
 from crown.sql.clauses.order_by import ordinal
 from crown.sql.context import Context
 from crown.sql.normalise.names import readable
@@ -19,35 +21,31 @@ from crown.sql.scope import Scope
 from crown.types import BOOLEAN
 
 
-def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> list[exp.Expr] | None:
+def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> GroupNodes | None:
     """Return the expressions of GROUP BY; None without it."""
     clause = node.args.get("group")
     if clause is None:
         return None
-    several = [e for e in clause.expressions if isinstance(e, exp.Rollup | exp.Cube | exp.GroupingSets)]
-    for part in ("grouping_sets", "cube", "rollup", "totals"):
-        if clause.args.get(part) or several:
-            context.fail(
-                several[0] if several else clause,
-                "GROUPING-SETS",
-                "ROLLUP, CUBE and GROUPING SETS are not supported",
-                reason="they are unions of several groupings",
-                hint="write a UNION ALL of SELECTs, one for each grouping",
-            )
     if clause.args.get("all"):
-        return [i.node if i.star is None else exp.Placeholder() for i in items if not has_aggregate(i.node)]
+        plain = [i for i in items if not has_aggregate(i.node)]
+        return GroupNodes([i.node if i.star is None else exp.Placeholder() for i in plain])
+    found = grouping_sets(context, clause)
+    if found is not None:
+        return found
     if not clause.expressions:
         # The parser takes a GROUP BY that ends the text; no database does.
         context.fail(
             node, "SYNTAX", "syntax error: GROUP BY without expressions", hint="list the expressions to group by"
         )
     # (a, b) is a and b, and () nothing.
-    return [part for e in clause.expressions for part in (e.expressions if isinstance(e, exp.Tuple) else [e])]
+    parts = [e.expressions if isinstance(e, exp.Tuple) else [e] for e in clause.expressions]
+    return GroupNodes([part for several in parts for part in several])
 
 
 def has_aggregate(node: exp.Expr) -> bool:
-    """Whether the node has an aggregate of its own, not one of a subquery in it."""
-    return any(isinstance(n, exp.AggFunc) for n in node.walk(prune=lambda n: isinstance(n, exp.Query)))
+    """Whether the node has an aggregate or window function of its own, not one of a subquery in it."""
+    parts = node.walk(prune=lambda n: isinstance(n, exp.Query))
+    return any(isinstance(n, exp.AggFunc | exp.Window) for n in parts)
 
 
 def group_subqueries(nodes: list[exp.Expr], items: list[Item]) -> frozenset[exp.Expr]:
@@ -65,7 +63,7 @@ class Groups:
     def __init__(
         self,
         context: Context,
-        nodes: list[exp.Expr],
+        grouped: GroupNodes,
         items: list[Item],
         outputs: list[Expression],
         binder: Binder,
@@ -77,12 +75,35 @@ class Groups:
         scope = binder.scope
         for number, key in enumerate(keys):
             self.names[key] = self.free_name(f"key_{number + 1}")
-        for node in nodes:
+        bound: list[Expression] = []
+        for node in grouped.nodes:
             expression, name = self._bind(node, items, outputs, scope, binder)
             if expression.type == types.NULL:
                 expression = Literal(None, BOOLEAN)  # NULL has one value in any type
+            bound.append(expression)
             if expression not in self.names:
                 self.names[expression] = self.free_name(name)
+        self._sets = grouped.sets and [[self.names[bound[position]] for position in one] for one in grouped.sets]
+        self._bound = frozenset(bound)
+
+    @property
+    def sets(self) -> tuple[tuple[str, ...], ...] | None:
+        """The columns of each grouping, where there are several. What is not of GROUP BY is in all of them."""
+        if self._sets is None:
+            return None
+        shared = [name for expression, name in self.names.items() if expression not in self._bound]
+        return tuple(tuple(dict.fromkeys([*one, *shared])) for one in self._sets)
+
+    def flags(self, groupings: Mapping[Expression, str], node: exp.Expr) -> dict[str, str]:
+        """The columns for GROUPING of an expression, by the names that stand for them."""
+        if groupings and self._sets is None:
+            self.context.fail(
+                node, "GROUPING-SETS", "GROUPING without grouping sets", hint="use ROLLUP, CUBE or GROUPING SETS"
+            )
+        for expression in groupings:
+            if expression not in self.names:
+                self.context.fail(node, "GROUPING-SETS", "GROUPING takes the expressions of GROUP BY")
+        return {mark: grouping_name(self.names[expression]) for expression, mark in groupings.items()}
 
     def add_values(self, columns: list[VisibleColumn]) -> None:
         """Add values that all rows share to the groups: no group changes."""

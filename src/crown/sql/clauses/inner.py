@@ -20,6 +20,7 @@ from crown.sql.clauses.from_clause import bind_from
 from crown.sql.clauses.grammar import Environment, with_definitions
 from crown.sql.clauses.group_by import has_aggregate
 from crown.sql.clauses.order_by import bind_limit, bind_order
+from crown.sql.clauses.places import refuse_window
 from crown.sql.context import Context
 from crown.sql.normalise.outer import restricted
 from crown.sql.outputs import expand_items
@@ -101,9 +102,11 @@ def bind_inner(
     environment = with_definitions(context, query, environment)
     relation = bind_from(context, query, scope, environment)
     relation, correlated = environment.grammar.where(context, query.args.get("where"), relation, scope, environment)
-    grouped = any(query.args.get(part) for part in ("group", "having")) or any(
+    grouped = any(query.args.get(part) for part in ("group", "having", "qualify")) or any(
         has_aggregate(e) for e in query.expressions
     )
+    if correlated and query.args.get("qualify"):
+        refuse_window(context, query.args["qualify"], "a correlated subquery")
     limited = any(query.args.get(part) for part in ("limit", "offset"))
     if not correlated and (grouped or (limited and not exists)):
         barrier = Scope(

@@ -48,12 +48,17 @@ def _order(
     context: Context, item: exp.Expr, columns: Sequence[OutputColumn], other: Callable[[exp.Expr], Expression] | None
 ) -> Order:
     subject = item.this if isinstance(item, exp.Ordered) else item
+    descending, nulls_first = direction(context, item)
+    return Order(_subject(context, subject, columns, other), descending, nulls_first)
+
+
+def direction(context: Context, item: exp.Expr) -> tuple[bool, bool]:
+    """Whether an item of ORDER BY is descending, and whether it has NULLs first."""
     descending = bool(item.args.get("desc")) if isinstance(item, exp.Ordered) else False
     nulls_first = item.args.get("nulls_first") if isinstance(item, exp.Ordered) else None
     if item.args.get("with_fill") is not None:
         context.fail(item, "UNSUPPORTED", "WITH FILL is not supported", hint="remove it")
-    expression = _subject(context, subject, columns, other)
-    return Order(expression, descending, bool(nulls_first) if nulls_first is not None else not descending)
+    return descending, bool(nulls_first) if nulls_first is not None else not descending
 
 
 def _subject(

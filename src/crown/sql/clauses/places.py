@@ -22,6 +22,16 @@ def refuse_aggregate(context: Context, node: exp.Expr, clause: str) -> NoReturn:
     )
 
 
+def refuse_window(context: Context, node: exp.Expr, clause: str) -> NoReturn:
+    context.fail(
+        node,
+        "WINDOW-FUNCTION",
+        f"window functions are not allowed in {clause}",
+        reason="they are computed after rows are joined, filtered and grouped",
+        hint="use QUALIFY, or a subquery in FROM and WHERE around it",
+    )
+
+
 class NoAggregates:
     """A clause such as ON: neither aggregates nor scalar subqueries."""
 
@@ -42,3 +52,6 @@ class NoAggregates:
 
     def aggregate(self, node: exp.Expr, binder: Binder) -> Expression:
         refuse_aggregate(self.context, node, self.clause)
+
+    def window(self, node: exp.Expr, binder: Binder) -> Expression:
+        refuse_window(self.context, node, self.clause)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -17,10 +17,14 @@ from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.clauses.from_clause import bind_from
 from crown.sql.clauses.grammar import Environment
 from crown.sql.clauses.group_by import Groups, group_nodes, group_subqueries
+from crown.sql.clauses.grouping_sets import GroupNodes
 from crown.sql.clauses.limit import is_output, over_outputs, topped
 from crown.sql.clauses.order_by import bind_limit, bind_order
+from crown.sql.clauses.places import refuse_window
 from crown.sql.clauses.subqueries import SelectSubqueries, Ungrouped
 from crown.sql.clauses.where import bind_where
+from crown.sql.clauses.windowed import has_window, joined_groups, windowed_rows
+from crown.sql.clauses.windows import Windows
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import Wanted, build_conjunctions, cast_value
 from crown.sql.normalise.levels import living_branches
@@ -51,10 +55,11 @@ def bind_rows(
     """Everything after WHERE. The groups are also by `keys`, over the relation, which are shown first."""
     scope = Scope(relation, parent)
     items = expand_items(context, node, relation)
-    aggregates = Aggregates(context)
-    subqueries = SelectSubqueries(context, environment, "SELECT", aggregates)
     grouped = group_nodes(context, node, items)
-    subqueries.groups = group_subqueries(grouped or [], items)
+    aggregates = Aggregates(context, [] if grouped is None else _written(grouped.nodes, items))
+    windows = Windows(context, node)
+    subqueries = SelectSubqueries(context, environment, "SELECT", aggregates, windows)
+    subqueries.groups = group_subqueries([] if grouped is None else grouped.nodes, items)
     outputs = [
         # An output may be named by the outputs after it.
         item.star or AliasBinder(context, scope, subqueries, items[:index]).bind(item.node)
@@ -62,16 +67,34 @@ def bind_rows(
     ]
     binder = AliasBinder(context, scope, subqueries, items)
     having = binder.condition(node.args["having"].this) if node.args.get("having") is not None else None
+    if having is not None and has_window(having):
+        refuse_window(context, node.args["having"], "HAVING")
+    qualify = binder.condition(node.args["qualify"].this) if node.args.get("qualify") is not None else None
     order_columns = [OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True)]
     order = bind_order(context, node, order_columns, partial(_order_expression, binder))
     limit = bind_limit(context, node)
     shown = _Shown(node, items, outputs, _is_distinct(context, node), order, limit)
+    if not windows.found and qualify is not None:
+        context.fail(
+            node.args["qualify"], "WINDOW-FUNCTION", "QUALIFY without a window function", hint="use WHERE or HAVING"
+        )
     if grouped is not None or aggregates.found or having is not None:
         in_groups = Binder(context, scope, Ungrouped(subqueries))
-        groups = Groups(context, grouped or [], items, outputs, in_groups, keys)
+        groups = Groups(context, grouped or GroupNodes([]), items, outputs, in_groups, keys)
         shown = _with_keys(shown, keys)
-        return _grouped(context, relation, shown, groups, aggregates, having, subqueries.attachments, parent)
-    return _plain(context, _attached(context, relation, subqueries.attachments, parent), shown)
+
+        def over_groups(shown: _Shown) -> BoundQuery:
+            return _grouped(context, relation, shown, groups, aggregates, having, subqueries.attachments, parent)
+
+        if not windows.found:
+            return over_groups(shown)
+        if keys:
+            refuse_window(context, node, "a correlated subquery with groups")
+        return _windowed(context, None, shown, windows, qualify, over_groups)
+    rows = _attached(context, relation, subqueries.attachments, parent)
+    if windows.found:
+        return _windowed(context, rows, shown, windows, qualify, lambda shown: _plain(context, rows, shown))
+    return _plain(context, rows, shown)
 
 
 def _attached(
@@ -81,6 +104,51 @@ def _attached(
     if correlated:
         refuse_far_correlation(context, correlated[0])
     return relation
+
+
+def _written(nodes: list[exp.Expr], items: list[Item]) -> list[exp.Expr]:
+    """The expressions of GROUP BY, with positions and names of outputs written out."""
+
+    def written(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Literal) and node.name.isdigit() and 1 <= int(node.name) <= len(items):
+            return items[int(node.name) - 1].node
+        return node
+
+    return [written(node) for node in nodes]
+
+
+def _windowed(
+    context: Context,
+    relation: Relation | None,
+    shown: _Shown,
+    windows: Windows,
+    qualify: Expression | None,
+    rows: Callable[[_Shown], BoundQuery],
+) -> BoundQuery:
+    """Window functions over what `rows` binds; `relation`: the rows of FROM, unless they are grouped."""
+    names = [OutputColumn(i.name, e.type) for i, e in zip(shown.items, shown.outputs, strict=True)]
+    hidden = [o.expression for o in shown.order if not is_output(o.expression, tuple(names))]
+
+    def pieces(expressions: Sequence[Expression]) -> BoundQuery:
+        items = [Item(f"c{i + 1}", shown.node) for i in range(len(expressions))]
+        return rows(_Shown(shown.node, items, list(expressions), False, (), None))
+
+    if relation is not None and all(w.is_group for w in windows.found):
+        found = joined_groups(context, relation, windows.found)
+    else:
+        read = [*shown.outputs, *hidden, *(() if qualify is None else (qualify,))]
+        found = windowed_rows(context, pieces, windows.found, read)
+    order = tuple(
+        o if o.expression not in hidden else replace(o, expression=found.over(o.expression)) for o in shown.order
+    )
+    kept = found.relation
+    if qualify is not None:
+        condition = found.over(qualify)
+        kept = kept.with_branches(
+            replace(b, predicates=(*b.predicates, context.in_branch(condition, b))) for b in kept.branches
+        )
+    outputs = [found.over(e) for e in shown.outputs]
+    return _plain(context, kept, replace(shown, outputs=outputs, order=order))
 
 
 @dataclass(frozen=True)
@@ -162,6 +230,7 @@ def _grouped(
     relation = _attached(context, relation, [a for a in attachments if a not in after], parent)
     branches = living_branches(relation)
     folded = _folded(context, groups, aggregates, branches)
+    folded.renames |= groups.flags(aggregates.groupings, shown.node)
     beside = frozenset(i for a in after for i in a.ids)
 
     def over_groups(expression: Expression, at: exp.Expr) -> Expression:
@@ -181,6 +250,7 @@ def _grouped(
         outputs=(),
         group_by=tuple(Named(n, Column(n, e.type)) for e, n in groups.names.items()),
         aggregates=tuple(folded.aggregates),
+        sets=groups.sets,
     )
     if after:
         after = [replace(a, predicates=tuple(over_groups(p, a.node) for p in a.predicates)) for a in after]
@@ -241,17 +311,19 @@ def _folded(context: Context, groups: Groups, aggregates: Aggregates, branches: 
     for aggregate in aggregates.found:
         name = groups.free_name(aggregate.name)
         folded.renames[MARK + aggregate.name] = name
-        argument: Expression | None = None
-        if aggregate.argument is not None and not _counts_rows(
+
+        def column(expression: Expression, base: str = f"{name}_input") -> Expression:
+            known = next((n for n, e in folded.wanted.items() if e == expression), None)
+            if known is None:
+                known = groups.free_name(base)
+                folded.wanted[known] = expression
+            return Column(known, expression.type)
+
+        if aggregate.argument is not None and _counts_rows(
             context, aggregate.function, aggregate.distinct, aggregate.argument, branches
         ):
-            column = next((n for n, e in folded.wanted.items() if e == aggregate.argument), None)
-            if column is None:
-                column = groups.free_name(f"{name}_input")
-                folded.wanted[column] = aggregate.argument
-            argument = Column(column, aggregate.argument.type)
-        distinct = aggregate.distinct and argument is not None
-        folded.aggregates.append(Aggregate(name, aggregate.function, argument, distinct, aggregate.type))
+            aggregate = replace(aggregate, argument=None)
+        folded.aggregates.append(replace(aggregate.over(column), name=name))
     return folded
 
 

@@ -20,8 +20,9 @@ from crown.sql.clauses.domain import Pair
 from crown.sql.clauses.grammar import Environment
 from crown.sql.clauses.inner import Inner, Keyed, Single, all_hold, bind_inner, by_key, refuse_limit
 from crown.sql.clauses.marks import mark, test_of
-from crown.sql.clauses.places import refuse_aggregate
+from crown.sql.clauses.places import refuse_aggregate, refuse_window
 from crown.sql.clauses.unique import has_one_row
+from crown.sql.clauses.windows import Windows
 from crown.sql.context import Context
 from crown.sql.normalise.nesting import nest_columns
 from crown.sql.normalise.optional import marker
@@ -37,11 +38,17 @@ class SelectSubqueries:
     """`attachments` are the sources to be joined with the rows of the clause, in this order."""
 
     def __init__(
-        self, context: Context, environment: Environment, clause: str, aggregates: Aggregates | None = None
+        self,
+        context: Context,
+        environment: Environment,
+        clause: str,
+        aggregates: Aggregates | None = None,
+        windows: Windows | None = None,
     ) -> None:
         self.context = context
         self.environment = environment
         self.aggregates = aggregates
+        self.windows = windows
         self.clause = clause
         self.attachments: list[Attachment] = []
         self.groups: frozenset[exp.Expr] = frozenset()  # subqueries of GROUP BY: elsewhere they are the group's value
@@ -60,6 +67,11 @@ class SelectSubqueries:
         if self.aggregates is None:
             refuse_aggregate(self.context, node, self.clause)
         return self.aggregates.bind(node, binder)
+
+    def window(self, node: exp.Expr, binder: Binder) -> Expression:
+        if self.windows is None:
+            refuse_window(self.context, node, self.clause)
+        return self.windows.bind(node, binder)
 
     def attach(self, relation: Relation, pairs: Sequence[Pair], node: exp.Expr) -> Attachment:
         (branch,) = relation.branches
@@ -183,3 +195,6 @@ class Ungrouped:
 
     def aggregate(self, node: exp.Expr, binder: Binder) -> Expression:
         refuse_aggregate(self.context, node, "GROUP BY")
+
+    def window(self, node: exp.Expr, binder: Binder) -> Expression:
+        refuse_window(self.context, node, "GROUP BY")

@@ -55,13 +55,15 @@ _TRIMS = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 class Subqueries(Protocol):
-    """Callbacks of the binder: for subqueries, and for aggregates where they are allowed."""
+    """Callbacks of the binder: for subqueries, and for aggregates and windows where they are allowed."""
 
     def scalar(self, node: exp.Expr, scope: Scope) -> Expression: ...
 
     def mark(self, node: exp.Expr, binder: Binder) -> Expression | None: ...
 
     def aggregate(self, node: exp.Expr, binder: Binder) -> Expression: ...
+
+    def window(self, node: exp.Expr, binder: Binder) -> Expression: ...
 
 
 class Binder:
@@ -427,13 +429,7 @@ class Binder:
         return self.subqueries.aggregate(node, self)
 
     def _window(self, node: exp.Expr) -> Expression:
-        self.context.fail(
-            node,
-            "WINDOW-FUNCTION",
-            "window functions are not supported",
-            reason="one change may change every row of its partition",
-            hint="use GROUP BY, or ORDER BY ... LIMIT for the top rows",
-        )
+        return self.subqueries.window(node, self)
 
     def _interval(self, node: exp.Expr) -> Expression:
         self.context.fail(node, "INTERVAL", "an interval can only be added to or subtracted from a date or timestamp")
@@ -542,6 +538,9 @@ _HANDLERS: dict[type, Handler] = {
     exp.Anonymous: Binder._anonymous,
     exp.Subquery: Binder._scalar,
     exp.Filter: Binder._aggregate,
+    exp.WithinGroup: Binder._aggregate,
+    exp.IgnoreNulls: Binder._aggregate,
+    exp.RespectNulls: Binder._aggregate,
     exp.Window: Binder._window,
     exp.Interval: Binder._interval,
 }
