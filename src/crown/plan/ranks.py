@@ -21,6 +21,7 @@ from crown.ir.query import (
     Select,
     SetOperation,
     Top,
+    Values,
     Windowed,
 )
 from crown.ir.scalars import all_of
@@ -168,6 +169,8 @@ def _rewritten(body: Body, rewrite: Callable[[Atom], Atom]) -> Body:
             return replace(body, left=_rewritten(body.left, rewrite), right=_rewritten(body.right, rewrite))
         case Top() | Windowed():
             return replace(body, input=_rewritten(body.input, rewrite))
+        case Values():
+            return body
 
 
 def _branch(branch: Conjunction, rewrite: Callable[[Atom], Atom]) -> Conjunction:

@@ -72,7 +72,9 @@ def _plan_ordered(
 
 
 def _value(name: str, column: WindowColumn, own: Mapping[str, Expression]) -> WindowValue:
-    aggregate = column.aggregate and aggregate_column(name, column.aggregate.over(lambda e: substitute(e, own)), False)
+    aggregate = None
+    if column.aggregate is not None:
+        aggregate = aggregate_column(name, column.aggregate.over(lambda e: substitute(e, own)), False)
     return WindowValue(
         name,
         column.function,

@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from crown import types
 from crown.ir.expression import Column, Expression, Literal
-from crown.ir.query import Frame, Order, WindowFunction
+from crown.ir.plan import Frame, WindowFunction
+from crown.ir.query import Order
 from crown.sql.clauses.aggregates import Aggregates, Collected
 from crown.sql.clauses.order_by import direction
 from crown.sql.clauses.places import refuse_window
