@@ -315,3 +315,24 @@ def test_apply_of_sql_server(kind: str, unmatched: list[tuple[int, None]]) -> No
     view.insert("r", [(1,), (2,)])
     view.insert("s", [(1, 5), (1, 6)])
     assert sorted(view, key=str) == [(1, 5), (1, 6), *unmatched]
+
+
+def test_marks_cost_a_look_up_and_space_that_is_linear() -> None:
+    """Counters change as often per update, and bytes are as many per row, however large the tables are."""
+    schema = "CREATE TABLE a (id BIGINT NOT NULL, k BIGINT); CREATE TABLE b (k BIGINT, v BIGINT)"
+    sql = """SELECT a.id, EXISTS (SELECT 1 FROM b WHERE b.k = a.k) AS m,
+        a.id IN (SELECT b.v FROM b WHERE b.k = a.k) AS n, (SELECT COUNT(*) FROM b WHERE b.k = a.k) AS c FROM a"""
+
+    def cost(rows: int) -> tuple[float, float]:
+        view = crown.View(sql, schema)
+        view.insert("a", [(i, i) for i in range(rows)])
+        view.insert("b", [(i, i % 7) for i in range(0, rows, 2)])
+        stats = view.stats()
+        trees = [stage for stage in stats["stages"] if stage.get("updates")]
+        changes = sum(tree["counter_changes"] for tree in trees) / sum(tree["updates"] for tree in trees)
+        return changes, stats["bytes"] / rows
+
+    small, large = cost(500), cost(4000)
+    assert large[0] <= small[0] + 0.01
+    assert large[0] < 2
+    assert large[1] < small[1] * 1.5
