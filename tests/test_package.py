@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from typing import Any, get_args, get_type_hints
+
+import pytest
 
 import crown
+from crown import errors, testing
+from crown.view.interface import Row
+from crown.view.reader import DeltaReader
 
 
 def run(program: str) -> str:
@@ -37,3 +46,68 @@ def test_dir_shows_every_public_name_and_each_is_there() -> None:
 def test_unknown_names_are_attribute_errors() -> None:
     assert not hasattr(crown, "sparkk")
     assert not hasattr(crown.spark, "maintian")
+
+
+def public_functions() -> Iterator[tuple[str, Callable[..., object]]]:
+    for owner in (crown.View, DeltaReader, testing.Judge, testing.Change):
+        for name, member in inspect.getmembers(
+            owner, lambda found: inspect.isfunction(found) or inspect.ismethod(found)
+        ):
+            if not name.startswith("_") or name in ("__init__", "__iter__", "__len__", "__contains__"):
+                yield f"{owner.__name__}.{name}", member
+    yield "check", testing.check
+
+
+def mentions_any(hint: object) -> bool:
+    return hint is Any or any(map(mentions_any, get_args(hint)))
+
+
+# Values of rows have the types of the query, and pandas has options of its own.
+DYNAMIC = {"normal", "DeltaReader.read_pandas"}
+# What has no types of its own is Any to a type checker, whatever we write.
+UNTYPED = ("pa.", "pandas.")
+
+
+@pytest.mark.parametrize("name, function", [pytest.param(*found, id=found[0]) for found in public_functions()])
+def test_the_public_interface_is_typed(name: str, function: Callable[..., object]) -> None:
+    """No parameter takes Any, and only rows of a result return it."""
+    if name in DYNAMIC:
+        return
+    written = inspect.get_annotations(function)
+    for parameter, text in written.items():
+        assert "Any" not in str(text).replace("[", " ").replace("]", " ").split(), f"{name}({parameter}: {text})"
+    parameters = {name for name in inspect.signature(function).parameters if name not in ("self", "cls")}
+    assert parameters <= written.keys(), name
+    assert "return" in written, name
+
+
+def test_only_rows_are_any() -> None:
+    assert mentions_any(Row)
+    hints = get_type_hints(crown.View.__iter__)
+    assert get_args(hints["return"]) == (Row,)
+
+
+def test_help_says_what_each_thing_is() -> None:
+    """Each public name has a docstring, and `help(crown)` shows the package's own."""
+    assert "keeps the answer" in pydoc.render_doc(crown) or "keeps the result" in pydoc.render_doc(crown)
+    for name, function in public_functions():
+        documented = inspect.getdoc(function)
+        assert documented or name.endswith("__"), name
+    for name in crown.__all__:
+        assert inspect.getdoc(getattr(crown, name)), name
+    for error in (found for found in vars(errors).values() if inspect.isclass(found)):
+        assert inspect.getdoc(error)
+
+
+def test_stats_are_what_their_type_says() -> None:
+    schema = "CREATE TABLE r (a INT, b INT); CREATE TABLE s (b INT, c INT)"
+    for threads in (1, 2):
+        view = crown.View("SELECT r.a, s.c FROM r JOIN s ON r.b = s.b", schema, threads=threads)
+        view.insert("r", [(1, 2)])
+        found = view.stats()
+        names = {"bytes", "batches", "changes", "updates", "counter_changes", "counter_changes_per_update"}
+        assert found.keys() - {"interner", "engines"} == names | {"rejects", "stages", "tables"}
+        assert set(found["tables"][0]) == {"name", "bytes", "late", "stored_rows"}
+        tree = next(stage for stage in found["stages"] if stage["kind"] == "tree")
+        assert set(tree["nodes"][0]) == {"name", "rows", "keys", "bytes", "semi_join_rows"}
+        assert {"id", "kind", "rows", "bytes"} <= set(tree)

@@ -72,8 +72,11 @@ def run(job: Job) -> Outcome:
         if step % STATE_EVERY == 0 or late or done in (stream.mark, len(stream)):
             stats = view.stats()
             peak = max(peak, stats["bytes"])
-            ratio = "counter_changes_per_update"
-            totals.details = {"state_bytes": stats["bytes"], "peak_state_bytes": peak, ratio: stats[ratio]}
+            totals.details = {
+                "state_bytes": stats["bytes"],
+                "peak_state_bytes": peak,
+                "counter_changes_per_update": stats["counter_changes_per_update"],
+            }
         note_progress(totals)
         if late:
             totals.status = f"not done in {job.seconds:.0f} s"

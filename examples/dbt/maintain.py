@@ -51,7 +51,7 @@ def main(project: Path) -> None:
     views = open_project(project)
     for name, (view, delta) in views.items():
         print(f"{name}: {delta.num_rows} rows, {str(view.explain()).splitlines()[1].split(maxsplit=1)[1]}")
-    changes = {
+    changes: dict[str, list[tuple[object, ...]]] = {
         "raw_orders": [(5, 2, date(2024, 1, 9), "placed")],
         "raw_payments": [(6, 5, "credit_card", 4200)],
     }

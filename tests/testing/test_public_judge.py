@@ -13,7 +13,9 @@ import pytest
 
 import crown
 from crown.errors import CrownError
+from crown.sql.schema.schema import SchemaLike
 from crown.testing import Batch, Change, Judge, check
+from crown.view.interface import Rows
 
 ROOT = Path(__file__).parents[2]
 SQL = "SELECT r.a, COUNT(*) AS n FROM r JOIN s ON s.k = r.b GROUP BY r.a"
@@ -32,7 +34,7 @@ KEYS = {"s": [(1, "x"), (2, "y")]}
     ],
     ids=["tuples", "dicts", "arrow", "pandas", "polars"],
 )
-def test_a_batch_is_what_a_view_takes(rows: object) -> None:
+def test_a_batch_is_what_a_view_takes(rows: Rows) -> None:
     assert list(check(SQL, SCHEMA, [KEYS, {"R": rows}])) == [(1, 2)]
 
 
@@ -56,7 +58,7 @@ def test_deletions_updates_and_copies() -> None:
     ],
     ids=["dict", "arrow", "text with a profile"],
 )
-def test_a_schema_is_what_a_view_takes(schema: object) -> None:
+def test_a_schema_is_what_a_view_takes(schema: SchemaLike) -> None:
     assert list(check(SQL, schema, [KEYS, {"r": [(1, 1)]}])) == [(1, 1)]
 
 

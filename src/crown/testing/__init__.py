@@ -11,7 +11,8 @@ Needs DuckDB: ``pip install 'crown-ivm[testing]'``.
 from __future__ import annotations
 
 from crown.testing.batches import Batch, Change
-from crown.testing.compare import Row, differences, multiset, normal, split_delta
+from crown.testing.compare import differences, multiset, normal, split_delta
 from crown.testing.judge import Judge, check
+from crown.view.interface import Row
 
 __all__ = ["Batch", "Change", "Judge", "Row", "check", "differences", "multiset", "normal", "split_delta"]

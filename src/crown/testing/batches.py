@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from crown.arrow import read_table
 from crown.changes import CHANGE_TYPE, INSERT, MULTIPLICITY, SIGN
 from crown.errors import InvalidChange
-from crown.testing.compare import Row
 from crown.view.arguments import table_changes
+from crown.view.interface import Changes, Row
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Change:
 
 
 # A list of changes, or of tuples with the fields of one; or tables and data as `View.apply` takes them.
-Batch: TypeAlias = Iterable[Change] | Iterable[tuple[str, Row, int]] | Mapping[str, Any] | Sequence[tuple[str, Any]]
+Batch: TypeAlias = Iterable[Change] | Iterable[tuple[str, Row, int]] | Changes
 
 
 def read_batch(batch: Batch, columns: Mapping[str, Sequence[str]]) -> list[Change]:

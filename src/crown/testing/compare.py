@@ -7,13 +7,12 @@ import decimal
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
 from crown.changes import CHANGE_TYPE, MULTIPLICITY, SIGN
-
-Row: TypeAlias = tuple[Any, ...]
+from crown.view.interface import Row
 
 
 def split_delta(delta: pa.Table) -> tuple[Counter[Row], Counter[Row]]:

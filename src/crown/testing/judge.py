@@ -11,7 +11,7 @@ import itertools
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import pyarrow as pa
 import sqlglot
@@ -19,10 +19,13 @@ import sqlglot
 from crown.changes import CHANGE_TYPE, DELETE, INSERT
 from crown.errors import CrownError
 from crown.sql import load_schema
+from crown.sql.schema.schema import SchemaLike
 from crown.testing.batches import Batch, Change, read_batch
-from crown.testing.compare import Row, differences, multiset, split_delta, tuples
+from crown.testing.compare import differences, multiset, split_delta, tuples
 from crown.testing.dialect import in_duckdb
 from crown.view import View
+from crown.view.engines import OnInvalid
+from crown.view.interface import Profiles, Row
 
 if TYPE_CHECKING:
     import duckdb
@@ -54,6 +57,15 @@ def _own_schema(owner: object) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+class ViewOptions(TypedDict, total=False):
+    """Options of `View`; a view that is judged has no windows."""
+
+    profiles: Profiles | None
+    threads: int
+    on_invalid: OnInvalid
+    dialect: str
+
+
 class Judge:
     """Keeps the tables of `sql` under changes, and answers the query over them by recomputation in DuckDB.
 
@@ -77,7 +89,7 @@ class Judge:
     >>> judge.check_result(view.to_arrow())
     """
 
-    def __init__(self, sql: str, schema: Any, *, dialect: str = "spark") -> None:
+    def __init__(self, sql: str, schema: SchemaLike, *, dialect: str = "spark") -> None:
         self.sql = sql
         self.schema = schema
         self.history: list[list[Change]] = []
@@ -211,7 +223,7 @@ class Judge:
         yield "  crown.testing.check(sql, schema, batches)"
 
 
-def check(sql: str, schema: Any, batches: Iterable[Batch], *, dialect: str = "spark", **options: Any) -> View:
+def check(sql: str, schema: SchemaLike, batches: Iterable[Batch], **options: Unpack[ViewOptions]) -> View:
     """Apply the batches to a new view and compare it with DuckDB after each; return the view.
 
     `options` go to `View`. A batch is what `View.apply` takes, or a list of `Change`.
@@ -220,14 +232,14 @@ def check(sql: str, schema: Any, batches: Iterable[Batch], *, dialect: str = "sp
     >>> list(check("SELECT a, SUM(b) AS total FROM r GROUP BY a", "CREATE TABLE r (a INT, b INT)", batches))
     [(1, 3)]
     """
-    view = View(sql, schema, dialect=dialect, **options)
-    judge = Judge(sql, schema, dialect=dialect)
+    view = View(sql, schema, **options)
+    judge = Judge(sql, schema, dialect=options.get("dialect", "spark"))
     for batch in batches:
         judge.follow(view, batch)
     return view
 
 
-def _statements(schema: Any, dialect: str) -> list[str]:
+def _statements(schema: SchemaLike, dialect: str) -> list[str]:
     """Return the schema as statements for DuckDB."""
     loaded = load_schema(schema, dialect=dialect)
     created = []

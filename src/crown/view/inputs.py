@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,8 +23,6 @@ CONTROL_COLUMNS = {CHANGE_TYPE: "string", MULTIPLICITY: "int64"}
 _IGNORED = COMMIT_COLUMNS | {"_update"}
 # For the kernel only: which parts of the plan get a change.
 _RESERVED = "_atoms"
-
-Changes: TypeAlias = Mapping[str, Any] | Sequence[tuple[str, Any]]
 
 
 @dataclass(frozen=True)

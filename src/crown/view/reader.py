@@ -34,6 +34,7 @@ class DeltaReader:
 
     @property
     def schema(self) -> pa.Schema:
+        """The columns of the view and those that describe a change."""
         return self._reader.schema
 
     def _read(self, read: Callable[[], _T]) -> _T:
@@ -48,9 +49,11 @@ class DeltaReader:
         return self._read(self._reader.read_next_batch)
 
     def read_all(self) -> pa.Table:
+        """Return all remaining rows."""
         return self._read(self._reader.read_all)
 
     def read_pandas(self, **options: Any) -> pandas.DataFrame:
+        """Return all remaining rows as a pandas DataFrame; `options` are those of pyarrow's `to_pandas`."""
         return self.read_all().to_pandas(**options)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -6,7 +6,7 @@ import os
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ from crown.plan import Explanation, explain, plan_with_report
 from crown.plan.cells.layout import Layout, layout_from_json, layout_to_json
 from crown.plan.explain.report import Report, report_from_json, report_to_json
 from crown.sql import load_schema, parse
-from crown.sql.schema.schema import Schema
+from crown.sql.schema.schema import Schema, SchemaLike
 from crown.view import storage
 from crown.view.arguments import (
     check_flag,
@@ -37,7 +37,8 @@ from crown.view.arguments import (
 )
 from crown.view.engines import OnInvalid, check_plan, layout_of, open_engine, read_all
 from crown.view.facts import Observer, ViewFacts
-from crown.view.inputs import Changes, TableInput
+from crown.view.inputs import TableInput
+from crown.view.interface import Changes, Profiles, Row, Rows, Stats, Windows
 from crown.view.located import located
 from crown.view.ordering import ordered
 from crown.view.reader import DeltaReader
@@ -73,10 +74,10 @@ class View:
     def __init__(
         self,
         sql: str,
-        schema: Any,
+        schema: SchemaLike,
         *,
-        profiles: Mapping[str, Any] | None = None,
-        windows: Mapping[str, Any] | None = None,
+        profiles: Profiles | None = None,
+        windows: Windows | None = None,
         deltas: bool = True,
         threads: int = 1,
         on_invalid: OnInvalid = "raise",
@@ -163,15 +164,15 @@ class View:
             return DeltaReader(located(delta, self.plan.sql))
         return self._delta(self._engine.apply(inputs, per_update=per_update, on_invalid=self._on_invalid))
 
-    def insert(self, table: str, rows: Any) -> pa.Table:
+    def insert(self, table: str, rows: Rows) -> pa.Table:
         """Insert rows (as `apply` takes them) and return the view's change. Tables with a PRIMARY KEY take upserts."""
         return self._change(table, rows, INSERT)
 
-    def delete(self, table: str, rows: Any) -> pa.Table:
+    def delete(self, table: str, rows: Rows) -> pa.Table:
         """Delete rows and return the view's change. Each must exist; with a PRIMARY KEY the key is enough."""
         return self._change(table, rows, DELETE)
 
-    def _change(self, table: str, rows: Any, word: NetWord) -> pa.Table:
+    def _change(self, table: str, rows: Rows, word: NetWord) -> pa.Table:
         target = self._input(table)
         if target is None:
             return self._delta(self._engine.apply([], on_invalid=self._on_invalid))
@@ -213,7 +214,7 @@ class View:
             )
         return self._inputs.get(name)
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+    def __iter__(self) -> Iterator[Row]:
         """Return the rows, duplicates repeated, with constant delay; in the query's ORDER BY if it has one.
 
         An iterator shows the view as of the start of the iteration. If the view changes, the remaining rows
@@ -225,6 +226,7 @@ class View:
         return self._engine.iterate()
 
     def __len__(self) -> int:
+        """Return the number of rows, duplicates counted."""
         count = self._engine.count()
         if count > sys.maxsize:
             raise CrownError(
@@ -236,9 +238,10 @@ class View:
         return count
 
     def __contains__(self, row: object) -> bool:
+        """Return whether the tuple is a row of the result."""
         return isinstance(row, tuple) and self.multiplicity(row) > 0
 
-    def multiplicity(self, row: tuple[Any, ...]) -> int:
+    def multiplicity(self, row: Row) -> int:
         """Return how often the row is in the result.
 
         A look-up in constant time if the plan stores rows that can be found by their values; `row in view` does the
@@ -255,6 +258,7 @@ class View:
         return ordered(self.plan, read_all(self._engine.rows(multiplicity=multiplicity)))
 
     def to_pandas(self) -> pandas.DataFrame:
+        """Return the full result as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
 
     def sample(self, k: int, *, seed: int | None = None) -> pa.Table:
@@ -266,9 +270,9 @@ class View:
         """Return the rejected changes so far (table, position, reason, row) and forget them."""
         return read_all(self._engine.rejected())
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> Stats:
         """Return rows, keys and bytes of every part, updates, counter changes (also per update), rejected changes."""
-        return self._engine.stats()
+        return cast(Stats, self._engine.stats())
 
     def explain(self) -> Explanation:
         """Return the guarantees and the reasons; print it, or call `.svg()`, `.html()` or `.json()`."""

@@ -34,7 +34,7 @@ def run_batch(
     cells: int | None = None,
     keys: Mapping[str, Sequence[str]] | None = None,
     profiles: Mapping[str, str] | None = None,
-    windows: Mapping[str, Any] | None = None,
+    windows: Mapping[str, object] | None = None,
 ) -> DataFrame:
     """Return the sum of what `maintain` would emit for `changes`, as a plain batch DataFrame.
 

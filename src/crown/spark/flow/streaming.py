@@ -40,7 +40,7 @@ def maintain(
     cells: int | None = None,
     keys: Mapping[str, Sequence[str]] | None = None,
     profiles: Mapping[str, str] | None = None,
-    windows: Mapping[str, Any] | None = None,
+    windows: Mapping[str, object] | None = None,
     on_invalid: Literal["raise", "quarantine"] = "raise",
     rejects: str | None = None,
     batch: bool = False,

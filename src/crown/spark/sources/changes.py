@@ -27,7 +27,7 @@ def files(
     *,
     format: str = "parquet",
     files_per_batch: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> DataFrame:
     """Files of changes that appear in a directory. `schema` is that of the table; `_change_type` is read where a file
     has it (of CSV files, which have their columns by position, only where `schema` names it).
@@ -48,7 +48,7 @@ def files(
     reader = spark.readStream.format(format).schema(StructType(columns))
     if format == "csv":
         reader = reader.option("header", True).option("enforceSchema", False)
-    chosen = dict(options or {})
+    chosen: dict[str, Any] = dict(options or {})
     if files_per_batch is not None:
         chosen.setdefault("maxFilesPerTrigger", files_per_batch)
     changes = reader.options(**chosen).load(path)

@@ -25,8 +25,6 @@ _UNITS = {
 }
 _CASE = "SQL does not mind the case of names"
 
-SchemaLike: TypeAlias = Any  # a Schema, DDL text, a path to it, or a mapping of table names to table descriptions
-
 
 @dataclass(frozen=True)
 class Schema:
@@ -47,6 +45,10 @@ class Schema:
             key = _known(tables, name)
             tables[key] = replace(tables[key], window=_window(window, tables[key]))
         return Schema(tables, self.views)
+
+
+# A Schema, DDL text, a path to it, or descriptions by table name: dicts, Arrow and Spark schemas.
+SchemaLike: TypeAlias = Schema | str | PathLike[str] | Mapping[str, object]
 
 
 def load_schema(schema: SchemaLike, *, dialect: str = "spark") -> Schema:
