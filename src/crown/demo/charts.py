@@ -8,7 +8,8 @@ from html import escape
 _WIDTH, _HEIGHT = 720.0, 190.0
 _LEFT, _BOTTOM, _TOP = 64.0, 26.0, 12.0
 STYLE = """
-.chart { display: block; width: 100%; height: auto; min-width: 440px; font: 12px system-ui, sans-serif; }
+.scroll .chart { width: 100%; height: auto; min-width: 540px; max-width: 820px; margin: 0; }
+.chart { font: 12px system-ui, sans-serif; }
 .chart text { fill: var(--muted); } .chart .bar { fill: var(--accent); } .chart .early { opacity: 0.35; }
 .chart .rule { stroke: var(--rule); } .chart .limit { stroke: var(--fair); stroke-dasharray: 6 4; stroke-width: 1.6; }
 .chart .limit-text { fill: var(--fair); font-weight: 600; } .chart .name { fill: var(--ink); }
@@ -37,7 +38,7 @@ def over_time(values: Sequence[float], *, unit: str, early: int = 0, limit: floa
     if limit is not None:
         y = base - limit / most * (base - _TOP)
         parts.append(f'<line class="limit" x1="{_LEFT}" x2="{_WIDTH - 8}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="limit-text" x="{_LEFT + 6}" y="{y + 16:.1f}">budget {short(limit)}</text>')
+        parts.append(f'<text class="limit-text" x="{_LEFT + 6}" y="{y + 16:.1f}">budget: {short(limit)}</text>')
     parts.append(f'<text x="{_LEFT}" y="{_HEIGHT - 6:.0f}">{escape(unit)}, batch by batch</text>')
     return _svg(name or unit, _HEIGHT, parts)
 
@@ -58,12 +59,14 @@ def ranking(rows: Sequence[tuple[str, float]], *, unit: str) -> str:
 
 def short(value: float) -> str:
     """
-    >>> [short(value) for value in (0, 950, 12_345, 2_500_000)]
-    ['0', '950', '12k', '2.5M']
+    >>> [short(value) for value in (0, 1.25, 950, 12_345, 2_500_000)]
+    ['0', '1.25', '950', '12k', '2.5M']
     """
     if value >= 1e6:
         return f"{value / 1e6:.3g}M"
-    return f"{value / 1e3:.0f}k" if value >= 1e4 else f"{value:,.0f}"
+    if value >= 1e4:
+        return f"{value / 1e3:.0f}k"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _svg(label: str, height: float, parts: Sequence[str]) -> str:
