@@ -20,7 +20,6 @@ UNSERVED = {
         "(SELECT a.k + b.v FROM a JOIN b ON a.k = b.k UNION ALL SELECT v FROM a) EXCEPT SELECT k FROM b"
     ),
     "a ring": "SELECT k, COUNT(*) FROM a GROUP BY k INTERSECT SELECT k, v FROM b",
-    "a limit": "(SELECT k FROM a ORDER BY k LIMIT 2) UNION SELECT k FROM b",
 }
 
 
