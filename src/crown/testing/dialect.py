@@ -8,6 +8,9 @@ import sqlglot
 from sqlglot import exp
 
 
+_GROUPING_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
 @functools.lru_cache(maxsize=1024)
 def in_duckdb(sql: str, dialect: str = "spark") -> str:
     """Return a query in DuckDB's dialect.
@@ -27,7 +30,7 @@ def _as_in_spark(node: exp.Expr) -> exp.Expr:
         return exp.PercentileCont(this=node.this, expression=node.args["quantile"])  # between values, not one of them
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct) and len(node.this.expressions) > 1:
         return _count_of_several(node)
-    if isinstance(node, exp.Select) and node.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+    if isinstance(node, exp.Select) and (group := node.args.get("group")) and group.find(*_GROUPING_SETS):
         # Over no rows DuckDB has a group for the empty grouping set; Spark has none.
         return node.having("COUNT(*) > 0")
     return node

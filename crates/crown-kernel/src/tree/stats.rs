@@ -4,6 +4,7 @@ use super::id::EntryId;
 use super::shape::LINK;
 use super::Tree;
 use crate::arrow_out::value_json;
+use crate::mask::Bits;
 use crate::store::interner::Interner;
 use serde_json::Value;
 
@@ -135,7 +136,7 @@ impl Tree {
         let words = edge.key(entry);
         let nulls = if shape.key.nullable { words[words.len() - 1] } else { 0 };
         let value = |(place, column): (usize, &usize)| {
-            let value = value_json(words[place], nulls >> place & 1 != 0, shape.types[*column], interner);
+            let value = value_json(words[place], nulls.has(place), shape.types[*column], interner);
             (shape.variables[*column].clone(), value)
         };
         HotKey {
