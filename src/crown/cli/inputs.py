@@ -18,7 +18,7 @@ def read_text(path: Path) -> str:
         raise SqlError(f"{path} can't be read", code="CROWN-FILE", reason=_reason(error)) from error
 
 
-def read_query(query: Path, schema: Path | None) -> tuple[str, str]:
+def read_query(query: Path, schema: Path | None, dialect: str = "spark") -> tuple[str, str]:
     """Return the SQL text of the query, and the CREATE statements that describe its tables.
 
     Without a schema file these come first in the query's own file; the query is its last statement.
@@ -26,7 +26,7 @@ def read_query(query: Path, schema: Path | None) -> tuple[str, str]:
     text = read_text(query)
     if schema is not None:
         return text, read_text(schema)
-    created, rest = split_schema(text)
+    created, rest = split_schema(text, dialect)
     if not created.strip():
         raise SchemaError(
             f"there is no schema for {query}",
@@ -36,7 +36,7 @@ def read_query(query: Path, schema: Path | None) -> tuple[str, str]:
     return rest, created
 
 
-def split_schema(text: str) -> tuple[str, str]:
+def split_schema(text: str, dialect: str = "spark") -> tuple[str, str]:
     """Cuts SQL text after its leading CREATE statements.
 
     >>> split_schema("CREATE TABLE r (a INT); SELECT a FROM r")
@@ -46,8 +46,8 @@ def split_schema(text: str) -> tuple[str, str]:
     from sqlglot.errors import SqlglotError
 
     try:
-        tokens = Tokenizer(dialect="spark").tokenize(text)
-    except SqlglotError:
+        tokens = Tokenizer(dialect=dialect).tokenize(text)
+    except (SqlglotError, ValueError):
         return "", text  # the parser says what is wrong, with the place
     cut, first = 0, True
     for token in tokens:

@@ -8,11 +8,12 @@ from sqlglot import exp
 
 from crown.ir.expression import Expression
 from crown.sql.context import Context
+from crown.sql.diagnose import written_name
 from crown.sql.parts import READ, unread
 from crown.sql.relation import Subcondition
 
 _ADVICE: dict[str | tuple[type[exp.Expr], str], tuple[str, str, str, str]] = {
-    "laterals": ("LATERAL", "LATERAL VIEW", "it generates rows with a function", "explode the column upstream"),
+    "laterals": ("TABLE-FUNCTION", "LATERAL VIEW", "it generates rows with a function", "explode the column upstream"),
     "pivots": ("PIVOT", "PIVOT", "its columns depend on the data", "write SUM(CASE WHEN ... END) for each column"),
     "sample": ("SAMPLE", "TABLESAMPLE", "the tables do not determine the sample", "filter on a hash of the key"),
     "qualify": ("WINDOW-FUNCTION", "QUALIFY", "it filters by window functions", "use ORDER BY ... LIMIT"),
@@ -77,7 +78,8 @@ def check_parts(context: Context, query: exp.Expr) -> None:
 def check_node(context: Context, node: exp.Expr) -> None:
     """Refuse a node with an argument that Crown does not read."""
     for part, value in unread(node):
-        code, name, reason, advice = _ADVICE.get((type(node), part)) or _ADVICE.get(part) or _unknown_part(node, part)
+        advised = _ADVICE.get((type(node), part)) or _ADVICE.get(part)
+        code, name, reason, advice = advised or _unknown_part(context, node, part)
         first = value[0] if isinstance(value, list) else value
         if isinstance(first, exp.Var) and isinstance(node, exp.Select):
             name = first.name.upper()  # a word after SELECT, such as HIGH_PRIORITY
@@ -90,10 +92,11 @@ def check_node(context: Context, node: exp.Expr) -> None:
         )
 
 
-def _unknown_part(node: exp.Expr, part: str) -> tuple[str, str, str, str]:
+def _unknown_part(context: Context, node: exp.Expr, part: str) -> tuple[str, str, str, str]:
     shown = part.strip("_").upper().replace("_", " ")
     if isinstance(node, exp.Func):
-        return ("UNKNOWN-FUNCTION", f"{node.sql_name()} with {shown}", "this dialect gives it a different meaning", "")
+        name = written_name(context.sql, node) or node.sql_name()
+        return ("UNKNOWN-FUNCTION", f"{name} with {shown}", "this dialect gives it a different meaning", "")
     return ("UNSUPPORTED", shown, "it has no meaning for a view", "remove it")
 
 

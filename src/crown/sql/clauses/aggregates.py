@@ -12,6 +12,7 @@ from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.query import AggregateFunction
 from crown.sql.clauses.places import refuse_aggregate
 from crown.sql.context import Context
+from crown.sql.diagnose import written_name
 from crown.sql.normalise.names import readable
 from crown.sql.relation import source_column
 from crown.sql.scalar.binder import Binder
@@ -122,7 +123,7 @@ class Aggregates:
         self.context.fail(
             node,
             "AGGREGATE-FUNCTION",
-            f"the aggregate {_name(node)} is not supported",
+            f"the aggregate {_name(self.context, node)} is not supported",
             reason="supported are COUNT, SUM, AVG, MIN, MAX, COUNT_IF, BOOL_AND and BOOL_OR, with DISTINCT and FILTER",
             hint="express it with these: a variance is AVG(x * x) - AVG(x) * AVG(x)",
         )
@@ -167,7 +168,7 @@ class Aggregates:
             self.context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{_name(node)} does not take {argument.type.sql_name}",
+                f"{_name(self.context, node)} does not take {argument.type.shown}",
                 hint="cast the argument",
             )
         return found
@@ -188,5 +189,6 @@ def _when(condition: Expression, value: Expression) -> Expression:
     return fold(Call("case", (condition, value, Literal(None, value.type)), value.type), always)
 
 
-def _name(node: exp.Expr) -> str:
-    return str(getattr(node, "sql_name", node.key.upper)())
+def _name(context: Context, node: exp.Expr) -> str:
+    """Return the aggregate's name as the user wrote it."""
+    return written_name(context.sql, node) or str(getattr(node, "sql_name", node.key.upper)())
