@@ -22,7 +22,7 @@ from crown.ir.plan import (
 )
 from crown.ir.query import NO_LIMIT
 from crown.ir.render import to_text
-from crown.plan.explain.report import AtomLoad, ConjunctionReport, Distribution
+from crown.plan.explain.report import AtomLoad, ConjunctionReport, Construct, Distribution, Report
 
 PROFILE_TEXT = {
     "static": "static tables",
@@ -111,6 +111,19 @@ def tree_text(nodes: tuple[Node, ...]) -> str:
         return nodes[position].name + (f"({', '.join(children)})" if children else "")
 
     return text(0)
+
+
+def guarantees(conjunction: ConjunctionReport) -> list[tuple[str, str, str]]:
+    """Return cost, profiles and reason of each guarantee; profiles with the same cost and reason together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for guarantee in conjunction.guarantees:
+        found.setdefault((guarantee.update, guarantee.why), []).append(PROFILE_TEXT[guarantee.profile])
+    return [(update, ", ".join(profiles), why) for (update, why), profiles in found.items()]
+
+
+def distinct_constructs(report: Report) -> list[Construct]:
+    """Return the constructs; what is said of one stage as of another, once."""
+    return list({(c.name, c.cost, c.loses): c for c in reversed(report.constructs)}.values())[::-1]
 
 
 def class_text(conjunction: ConjunctionReport) -> str:
