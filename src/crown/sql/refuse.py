@@ -13,7 +13,7 @@ from crown.sql.parts import READ, unread
 from crown.sql.relation import Subcondition
 
 _ADVICE: dict[str | tuple[type[exp.Expr], str], tuple[str, str, str, str]] = {
-    "laterals": ("TABLE-FUNCTION", "LATERAL VIEW", "it generates rows with a function", "explode the column upstream"),
+    "laterals": ("LATERAL", "LATERAL VIEW", "it generates rows with a function", "explode the column upstream"),
     "pivots": ("PIVOT", "PIVOT", "its columns depend on the data", "write SUM(CASE WHEN ... END) for each column"),
     "sample": ("SAMPLE", "TABLESAMPLE", "the tables do not determine the sample", "filter on a hash of the key"),
     "qualify": ("WINDOW-FUNCTION", "QUALIFY", "it filters by window functions", "use ORDER BY ... LIMIT"),

@@ -22,6 +22,7 @@ from crown.ir.plan import (
 )
 from crown.ir.query import NO_LIMIT
 from crown.ir.render import to_text
+from crown.plan.explain.labels import relabelled
 from crown.plan.explain.report import AtomLoad, ConjunctionReport, Construct, Distribution, Report
 
 PROFILE_TEXT = {
@@ -55,6 +56,7 @@ def node_facts(plan: Plan, stage: TreeStage) -> list[NodeFacts]:
     bags = {other.id: other for other in plan.stages if isinstance(other, BagStage)}
     tables = {table.name for table in plan.tables}
     outputs = frozenset(stage.outputs)
+    written = relabelled(plan)
     facts = []
     for position, node in enumerate(stage.nodes):
         atom = None if node.atom is None else stage.atoms[node.atom]
@@ -65,17 +67,17 @@ def node_facts(plan: Plan, stage: TreeStage) -> list[NodeFacts]:
                 source = "join of " + ", ".join(a.name for a in bags[atom.source].atoms)
         facts.append(
             NodeFacts(
-                name=node.name,
+                name=written(node.name),
                 kind=kind,  # type: ignore[arg-type]
                 source=source,
-                variables=node.variables,
-                outputs=outputs & frozenset(node.variables),
-                key=node.key,
+                variables=tuple(map(written, node.variables)),
+                outputs=frozenset(map(written, outputs & frozenset(node.variables))),
+                key=tuple(map(written, node.key)),
                 edge=node.edge,
                 connex=node.connex,
                 parent=node.parent,
                 filter="" if atom is None or atom.filter is None else to_text(atom.filter),
-                views=_views(stage, position, atom),
+                views=written(_views(stage, position, atom)),
             )
         )
     return facts

@@ -63,7 +63,7 @@ class Explanation:
 
     def svg(self) -> str:
         """Return the trees as one picture, complete in itself; it follows the reader's light or dark setting."""
-        return with_columns(plan_svg(self.plan), self.plan)
+        return plan_svg(self.plan)
 
     def html(self, result: Iterable[Sequence[Any]] | None = None) -> str:
         """One self-contained page: picture, card, SQL, alternatives; with `result` also these rows of the view."""

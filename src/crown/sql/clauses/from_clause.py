@@ -49,7 +49,7 @@ def _lateral_view(context: Context, left: Relation, lateral: exp.Lateral) -> Rel
     if call is None or lateral.args.get("outer"):
         context.fail(
             lateral,
-            "TABLE-FUNCTION",
+            "LATERAL",
             "this LATERAL VIEW is not supported",
             reason="it generates rows with a function",
             hint="use EXPLODE of an array that is written in the query, or explode the column upstream",

@@ -16,7 +16,8 @@ from crown.sql.schema.options import Option, take_options, window_for
 from crown.sql.schema.tables import TableSchema, ViewSchema
 from crown.types import UnreadType, WrittenType
 
-_TYPE = re.compile(r'[`"\]]?\s*:?\s*([A-Za-z_]\w*(?:\s*\([^()]*\)|\s*<[^()]*>)?)')
+_TYPE = re.compile(r'[`"\]]?\s*:?\s*([A-Za-z_]\w*)')
+_CLOSING = {"(": ")", "<": ">"}
 
 
 def read_ddl(sql: str, dialect: str) -> tuple[list[TableSchema], list[ViewSchema]]:
@@ -183,7 +184,18 @@ def _written(sql: str, definition: exp.ColumnDef) -> str | None:
     """Return the type as it stands in the text, after the column's name: a word, and what follows it in parentheses."""
     place = span(definition.this)
     found = _TYPE.match(sql, place[1]) if place is not None else None
-    return found[1] if found is not None else None
+    if found is None:
+        return None
+    end = found.end()
+    opening = sql[end : end + 1]
+    if opening not in _CLOSING:
+        return found[1]
+    depth = 0
+    for position in range(end, len(sql)):
+        depth += (sql[position] == opening) - (sql[position] == _CLOSING[opening])
+        if depth == 0:
+            return f"{found[1]}{sql[end : position + 1]}"
+    return None
 
 
 def _column(sql: str, table: str, definition: exp.ColumnDef) -> tuple[TableColumn, bool]:
