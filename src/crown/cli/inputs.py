@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crown.errors import CrownError, SchemaError, SqlError
+
+if TYPE_CHECKING:
+    from sqlglot import Tokenizer
 
 
 def read_text(path: Path) -> str:
@@ -42,12 +46,12 @@ def split_schema(text: str, dialect: str = "spark") -> tuple[str, str]:
     >>> split_schema("CREATE TABLE r (a INT); SELECT a FROM r")
     ('CREATE TABLE r (a INT);', ' SELECT a FROM r')
     """
-    from sqlglot import Tokenizer, TokenType
+    from sqlglot import TokenType
     from sqlglot.errors import SqlglotError
 
     try:
-        tokens = Tokenizer(dialect=dialect).tokenize(text)
-    except (SqlglotError, ValueError):
+        tokens = _tokenizer(dialect).tokenize(text)
+    except SqlglotError:
         return "", text  # the parser says what is wrong, with the place
     cut, first = 0, True
     for token in tokens:
@@ -57,6 +61,15 @@ def split_schema(text: str, dialect: str = "spark") -> tuple[str, str]:
         if first:
             cut = token.end + 1
     return text[:cut], text[cut:]
+
+
+def _tokenizer(dialect: str) -> Tokenizer:
+    from sqlglot import Tokenizer
+
+    try:
+        return Tokenizer(dialect=dialect)
+    except ValueError:
+        return Tokenizer(dialect="spark")  # the parser says that there is no such dialect
 
 
 def write_text(path: Path, text: str) -> None:
