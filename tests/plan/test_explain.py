@@ -30,7 +30,7 @@ SAMPLES = {
 def test_the_card_comes_first_and_is_complete() -> None:
     text = str(explain(*plans.three_hop(8)))
     sentence, card = text.split("\n\n")[:2]
-    assert sentence == "Every change touches one row per table; memory about that of your tables."
+    assert sentence.startswith("A change takes")
     assert card.startswith("GUARANTEE\n  class              free-connex thanks to primary keys (acyclic without")
     for line in (
         "height             2",

@@ -108,11 +108,10 @@ class TestExplain:
 
     def test_the_first_sentence(self) -> None:
         plain = crown.View("SELECT id, len FROM message", self.schema)
-        first = str(plain.explain()).splitlines()[0]
-        assert first == "Every change touches one row per table; memory about that of your tables."
+        first = " ".join(str(plain.explain()).split("\n\n")[0].split())
+        assert first.startswith("A change takes constant time, memory grows with the tables,")
         cycle = "SELECT x.id FROM message x, message y, message z WHERE x.id = y.len AND y.id = z.len AND z.id = x.len"
-        assert "joined in a circle" in str(crown.View(cycle, self.schema).explain()).splitlines()[0]
-        assert str(crown.View("SELECT 1 AS one", self.schema).explain()).startswith("Every change touches")
+        assert str(crown.View(cycle, self.schema).explain()).startswith("A change takes O(N) steps")
 
     def test_variables_have_the_names_of_columns(self) -> None:
         view = crown.View("SELECT m.len, p.name FROM message m JOIN person p ON m.creator = p.id", self.schema)
