@@ -59,6 +59,9 @@ class StateError(CrownError):
     """A saved state is corrupt, or belongs to another plan."""
 
 
+_LONGEST_LINE = 160
+
+
 def _caret(sql: str, start: int, end: int) -> str:
     """Return the line of `sql` that holds `start`, with carets under the range."""
     line_start = sql.rfind("\n", 0, start) + 1
@@ -69,4 +72,16 @@ def _caret(sql: str, start: int, end: int) -> str:
     width = max(1, min(end, line_end) - start)
     # One sign for each, so that the caret stays in its place.
     line = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in sql[line_start:line_end])
-    return f"{prefix}{line}\n{' ' * (len(prefix) + start - line_start)}{'^' * width}"
+    column = start - line_start
+    if len(line) > _LONGEST_LINE:
+        line, column = _around(line, column, width)
+        width = min(width, len(line) - column)
+    return f"{prefix}{line}\n{' ' * (len(prefix) + column)}{'^' * width}"
+
+
+def _around(line: str, column: int, width: int) -> tuple[str, int]:
+    """Return the part of a long line around the place, with dots where it goes on, and the place in it."""
+    first = max(0, min(column - _LONGEST_LINE // 3, len(line) - _LONGEST_LINE))
+    last = first + _LONGEST_LINE
+    before, after = "... " if first else "", " ..." if last < len(line) else ""
+    return f"{before}{line[first:last]}{after}", column - first + len(before)

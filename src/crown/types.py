@@ -9,7 +9,7 @@ systems call them is said where those are read: `crown.sql.typenames`, `crown.ar
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Self
 from typing import Literal as OneOf
 
 MAX_PRECISION = 38
@@ -39,7 +39,7 @@ class DataType(str):
 
     __slots__ = ()
 
-    def __new__(cls, text: str) -> DataType:
+    def __new__(cls, text: str) -> Self:
         if text not in _PLAIN:
             found = _DECIMAL.fullmatch(text)
             if found is None or not _is_decimal(int(found[1]), int(found[2])):
@@ -107,6 +107,33 @@ class DataType(str):
     def sql_name(self) -> str:
         """The type as users write it in SQL."""
         return _SQL_NAMES.get(self, self.upper())
+
+    @property
+    def shown(self) -> str:
+        """The type as the user wrote it, if that is known, for messages."""
+        return str(getattr(self, "written", self.sql_name))
+
+
+class WrittenType(DataType):
+    """A type that also knows how the user wrote it, for messages; otherwise the same as the type.
+
+    >>> WrittenType(STRING, "VARCHAR(10)") == STRING, WrittenType(STRING, "VARCHAR(10)").shown
+    (True, 'VARCHAR(10)')
+    """
+
+    written: str
+
+    def __new__(cls, type_: str, written: str) -> Self:
+        made = super().__new__(cls, type_)
+        made.written = written
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.written)
+
+
+class UnreadType(WrittenType):
+    """A type that Crown does not have: a column of it may be in a table, but no query can read it."""
 
 
 BOOLEAN = DataType("boolean")

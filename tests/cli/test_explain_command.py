@@ -44,10 +44,18 @@ def files(tmp_path: Path) -> Path:
 def test_explain_prints_card_and_tree(run: Run, files: Path) -> None:
     code, out, _ = run("explain", files / "query.sql", "--schema", files / "schema.sql", "--cells", 8)
     assert code == 0
-    assert out.startswith("GUARANTEE\n  class              free-connex\n  height             2\n")
+    assert out.startswith("A change takes time in proportion to λ")
+    assert "\n\nGUARANTEE\n  class              free-connex\n  height             2\n" in out
     assert "TREE of" in out
     assert "ALTERNATIVES" in out
     assert "\x1b" not in out
+
+
+def test_dialect(run: Run, files: Path) -> None:
+    (files / "duck.sql").write_text("CREATE TABLE t (a INT, b INT); SELECT * EXCLUDE (b) FROM t")
+    assert run("explain", files / "duck.sql", "--dialect", "duckdb")[0] == 0
+    code, _, error = run("explain", files / "duck.sql", "--dialect", "klingon")
+    assert code != 0 and "unknown SQL dialect 'klingon'" in error
 
 
 def test_schema_may_stand_before_the_query(run: Run, files: Path) -> None:

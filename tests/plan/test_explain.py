@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -28,9 +29,9 @@ SAMPLES = {
 
 def test_the_card_comes_first_and_is_complete() -> None:
     text = str(explain(*plans.three_hop(8)))
-    assert text.startswith(
-        "GUARANTEE\n  class              free-connex thanks to primary keys (acyclic without them)\n"
-    )
+    sentence, card = text.split("\n\n")[:2]
+    assert sentence.startswith("A change takes")
+    assert card.startswith("GUARANTEE\n  class              free-connex thanks to primary keys (acyclic without")
     for line in (
         "height             2",
         "space              O(N)",
@@ -189,6 +190,9 @@ def test_json_holds_report_and_plan(name: str) -> None:
 def test_several_conjunctions_are_told_apart() -> None:
     plan, report = plans.three_hop()
     text = str(explain(plan, Report(report.sql, report.conjunctions * 2, (), report.distribution)))
+    assert text.count("GUARANTEE of $tree, $tree") == 1
+    other = replace(report.conjunctions[0], stage="$tree", height=7)
+    text = str(explain(plan, Report(report.sql, (*report.conjunctions, other), (), report.distribution)))
     assert text.count("GUARANTEE of $tree") == 2
 
 

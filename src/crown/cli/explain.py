@@ -14,6 +14,7 @@ from crown.cli.output import show
 def explain(
     query: Annotated[Path, typer.Argument(help="SQL file with the query; - reads standard input.")],
     schema: Annotated[Path | None, typer.Option(help="SQL file with the CREATE TABLE statements.")] = None,
+    dialect: Annotated[str, typer.Option(help="SQL dialect of the query and the schema, such as postgres.")] = "spark",
     cells: Annotated[int, typer.Option(min=1, help="Show how the data is spread over this many cells.")] = 1,
     svg: Annotated[Path | None, typer.Option(help="Write an SVG picture of the tree to this file.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write everything to this file as one HTML page.")] = None,
@@ -24,8 +25,8 @@ def explain(
     from crown.plan import plan_with_report
     from crown.sql import parse
 
-    sql, tables = read_query(query, schema)
-    explanation = explained(*plan_with_report(parse(sql, tables), cells=cells))
+    sql, tables = read_query(query, schema, dialect)
+    explanation = explained(*plan_with_report(parse(sql, tables, dialect=dialect), cells=cells))
     if svg is not None:
         write_text(svg, explanation.svg())
     if html is not None:

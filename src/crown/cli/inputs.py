@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crown.errors import CrownError, SchemaError, SqlError
+
+if TYPE_CHECKING:
+    from sqlglot import Tokenizer
 
 
 def read_text(path: Path) -> str:
@@ -18,7 +22,7 @@ def read_text(path: Path) -> str:
         raise SqlError(f"{path} can't be read", code="CROWN-FILE", reason=_reason(error)) from error
 
 
-def read_query(query: Path, schema: Path | None) -> tuple[str, str]:
+def read_query(query: Path, schema: Path | None, dialect: str = "spark") -> tuple[str, str]:
     """Return the SQL text of the query, and the CREATE statements that describe its tables.
 
     Without a schema file these come first in the query's own file; the query is its last statement.
@@ -26,7 +30,7 @@ def read_query(query: Path, schema: Path | None) -> tuple[str, str]:
     text = read_text(query)
     if schema is not None:
         return text, read_text(schema)
-    created, rest = split_schema(text)
+    created, rest = split_schema(text, dialect)
     if not created.strip():
         raise SchemaError(
             f"there is no schema for {query}",
@@ -36,17 +40,17 @@ def read_query(query: Path, schema: Path | None) -> tuple[str, str]:
     return rest, created
 
 
-def split_schema(text: str) -> tuple[str, str]:
+def split_schema(text: str, dialect: str = "spark") -> tuple[str, str]:
     """Cuts SQL text after its leading CREATE statements.
 
     >>> split_schema("CREATE TABLE r (a INT); SELECT a FROM r")
     ('CREATE TABLE r (a INT);', ' SELECT a FROM r')
     """
-    from sqlglot import Tokenizer, TokenType
+    from sqlglot import TokenType
     from sqlglot.errors import SqlglotError
 
     try:
-        tokens = Tokenizer(dialect="spark").tokenize(text)
+        tokens = _tokenizer(dialect).tokenize(text)
     except SqlglotError:
         return "", text  # the parser says what is wrong, with the place
     cut, first = 0, True
@@ -57,6 +61,15 @@ def split_schema(text: str) -> tuple[str, str]:
         if first:
             cut = token.end + 1
     return text[:cut], text[cut:]
+
+
+def _tokenizer(dialect: str) -> Tokenizer:
+    from sqlglot import Tokenizer
+
+    try:
+        return Tokenizer(dialect=dialect)
+    except ValueError:
+        return Tokenizer(dialect="spark")  # the parser says that there is no such dialect
 
 
 def write_text(path: Path, text: str) -> None:

@@ -20,6 +20,7 @@ from crown.sql.dialect import SPARK
 from crown.sql.relation import Branch, Source, atom_of
 from crown.sql.scalar.fold import fold
 from crown.sql.schema.schema import Schema
+from crown.types import UnreadType
 
 
 class Context:
@@ -235,6 +236,13 @@ class Context:
                 wanted = wanted | {window.column}
             columns = tuple(c for c in table.columns if c.name in wanted)
             # A batch of rows needs a column to have a length, also when only COUNT(*) reads it.
-            columns = columns or table.columns[:1]
+            columns = columns or tuple(c for c in table.columns if not isinstance(c.type, UnreadType))[:1]
+            if not columns:
+                self.fail(
+                    None,
+                    "UNKNOWN-TYPE",
+                    f"no column of table {table.name} has a supported type",
+                    hint="declare one of its columns with a type such as INT or STRING",
+                )
             result.append(Table(table.name, columns, table.primary_key, table.profile, window))
         return tuple(result)

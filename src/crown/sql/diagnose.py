@@ -22,6 +22,8 @@ Span = tuple[int, int]
 _SPAN = "crown_span"
 _NO_TEXT = re.compile("[\\x00\\ud800-\\udfff]")  # no database takes these, and no terminal shows them
 _CONNECTIVE = re.compile(r"\b(?:and|or)\b", re.IGNORECASE)
+_CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_OPENED = re.compile(r"([A-Za-z_]\w*)\s*\(\s*(?:DISTINCT\s+|ALL\s+)?\Z", re.IGNORECASE)
 MOST_CONNECTIVES = 4000
 _MISSING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
 
@@ -76,6 +78,23 @@ def fail(
     full = f"CROWN-SQL-{code}"
     assert full in CODES, full
     raise SqlError(message, code=full, sql=sql, position=position, reason=reason, hint=hint)
+
+
+def written_name(sql: str, node: exp.Expr) -> str | None:
+    """Return the name of a function as the text has it; None for an operator.
+
+    >>> statement = parse_statements("SELECT PERCENTILE_APPROX(a, 0.5) FROM t", "spark")[0]
+    >>> written_name("SELECT PERCENTILE_APPROX(a, 0.5) FROM t", statement.expressions[0])
+    'PERCENTILE_APPROX'
+    """
+    place = span(node)
+    if place is None or not isinstance(node, exp.Func):
+        return None
+    names = {str(node.this).upper()} if isinstance(node, exp.Anonymous) else {name.upper() for name in node.sql_names()}
+    own, around = _CALL.match(sql, place[0]), _OPENED.search(sql, 0, place[0])
+    if own is not None and (own[1].upper() in names or around is None):
+        return own[1]
+    return around[1] if around is not None else None
 
 
 def nearest(name: str, candidates: Iterable[str], likeness: float = 0.6) -> str | None:

@@ -42,8 +42,10 @@ def failing_place(sql: str, code: str, dialect: str = "spark") -> Span | None:
     return places.pop() if len(places) == 1 else None
 
 
-def hint(code: str) -> str | None:
+def hint(code: str, message: str = "") -> str | None:
     """How to write a query whose expressions don't fail with `code`."""
+    if "multiplicity" in message:
+        return "use SELECT DISTINCT, or give each row fewer copies: no row may have more than 2^63 - 1"
     return _HINTS.get(code)
 
 

@@ -11,7 +11,7 @@ from crown.ir.expression import Column
 from crown.sql.context import Context
 from crown.sql.diagnose import nearest
 from crown.sql.relation import Relation
-from crown.sql.scope import check_database, tables_named
+from crown.sql.scope import check_database, check_readable, tables_named
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,12 @@ def _star(context: Context, node: exp.Expr, relation: Relation) -> list[Item]:
         columns = [c for t in tables for c in t.columns]
     else:
         columns = list(relation.visible)
-    return _modified(context, node, [Item(c.name, node, c.reference) for c in columns])
+    items = _modified(context, node, [Item(c.name, node, c.reference) for c in columns])
+    kept = {item.star for item in items}
+    for column in columns:
+        if column.reference in kept:
+            check_readable(context, node, column, of_star=True)
+    return items
 
 
 def _modified(context: Context, node: exp.Expr, items: list[Item]) -> list[Item]:

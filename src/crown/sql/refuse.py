@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from crown.ir.expression import Expression
 from crown.sql.context import Context
+from crown.sql.diagnose import written_name
 from crown.sql.parts import READ, unread
 from crown.sql.relation import Subcondition
 
@@ -74,7 +75,8 @@ def check_parts(context: Context, query: exp.Expr) -> None:
 def check_node(context: Context, node: exp.Expr) -> None:
     """Refuse a node with an argument that Crown does not read."""
     for part, value in unread(node):
-        code, name, reason, advice = _ADVICE.get((type(node), part)) or _ADVICE.get(part) or _unknown_part(node, part)
+        advised = _ADVICE.get((type(node), part)) or _ADVICE.get(part)
+        code, name, reason, advice = advised or _unknown_part(context, node, part)
         first = value[0] if isinstance(value, list) else value
         if isinstance(first, exp.Var) and isinstance(node, exp.Select):
             name = first.name.upper()  # a word after SELECT, such as HIGH_PRIORITY
@@ -87,10 +89,11 @@ def check_node(context: Context, node: exp.Expr) -> None:
         )
 
 
-def _unknown_part(node: exp.Expr, part: str) -> tuple[str, str, str, str]:
+def _unknown_part(context: Context, node: exp.Expr, part: str) -> tuple[str, str, str, str]:
     shown = part.strip("_").upper().replace("_", " ")
     if isinstance(node, exp.Func):
-        return ("UNKNOWN-FUNCTION", f"{node.sql_name()} with {shown}", "this dialect gives it a different meaning", "")
+        name = written_name(context.sql, node) or node.sql_name()
+        return ("UNKNOWN-FUNCTION", f"{name} with {shown}", "this dialect gives it a different meaning", "")
     return ("UNSUPPORTED", shown, "it has no meaning for a view", "remove it")
 
 

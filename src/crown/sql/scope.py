@@ -10,6 +10,7 @@ from sqlglot import exp
 from crown.sql.context import Context
 from crown.sql.diagnose import nearest
 from crown.sql.relation import Relation, VisibleColumn, VisibleTable
+from crown.types import UnreadType
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def resolve(context: Context, scope: Scope, node: exp.Column) -> VisibleColumn:
         if found is not None:
             if crossed is not None:
                 _refuse_crossing(context, node, crossed)
+            check_readable(context, node, found)
             return found
         crossed = crossed or level.barrier
     if qualifier:
@@ -58,6 +60,18 @@ def resolve(context: Context, scope: Scope, node: exp.Column) -> VisibleColumn:
         f"no table in FROM has a column {name}",
         hint=nearest(name, columns) or _listing("there are", columns),
     )
+
+
+def check_readable(context: Context, node: exp.Expr, column: VisibleColumn, *, of_star: bool = False) -> None:
+    """Refuse a column of a type that Crown does not have."""
+    if isinstance(column.type, UnreadType):
+        context.fail(
+            node,
+            "UNKNOWN-TYPE",
+            f"column {column.name} has type {column.type.shown}, which is not supported",
+            reason="a table may have such a column, but the query can't read it",
+            hint=f"write * EXCEPT ({column.name})" if of_star else "convert it to a string or number upstream",
+        )
 
 
 def check_database(context: Context, node: exp.Column) -> None:

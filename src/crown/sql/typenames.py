@@ -60,6 +60,14 @@ def from_name(text: str) -> DataType | None:
         return _from_sql(text)
 
 
+def is_type(text: str) -> bool:
+    """Return whether some database has a type of this name, though Crown may not."""
+    try:
+        return bool(exp.DataType.build(text, dialect="spark").this != Kind.USERDEFINED)
+    except Exception:  # sqlglot raises several kinds of errors for text that is not a type
+        return False
+
+
 def _from_sql(text: str) -> DataType | None:
     try:
         return from_sqlglot(exp.DataType.build(text, dialect="spark"))

@@ -7,7 +7,6 @@ import functools
 import sqlglot
 from sqlglot import exp
 
-
 _GROUPING_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 

@@ -47,5 +47,5 @@ class _Located:
             sql=self._sql,
             position=failing_place(self._sql, error.code),
             reason=error.reason,
-            hint=error.hint or hint(error.code),
+            hint=error.hint or hint(error.code, error.message),
         )

@@ -65,11 +65,19 @@ def cost_lines(plan: Plan, cells: int) -> dict[str, list[str]]:
         return {}
     if not can_be_spread(plan):
         return {"suggested": ["1 cell: the others would be idle"]}
-    copies = [f"{share.table}: {share.copies:.3g} of {cells} cells on average" for share in table_shares(plan, cells)]
+    shares = table_shares(plan, cells)
+    copies = [f"{share.table}: {share.copies:.3g} of {cells} cells on average" for share in shares]
     costs = f"{cells} cells are at most {gain(plan, cells):.2g} times as fast as one"
     if distribute(plan, cells).merge is not None:
         costs += "; another stage merges their outputs, with its own shuffle and state in each batch"
-    return {"a change goes to": copies, "costs": [costs], "suggested": [SUGGESTION]}
+    copied = [share.table for share in shares if share.copies > 0.99 * cells]
+    lines = {"a change goes to": copies, "costs": [costs], "suggested": [SUGGESTION]}
+    if 2 * len(copied) > len(shares):
+        lines["warning"] = [
+            f"{', '.join(copied)} {'is' if len(copied) == 1 else 'are'} copied to every cell: more cells take more "
+            "memory and are hardly faster"
+        ]
+    return lines
 
 
 SUGGESTION = (

@@ -23,7 +23,8 @@ from crown.ir.plan import (
 )
 from crown.ir.query import NO_LIMIT
 from crown.ir.render import to_text
-from crown.plan.explain.report import AtomLoad, ConjunctionReport, Distribution
+from crown.plan.explain.labels import relabelled
+from crown.plan.explain.report import AtomLoad, ConjunctionReport, Construct, Distribution, Report
 
 PROFILE_TEXT = {
     "static": "static tables",
@@ -56,6 +57,7 @@ def node_facts(plan: Plan, stage: TreeStage) -> list[NodeFacts]:
     bags = {other.id: other for other in plan.stages if isinstance(other, BagStage)}
     tables = {table.name for table in plan.tables}
     outputs = frozenset(stage.outputs)
+    written = relabelled(plan)
     facts = []
     for position, node in enumerate(stage.nodes):
         atom = None if node.atom is None else stage.atoms[node.atom]
@@ -66,17 +68,17 @@ def node_facts(plan: Plan, stage: TreeStage) -> list[NodeFacts]:
                 source = "join of " + ", ".join(a.name for a in bags[atom.source].atoms)
         facts.append(
             NodeFacts(
-                name=node.name,
+                name=written(node.name),
                 kind=kind,  # type: ignore[arg-type]
                 source=source,
-                variables=node.variables,
-                outputs=outputs & frozenset(node.variables),
-                key=node.key,
+                variables=tuple(map(written, node.variables)),
+                outputs=frozenset(map(written, outputs & frozenset(node.variables))),
+                key=tuple(map(written, node.key)),
                 edge=node.edge,
                 connex=node.connex,
                 parent=node.parent,
                 filter="" if atom is None or atom.filter is None else to_text(atom.filter),
-                views=_views(stage, position, atom),
+                views=written(_views(stage, position, atom)),
             )
         )
     return facts
@@ -112,6 +114,19 @@ def tree_text(nodes: tuple[Node, ...]) -> str:
         return nodes[position].name + (f"({', '.join(children)})" if children else "")
 
     return text(0)
+
+
+def guarantees(conjunction: ConjunctionReport) -> list[tuple[str, str, str]]:
+    """Return cost, profiles and reason of each guarantee; profiles with the same cost and reason together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for guarantee in conjunction.guarantees:
+        found.setdefault((guarantee.update, guarantee.why), []).append(PROFILE_TEXT[guarantee.profile])
+    return [(update, ", ".join(profiles), why) for (update, why), profiles in found.items()]
+
+
+def distinct_constructs(report: Report) -> list[Construct]:
+    """Return the constructs; what is said of one stage as of another, once."""
+    return list({(c.name, c.cost, c.loses): c for c in reversed(report.constructs)}.values())[::-1]
 
 
 def class_text(conjunction: ConjunctionReport) -> str:

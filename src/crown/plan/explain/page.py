@@ -10,7 +10,16 @@ from typing import Any
 
 from crown.ir.plan import Plan
 from crown.plan.explain.cells import cost_lines
-from crown.plan.explain.facts import PROFILE_TEXT, added_text, class_text, load_text, stage_text, tree_text
+from crown.plan.explain.facts import (
+    added_text,
+    class_text,
+    distinct_constructs,
+    guarantees,
+    load_text,
+    stage_text,
+    tree_text,
+)
+from crown.plan.explain.labels import with_columns
 from crown.plan.explain.picture import plan_svg
 from crown.plan.explain.report import ConjunctionReport, Distribution, Report
 from crown.plan.explain.summary import sentence, totals
@@ -53,6 +62,7 @@ tr.chosen td { font-weight: 650; }
 code, pre, .mono { font-size: 13px;
   font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 pre { margin: 0; background: var(--code); border-radius: 8px; padding: 14px 16px; overflow-x: auto; line-height: 1.55; }
+pre.wrapped { white-space: pre-wrap; overflow-wrap: anywhere; }
 pre b { color: var(--accent); font-weight: 600; }
 .cost { display: inline-block; border-radius: 99px; padding: 1px 11px; font-weight: 650; white-space: nowrap;
   background: var(--fair-ground); color: var(--fair); }
@@ -87,15 +97,17 @@ def page_html(
     if several or len(plan.stages) > 1:
         sections.append(_section("Total", _facts(totals(plan, report))))
     sections += _shared("Guarantee", [(c.stage, _card(c)) for c in report.conjunctions])
-    sections.append(_section("Query", f"<pre>{_highlight(plan.sql)}</pre>"))
+    query = len(sections)  # whose place is here
     sections += _shared("Alternatives", [(c.stage, _alternatives(c)) for c in report.conjunctions if c.candidates])
     if report.constructs:
-        rows = [[escape(c.name), escape(c.cost), escape(c.loses or "nothing")] for c in report.constructs]
+        rows = [[escape(c.name), escape(c.cost), escape(c.loses or "nothing")] for c in distinct_constructs(report)]
         sections.append(_section("Constructs", _table(["construct", "cost", "what it loses"], rows)))
     sections.append(_section("Cells", _cells(plan, report.distribution)))
     if len(plan.stages) > 1:
         rows = [[f"<code>{escape(s.id)}</code>", escape(stage_text(s))] for s in plan.stages]
         sections.append(_section("Stages", _table(["stage", "what it does"], rows)))
+    sections = [with_columns(section, plan) for section in sections]
+    sections.insert(query, _section("Query", f'<pre class="wrapped">{_highlight(plan.sql)}</pre>'))
     if result is not None:
         sections.append(_section("Result", _result(plan, result)))
     return (
@@ -134,7 +146,7 @@ def _card(conjunction: ConjunctionReport) -> str:
         ("space", conjunction.space, "N rows in all tables"),
         ("delay", conjunction.delay, "between two results"),
     ]
-    rows = [[escape(PROFILE_TEXT[g.profile]), _cost(g.update), escape(g.why)] for g in conjunction.guarantees]
+    rows = [[escape(profiles), _cost(update), escape(why)] for update, profiles, why in guarantees(conjunction)]
     lists = [
         ("Why not better", conjunction.why_not_better),
         ("What would make it better", conjunction.improvements),

@@ -14,18 +14,21 @@ from crown.ir import serial
 from crown.ir.plan import Plan, TreeStage
 from crown.plan.explain.cells import cost_lines
 from crown.plan.explain.facts import (
-    PROFILE_TEXT,
     NodeFacts,
     added_text,
     class_text,
+    distinct_constructs,
+    guarantees,
     load_text,
     node_facts,
     stage_text,
     tree_text,
 )
+from crown.plan.explain.labels import with_columns
 from crown.plan.explain.page import page_html
 from crown.plan.explain.picture import plan_svg
 from crown.plan.explain.report import ConjunctionReport, Distribution, Report
+from crown.plan.explain.summary import sentence
 
 _WIDTH = 110
 _LABEL = 17
@@ -39,15 +42,24 @@ class Explanation:
     report: Report
 
     def __str__(self) -> str:
-        blocks = []
-        for conjunction in self.report.conjunctions:
-            blocks += [_card(conjunction, self._title(conjunction)), _tree(self.plan, self._stage(conjunction))]
-            blocks.append(_alternatives(conjunction))
+        first = textwrap.wrap(sentence(self.report), _WIDTH, break_long_words=False)
+        blocks = ["\n".join(first), *self._cards(), _cells(self.plan, self.report.distribution)]
         if self.report.constructs or len(self.plan.stages) > 1:
-            blocks.insert(1, _constructs(self.report))
+            blocks.append(_constructs(self.report))
+        for conjunction in self.report.conjunctions:
+            blocks += [_tree(self.plan, self._stage(conjunction)), _alternatives(conjunction)]
+        if self.report.constructs or len(self.plan.stages) > 1:
             blocks.append(_stages(self.plan))
-        blocks.insert(1, _cells(self.plan, self.report.distribution))
-        return "\n\n".join(block for block in blocks if block)
+        return with_columns("\n\n".join(block for block in blocks if block), self.plan)
+
+    def _cards(self) -> list[str]:
+        """Return the card of each tree; trees that promise the same share one."""
+        stages: dict[str, list[str]] = {}
+        for conjunction in self.report.conjunctions:
+            stages.setdefault(_card(conjunction), []).append(conjunction.stage)
+        several = len(self.report.conjunctions) > 1
+        titles = [f"GUARANTEE of {', '.join(trees)}" if several else "GUARANTEE" for trees in stages.values()]
+        return [f"{title}\n{card}" for title, card in zip(titles, stages, strict=True)]
 
     def svg(self) -> str:
         """Return the trees as one picture, complete in itself; it follows the reader's light or dark setting."""
@@ -69,23 +81,19 @@ class Explanation:
     def _stage(self, conjunction: ConjunctionReport) -> TreeStage:
         return next(s for s in self.plan.stages if isinstance(s, TreeStage) and s.id == conjunction.stage)
 
-    def _title(self, conjunction: ConjunctionReport) -> str:
-        return "GUARANTEE" if len(self.report.conjunctions) == 1 else f"GUARANTEE of {conjunction.stage}"
-
 
 def explain(plan: Plan, report: Report) -> Explanation:
     """Explains what the planner chose."""
     return Explanation(plan, report)
 
 
-def _card(conjunction: ConjunctionReport, title: str) -> str:
-    lines = [title]
-    lines += _entry("class", [class_text(conjunction)])
+def _card(conjunction: ConjunctionReport) -> str:
+    lines = _entry("class", [class_text(conjunction)])
     lines += _entry("height", [str(conjunction.height)])
     lines += _entry("space", [conjunction.space])
     lines += _entry("delay", [conjunction.delay])
     lines += _entry(
-        "update", [f"{g.update:<6} {PROFILE_TEXT[g.profile]}: {g.why}" for g in conjunction.guarantees], hanging=7
+        "update", [f"{update:<6} {profiles}: {why}" for update, profiles, why in guarantees(conjunction)], hanging=7
     )
     lines += _entry("also maintained", [added_text(a.variable, a.determined_by) for a in conjunction.added])
     lines += _entry(
@@ -125,8 +133,9 @@ def _constructs(report: Report) -> str:
     if not report.constructs:
         return ""
     lines = ["CONSTRUCTS"]
-    names = [construct.name for construct in report.constructs]
-    for construct in report.constructs:
+    constructs = distinct_constructs(report)
+    names = [construct.name for construct in constructs]
+    for construct in constructs:
         loses = f"; loses {construct.loses}" if construct.loses else ""
         lines += _entry(construct.name, [f"{construct.cost}{loses}"], width=max(_LABEL, *map(len, names)))
     return "\n".join(lines)

@@ -15,6 +15,7 @@ from crown.ir.scalars import all_of
 from crown.sql.clauses.order_by import direction
 from crown.sql.clauses.places import refuse_aggregate
 from crown.sql.context import Context
+from crown.sql.diagnose import written_name
 from crown.sql.normalise.names import readable
 from crown.sql.relation import source_column
 from crown.sql.scalar.binder import Binder
@@ -170,7 +171,7 @@ class Aggregates:
             self.context.fail(
                 node,
                 "AGGREGATE-ARGUMENTS",
-                f"{_name(node)} of several columns is not supported",
+                f"{_name(self.context, node)} of several columns is not supported",
                 hint="aggregate each column separately",
             )
         if distinct:
@@ -312,18 +313,23 @@ class Aggregates:
         )
 
     def _refuse_parameter(self, node: exp.Expr, reason: str) -> NoReturn:
-        self.context.fail(node, "AGGREGATE-ARGUMENTS", f"{_name(node)} is not supported like this", reason=reason)
+        self.context.fail(
+            node, "AGGREGATE-ARGUMENTS", f"{_name(self.context, node)} is not supported like this", reason=reason
+        )
 
     def _refuse_type(self, node: exp.Expr, value: Expression) -> NoReturn:
         self.context.fail(
-            node, "TYPE-CLASH", f"{_name(node)} does not take {value.type.sql_name}", hint="cast the argument"
+            node,
+            "TYPE-CLASH",
+            f"{_name(self.context, node)} does not take {value.type.shown}",
+            hint="cast the argument",
         )
 
     def _refuse(self, node: exp.Expr) -> NoReturn:
         self.context.fail(
             node,
             "AGGREGATE-FUNCTION",
-            f"the aggregate {_name(node)} is not supported",
+            f"the aggregate {_name(self.context, node)} is not supported",
             reason="docs/sql.md lists the aggregates; those of one value take no ORDER BY",
             hint="express it with COUNT, SUM, MIN, MAX or another of these",
         )
@@ -376,7 +382,7 @@ class Aggregates:
             self.context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{_name(node)} does not take {argument.type.sql_name}",
+                f"{_name(self.context, node)} does not take {argument.type.shown}",
                 hint="cast the argument",
             )
         return found
@@ -397,8 +403,9 @@ def _when(condition: Expression, value: Expression) -> Expression:
     return fold(Call("case", (condition, value, Literal(None, value.type)), value.type), always)
 
 
-def _name(node: exp.Expr) -> str:
-    return str(getattr(node, "sql_name", node.key.upper)())
+def _name(context: Context, node: exp.Expr) -> str:
+    """Return the aggregate's name as the user wrote it."""
+    return written_name(context.sql, node) or str(getattr(node, "sql_name", node.key.upper)())
 
 
 def _typed(value: Expression) -> Expression:

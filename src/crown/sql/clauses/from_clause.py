@@ -23,7 +23,7 @@ from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
 from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import compare, unify
 from crown.sql.scalar.fold import conjuncts
-from crown.sql.scope import Scope
+from crown.sql.scope import Scope, check_readable
 
 MAX_BRANCHES = 64
 # What the join is called, without NATURAL: (side, kind).
@@ -215,7 +215,7 @@ def _without_joins(node: exp.Subquery) -> exp.Expr:
 
 def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None, environment: Environment) -> Relation:
     if not isinstance(join, exp.Join):
-        context.fail(join, "LATERAL", "this join is not supported", hint="use JOIN ... ON")
+        context.fail(join, "JOIN-KIND", "this join is not supported", hint="use JOIN ... ON")
     call = generated(join.this)
     if call is not None and reads_left(context, call):
         return _unnest_join(context, left, join, call)
@@ -427,6 +427,7 @@ def _equal_names(
                     f"the join column {name} {problem}",
                     hint=nearest(name, [c.name for c in relation.visible]) or "write ON with qualified columns",
                 )
+            check_readable(context, join, found[0])
             sides.append(found[0].reference)
         predicates.append(compare(context, join, "eq", *sides))
     return predicates

@@ -89,7 +89,7 @@ def _set_operation(
             context.fail(
                 node.expression,
                 "TYPE-CLASH",
-                f"column {a.name} is {a.type.sql_name} on one side, {b.type.sql_name} on the other",
+                f"column {a.name} is {a.type.shown} on one side, {b.type.shown} on the other",
                 hint="cast one side to the type of the other",
             )
         columns.append(OutputColumn(a.name, common, a.nullable or b.nullable))

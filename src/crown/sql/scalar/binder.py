@@ -28,6 +28,7 @@ _ARITHMETIC: dict[type[exp.Expr], types.Arithmetic] = {
     exp.Div: "divide",
     exp.Mod: "modulo",
 }
+_SIGNS: dict[str, str] = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modulo": "%"}
 _COMPARISON: dict[type[exp.Expr], str] = {
     exp.EQ: "eq",
     exp.NEQ: "ne",
@@ -133,7 +134,7 @@ class Binder:
             self.context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{left.type.sql_name} and {right.type.sql_name} can't be combined with {operator}",
+                f"{left.type.shown} and {right.type.shown} can't be combined with {_SIGNS[operator]}",
                 hint="cast both sides to numbers",
             )
         operand, result = found
@@ -273,13 +274,13 @@ class Binder:
                 return found
         subject = self.bind(node.this)
         if not subject.type.is_numeric:
-            self.context.fail(node, "TYPE-CLASH", f"cannot negate a {subject.type.sql_name}")
+            self.context.fail(node, "TYPE-CLASH", f"cannot negate a {subject.type.shown}")
         return self.call("negate", [subject], subject.type, node)
 
     def _absolute(self, node: exp.Expr) -> Expression:
         subject = self.bind(node.this)
         if not subject.type.is_numeric:
-            self.context.fail(node, "TYPE-CLASH", f"abs takes a number, not {subject.type.sql_name}")
+            self.context.fail(node, "TYPE-CLASH", f"abs takes a number, not {subject.type.shown}")
         return self.call("abs", [subject], subject.type, node)
 
     def _cast(self, node: exp.Expr) -> Expression:
@@ -292,7 +293,7 @@ class Binder:
             self.context.fail(
                 node,
                 "UNKNOWN-TYPE",
-                f"type {node.args['to'].sql('spark')} is not supported",
+                f"type {node.args['to'].sql()} is not supported",
                 hint="use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
             )
         subject = self.bind(node.this)

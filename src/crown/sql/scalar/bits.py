@@ -21,7 +21,7 @@ def _integers(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], n
             binder.context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{name} takes integers, not {value.type.sql_name}",
+                f"{name} takes integers, not {value.type.shown}",
                 hint="cast it to bigint",
             )
     common = types.NULL
@@ -59,7 +59,7 @@ def _pmod(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Ex
         binder.context.fail(
             node,
             "TYPE-CLASH",
-            f"pmod of {left.type.sql_name} and {right.type.sql_name} is not supported",
+            f"pmod of {left.type.shown} and {right.type.shown} is not supported",
             hint="cast both to bigint or double",
         )
     type_ = found[1]

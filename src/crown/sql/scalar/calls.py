@@ -44,7 +44,7 @@ def number(binder: ScalarBinder, node: exp.Expr) -> Expression:
     if subject.type in (types.NULL, STRING):
         return cast(binder.context, node, subject, FLOAT64)
     if not subject.type.is_numeric:
-        binder.context.fail(node, "TYPE-CLASH", f"expected a number, not {subject.type.sql_name}")
+        binder.context.fail(node, "TYPE-CLASH", f"expected a number, not {subject.type.shown}")
     return subject
 
 

@@ -30,7 +30,7 @@ def cast(context: Context, node: exp.Expr, expression: Expression, target: DataT
             context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{expression.value!r} is not a valid {target.sql_name}",
+                f"{expression.value!r} is not a valid {target.shown}",
                 hint="write a literal of the type of the column",
             )
         return folded
@@ -41,7 +41,7 @@ def cast(context: Context, node: exp.Expr, expression: Expression, target: DataT
     context.fail(
         node,
         "TYPE-CLASH",
-        f"{source.sql_name} can't be converted to {target.sql_name}",
+        f"{source.shown} can't be converted to {target.shown}",
         hint="use values of the same kind, or CAST",
     )
 
@@ -55,7 +55,7 @@ def unify(context: Context, node: exp.Expr, expressions: Sequence[Expression], w
             context.fail(
                 node,
                 "TYPE-CLASH",
-                f"{what} mixes {common.sql_name} and {expression.type.sql_name}",
+                f"{what} mixes {common.shown} and {expression.type.shown}",
                 reason="they have no common type",
                 hint="cast one side to the type of the other",
             )
@@ -73,7 +73,7 @@ def boolean(context: Context, node: exp.Expr, expression: Expression) -> Express
         context.fail(
             node,
             "TYPE-CLASH",
-            f"a condition must be boolean, not {expression.type.sql_name}",
+            f"a condition must be boolean, not {expression.type.shown}",
             hint="compare it with a value",
         )
     return expression

@@ -29,7 +29,7 @@ def interval_arithmetic(
     if subject.type == STRING:
         subject = cast(context, node, subject, TIMESTAMP)
     if not subject.type.is_temporal:
-        context.fail(node, "TYPE-CLASH", f"an interval can't be added to {subject.type.sql_name}")
+        context.fail(node, "TYPE-CLASH", f"an interval can't be added to {subject.type.shown}")
     amount, unit = _amount(context, right)
     return _shifted(context, node, subject, amount if operator == "add" else -amount, unit)
 
@@ -51,7 +51,7 @@ def day_arithmetic(context: Context, node: exp.Expr, operator: str, left: Expres
     context.fail(
         node,
         "TYPE-CLASH",
-        f"{left.type.sql_name} and {right.type.sql_name} can't be combined with {operator}",
+        f"{left.type.shown} and {right.type.shown} can't be combined with {'+' if operator == 'add' else '-'}",
         hint="use INTERVAL, or compare the two values instead",
     )
 

@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from crown import types
 from crown.ir.expression import Expression, Literal
 from crown.sql.context import Context
-from crown.sql.diagnose import nearest
+from crown.sql.diagnose import nearest, written_name
 from crown.sql.scalar import bits, calls, patterns, times
 from crown.sql.scalar.binding import ScalarBinder, Special
 from crown.sql.scalar.catalogue import FAMILIES
@@ -241,7 +241,7 @@ def _argument(binder: ScalarBinder, node: exp.Expr, type_: DataType | None) -> E
     return binder.context.fail(
         node,
         "TYPE-CLASH",
-        f"expected a string or binary, not {value.type.sql_name}",
+        f"expected a string or binary, not {value.type.shown}",
         hint="cast it to a string",
     )
 
@@ -260,7 +260,7 @@ def name_of(node: exp.Expr) -> str:
 
 def refuse_non_deterministic(context: Context, node: exp.Expr) -> None:
     if isinstance(node, _NON_DETERMINISTIC_CLASSES) or name_of(node) in NON_DETERMINISTIC:
-        shown = name_of(node) or type(node).__name__
+        shown = written_name(context.sql, node) or name_of(node) or "this"
         context.fail(
             node,
             "NON-DETERMINISTIC",
@@ -271,14 +271,15 @@ def refuse_non_deterministic(context: Context, node: exp.Expr) -> None:
 
 
 def _unknown(context: Context, node: exp.Expr) -> NoReturn:
-    shown = name_of(node) or type(node).__name__.lower()
+    shown = written_name(context.sql, node)
     known = [name for names in FAMILIES.values() for name in names]
+    near = nearest(shown or name_of(node), [*known, *_AGGREGATES], 0.75)
     context.fail(
         node,
         "UNKNOWN-FUNCTION",
-        f"function {shown} is not supported",
+        f"function {shown} is not supported" if shown else "this expression is not supported",
         reason="the engine must compute exactly the value that Spark computes",
-        hint=nearest(shown, [*known, *_AGGREGATES], 0.75) or "compute it upstream, as a column of the table",
+        hint=near or "compute it upstream, as a column of the table",
     )
 
 
@@ -347,7 +348,7 @@ def _itself(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> 
         wrong_count(binder.context, node, "positive", 1, 1)
     value = binder.bind(parts[0])
     if not value.type.is_numeric:
-        binder.context.fail(node, "TYPE-CLASH", f"positive takes a number, not {value.type.sql_name}")
+        binder.context.fail(node, "TYPE-CLASH", f"positive takes a number, not {value.type.shown}")
     return value
 
 

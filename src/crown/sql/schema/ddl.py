@@ -14,6 +14,10 @@ from crown.sql.diagnose import Span, parse_statements, span
 from crown.sql.schema import harmless
 from crown.sql.schema.options import Option, take_options, window_for
 from crown.sql.schema.tables import TableSchema, ViewSchema
+from crown.types import UnreadType, WrittenType
+
+_TYPE = re.compile(r'[`"\]]?\s*:?\s*([A-Za-z_]\w*)')
+_CLOSING = {"(": ")", "<": ">"}
 
 
 def read_ddl(sql: str, dialect: str) -> tuple[list[TableSchema], list[ViewSchema]]:
@@ -124,6 +128,15 @@ def _table(sql: str, create: exp.Create, name: str, options: list[Option]) -> Ta
     for part in key:
         if part.lower() not in by_name:
             raise _error(sql, span(create.this), "KEY", f"primary key column {part} is not a column of {name}")
+        if isinstance(by_name[part.lower()].type, UnreadType):
+            written = by_name[part.lower()].type.shown
+            raise _error(
+                sql,
+                span(create.this),
+                "TYPE",
+                f"primary key column {part} of {name} has type {written}, which is not supported",
+                "use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
+            )
     key = [by_name[part.lower()].name for part in key]
     columns = [TableColumn(c.name, c.type, c.nullable and c.name not in key) for c in columns]
     profile: Profile = "arbitrary"
@@ -167,18 +180,37 @@ def _key_column(sql: str, node: exp.Expr) -> str:
     return str(inner.name)
 
 
+def _written(sql: str, definition: exp.ColumnDef) -> str | None:
+    """Return the type as it stands in the text, after the column's name: a word, and what follows it in parentheses."""
+    place = span(definition.this)
+    found = _TYPE.match(sql, place[1]) if place is not None else None
+    if found is None:
+        return None
+    end = found.end()
+    opening = sql[end : end + 1]
+    if opening not in _CLOSING:
+        return found[1]
+    depth = 0
+    for position in range(end, len(sql)):
+        depth += (sql[position] == opening) - (sql[position] == _CLOSING[opening])
+        if depth == 0:
+            return f"{found[1]}{sql[end : position + 1]}"
+    return None
+
+
 def _column(sql: str, table: str, definition: exp.ColumnDef) -> tuple[TableColumn, bool]:
     kind = definition.args.get("kind")
     type_ = typenames.from_sqlglot(kind) if isinstance(kind, exp.DataType) else None
-    if type_ is None:
-        written = kind.sql("spark") if kind is not None else "no type"
+    if not isinstance(kind, exp.DataType):
         raise _error(
             sql,
             span(definition.this),
             "TYPE",
-            f"column {table}.{definition.name} has type {written}, which is not supported",
+            f"column {table}.{definition.name} has no type",
             "use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
         )
+    written = _written(sql, definition) or kind.sql("spark")
+    type_ = WrittenType(type_, written) if type_ is not None else UnreadType("null", written)
     constraints = [c.kind for c in definition.constraints if isinstance(c, exp.ColumnConstraint)]
     is_key = any(isinstance(c, exp.PrimaryKeyColumnConstraint) for c in constraints)
     required = any(isinstance(c, exp.NotNullColumnConstraint) and not c.args.get("allow_null") for c in constraints)

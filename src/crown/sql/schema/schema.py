@@ -16,7 +16,7 @@ from crown.sql.schema import foreign
 from crown.sql.schema.ddl import read_ddl
 from crown.sql.schema.options import PROFILES
 from crown.sql.schema.tables import TableSchema, ViewSchema
-from crown.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
+from crown.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, UnreadType
 
 _UNITS = {
     DATE: datetime.timedelta(days=1),
@@ -109,6 +109,9 @@ def _table(name: str, value: Any) -> TableSchema:
     given = value["columns"]
     columns = _dict_columns(name, given) if isinstance(given, Mapping) else _foreign_columns(name, given)
     key = _column_names(name, columns, "primary_key", value.get("primary_key"))
+    for column in columns:
+        if column.name in key and isinstance(column.type, UnreadType):
+            raise _type_error(name, column.name, column.type.shown)
     not_null = {*key, *_column_names(name, columns, "not_null", value.get("not_null"))}
     columns = tuple(replace(c, nullable=c.nullable and c.name not in not_null) for c in columns)
     table = TableSchema(name, columns, primary_key=key)
@@ -148,9 +151,9 @@ def _dict_columns(name: str, columns: Mapping[Any, Any]) -> tuple[TableColumn, .
         if text.lower().rstrip().endswith("not null"):
             text, nullable = text.rstrip()[: -len("not null")], False
         type_ = foreign.arrow_type(given) or typenames.from_name(text)
-        if type_ is None:
+        if type_ is None and not typenames.is_type(text) and isinstance(given, str):
             raise _type_error(name, str(column), text)
-        result.append(TableColumn(str(column), type_, nullable))
+        result.append(TableColumn(str(column), type_ or UnreadType("null", text.strip()), nullable))
     return _checked(name, tuple(result))
 
 
@@ -164,9 +167,7 @@ def _foreign_columns(name: str, value: Any) -> tuple[TableColumn, ...]:
         )
     columns = []
     for column, type_, nullable, text in found:
-        if type_ is None:
-            raise _type_error(name, column, text)
-        columns.append(TableColumn(column, type_, nullable))
+        columns.append(TableColumn(column, type_ or UnreadType("null", text.strip()), nullable))
     return _checked(name, tuple(columns))
 
 
