@@ -106,8 +106,10 @@ def test_stats_are_what_their_type_says() -> None:
         view.insert("r", [(1, 2)])
         found = view.stats()
         names = {"bytes", "batches", "changes", "updates", "counter_changes", "counter_changes_per_update"}
-        assert found.keys() - {"interner", "engines"} == names | {"rejects", "stages", "tables"}
+        assert found.keys() - {"interner", "engines"} == names | {"rejects", "result_rows", "stages", "tables"}
         assert set(found["tables"][0]) == {"name", "bytes", "late", "stored_rows"}
         tree = next(stage for stage in found["stages"] if stage["kind"] == "tree")
-        assert set(tree["nodes"][0]) == {"name", "rows", "keys", "bytes", "semi_join_rows"}
+        assert set(tree["nodes"][0]) == {
+            *("name", "rows", "keys", "bytes", "semi_join_rows", "updates", "moves", "counter_changes")
+        }
         assert {"id", "kind", "rows", "bytes"} <= set(tree)

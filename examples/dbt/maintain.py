@@ -50,7 +50,7 @@ def _ddl(name: str, seed: pa.Table) -> str:
 def main(project: Path) -> None:
     views = open_project(project)
     for name, (view, delta) in views.items():
-        print(f"{name}: {delta.num_rows} rows, {str(view.explain()).splitlines()[1].split(maxsplit=1)[1]}")
+        print(f"{name}: {delta.num_rows} rows, {view.explain().report.conjunctions[0].query_class}")
     changes: dict[str, list[tuple[object, ...]]] = {
         "raw_orders": [(5, 2, date(2024, 1, 9), "placed")],
         "raw_payments": [(6, 5, "credit_card", 4200)],

@@ -100,7 +100,7 @@ def rectangles(svg: str) -> list[tuple[float, float, float, float]]:
 def test_every_atom_is_in_text_and_picture(name: str) -> None:
     explanation = explained(name)
     text, svg = str(explanation), explanation.svg()
-    assert text.startswith("A change ") and "\n\nGUARANTEE\n" in text
+    assert text.startswith("A change ") and "\n\nGUARANTEE" in text
     for stage in explanation.plan.stages:
         if isinstance(stage, TreeStage):
             assert f"TREE of {stage.id}" in text

@@ -40,6 +40,9 @@ class NodeStats(TypedDict):
     keys: int
     bytes: int
     semi_join_rows: int
+    updates: int
+    moves: int
+    counter_changes: int
 
 
 class _Stage(TypedDict):
@@ -65,6 +68,7 @@ class _Stats(TypedDict):
     counter_changes: int
     counter_changes_per_update: float
     rejects: int
+    result_rows: int | None
     stages: list[StageStats]
     tables: list[TableStats]
 

@@ -268,6 +268,8 @@ class Aggregates:
         if not number or not 0 <= float(number) <= 1:
             self._refuse_parameter(node, "the fraction must be a number between 0 and 1")
         discrete = isinstance(node, exp.PercentileDisc | exp.ApproxQuantile)
+        if isinstance(node, exp.ApproxQuantile) and value.type == types.STRING:
+            self._refuse_type(node, value)
         if not discrete:
             value = self._double(node, value)
             order = (replace(order[0], expression=value),)

@@ -29,9 +29,14 @@ def columns(value: Any) -> list[ForeignColumn] | None:
     return None
 
 
+def is_arrow_type(value: Any) -> bool:
+    """Whether the value is a pyarrow DataType, of whatever kind."""
+    return isinstance(value, pyarrow.DataType)
+
+
 def arrow_type(value: Any) -> DataType | None:
     """Return the type of a pyarrow DataType; None for anything else."""
-    return crown_type(value) if isinstance(value, pyarrow.DataType) else None
+    return crown_type(value) if is_arrow_type(value) else None
 
 
 def _spark_type(value: Any) -> DataType | None:

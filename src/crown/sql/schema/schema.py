@@ -150,8 +150,9 @@ def _dict_columns(name: str, columns: Mapping[Any, Any]) -> tuple[TableColumn, .
         nullable = True
         if text.lower().rstrip().endswith("not null"):
             text, nullable = text.rstrip()[: -len("not null")], False
-        type_ = foreign.arrow_type(given) or typenames.from_name(text)
-        if type_ is None and not typenames.is_type(text) and isinstance(given, str):
+        is_unread = isinstance(given, UnreadType)
+        type_ = given if is_unread else foreign.arrow_type(given) or typenames.from_name(text)
+        if type_ is None and not (foreign.is_arrow_type(given) or (isinstance(given, str) and typenames.is_type(text))):
             raise _type_error(name, str(column), text)
         result.append(TableColumn(str(column), type_ or UnreadType("null", text.strip()), nullable))
     return _checked(name, tuple(result))
