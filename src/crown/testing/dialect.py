@@ -27,7 +27,8 @@ def _as_in_spark(node: exp.Expr) -> exp.Expr:
         return exp.PercentileCont(this=node.this, expression=node.args["quantile"])  # between values, not one of them
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct) and len(node.this.expressions) > 1:
         return _count_of_several(node)
-    if isinstance(node, exp.Select) and node.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+    group = node.args.get("group") if isinstance(node, exp.Select) else None
+    if isinstance(node, exp.Select) and group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
         # Over no rows DuckDB has a group for the empty grouping set; Spark has none.
         return node.having("COUNT(*) > 0")
     return node
