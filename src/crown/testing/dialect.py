@@ -30,7 +30,7 @@ def _as_in_spark(node: exp.Expr) -> exp.Expr:
     group = node.args.get("group") if isinstance(node, exp.Select) else None
     if isinstance(node, exp.Select) and group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
         # Over no rows DuckDB has a group for the empty grouping set; Spark has none.
-        return node.having("COUNT(*) > 0")
+        return node.having("COUNT(*) > 0", copy=False)  # (in place: the SELECTs in it are visited too)
     return node
 
 
