@@ -26,6 +26,8 @@ SETS = {
     "expression": "SELECT p + 1 AS k, COUNT(*) AS n FROM t GROUP BY ROLLUP (p + 1)",
     "no aggregate": "SELECT p, b FROM t GROUP BY ROLLUP (p, b)",
     "joined": "SELECT l.p, r.q, COUNT(*) AS n FROM t l JOIN t r ON l.p = r.b GROUP BY ROLLUP (l.p, r.q)",
+    "two trees": "SELECT p, b, COUNT(*) AS n FROM (SELECT p, b FROM t UNION ALL SELECT x, b FROM t) "
+    "GROUP BY CUBE (p, b)",
     "ranked": "SELECT p, b, SUM(x) AS s FROM t GROUP BY ROLLUP (p, b) "
     "QUALIFY RANK() OVER (PARTITION BY GROUPING(p) + GROUPING(b) ORDER BY SUM(x) DESC) <= 2",
 }

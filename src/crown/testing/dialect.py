@@ -31,7 +31,7 @@ def _as_in_spark(node: exp.Expr) -> exp.Expr:
         return _count_of_several(node)
     if isinstance(node, exp.Select) and (group := node.args.get("group")) and group.find(*_GROUPING_SETS):
         # Over no rows DuckDB has a group for the empty grouping set; Spark has none.
-        return node.having("COUNT(*) > 0")
+        return node.having("COUNT(*) > 0", copy=False)  # (in place: the SELECTs in it are visited too)
     return node
 
 

@@ -198,19 +198,21 @@ def _join_atoms(tree: TreeStage) -> list[Atom]:
 
 
 def joint_stage(parts: Parts) -> str:
-    """Return the first stage that all result trees flow into: the last union, where a tree is read several times."""
-    united = [s.id for s in parts.plan.stages if isinstance(s, SetOperationStage) and s.id not in parts.replicated]
-    if len(parts.trees) == 1:
-        return united[-1] if united else parts.trees[0].id
+    """Return the first stage that all result trees flow into; if its rows part again, the last that unites them."""
+    trees = {tree.id for tree in parts.trees}
     reached: dict[str, set[str]] = {}
+    joint: str | None = None
     for stage in parts.plan.stages:
         if isinstance(stage, TreeStage | BagStage) or stage.id in parts.replicated:
             reached[stage.id] = {stage.id}
+            again = False
         else:
-            reached[stage.id] = set().union(*(reached[source] for source in inputs(stage)))
-        if {tree.id for tree in parts.trees} <= reached[stage.id]:
-            return stage.id
-    return parts.plan.stages[-1].id
+            sources = [reached[source] for source in inputs(stage)]
+            reached[stage.id] = set().union(*sources)
+            again = len(sources) == 2 and bool(sources[0] & sources[1] & trees)
+        if trees <= reached[stage.id] and (joint is None or again):
+            joint = stage.id
+    return parts.plan.stages[-1].id if joint is None else joint
 
 
 def _variables_at(parts: Parts, stage_id: str, place: int) -> Dimension | None:
