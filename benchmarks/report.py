@@ -89,7 +89,7 @@ def _took(result: Result) -> str:
 def draw(result: Result, folder: Path = PICTURES) -> Path:
     """Draw the chart of one experiment, light and dark, and return the light one's path.
 
-    An experiment has a `chart(result, axes)`, or a `figure(result)` of its own; a `summary(result)` is drawn as well.
+    An experiment has a `chart(result, axes)` or a `figure(result)`; a `summary(result)` is drawn as well.
     """
     module = experiments.experiment(result.experiment)
     folder.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from crown.errors import CrownError, SqlError
 from tests.property.compose import CONSTRUCTS, Query, composed
 from tests.property.queries import Schema
 from tests.property.streams import streams
-from tests.support.followed import Followed
+from tests.support.followed import Followed, follow
 from tests.support.judge import Change, Judge
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -74,16 +74,7 @@ def check(case: Case) -> None:
     judge = Judge(sql, ddl)
     for one in followed:
         one.check(judge, ordered=case.query.ordered)
-    for number, batch in enumerate(case.batches):
-        if number in case.reloads:
-            for one in followed:
-                one.reload()
-        changes = judge.as_arrow(batch)
-        deltas = [one.apply(changes) for one in followed]
-        judge.apply(batch)
-        for one, delta in zip(followed, deltas, strict=True):
-            one.check_delta(judge, delta)
-            one.check(judge, ordered=case.query.ordered)
+    follow(judge, followed, case.batches, reloads=case.reloads, ordered=case.query.ordered)
 
 
 @hypothesis.settings(max_examples=60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import crown
-from tests.support.judge import Judge, Row, differences, multiset, normal, split_delta
+from tests.support.judge import Change, Judge, Row, differences, multiset, normal, split_delta
 
 
 @dataclass
@@ -94,3 +94,24 @@ class Followed:
 
 def _rows(table: pa.Table) -> Iterator[Row]:
     return zip(*(column.to_pylist() for column in table.columns), strict=True)
+
+
+def follow(
+    judge: Judge,
+    followed: Sequence[Followed],
+    batches: Iterable[Sequence[Change]],
+    *,
+    reloads: Collection[int] = (),
+    ordered: bool = False,
+) -> None:
+    """Apply the batches to all views and compare after each; before those numbered in `reloads`, save and load."""
+    for number, batch in enumerate(batches):
+        if number in reloads:
+            for one in followed:
+                one.reload()
+        changes = judge.as_arrow(batch)
+        deltas = [one.apply(changes) for one in followed]
+        judge.apply(batch)
+        for one, delta in zip(followed, deltas, strict=True):
+            one.check_delta(judge, delta)
+            one.check(judge, ordered=ordered)

@@ -10,7 +10,7 @@ import pytest
 
 import crown
 from crown.errors import SqlError
-from tests.support.followed import Followed
+from tests.support.followed import Followed, follow
 from tests.support.judge import Judge, Row
 from tests.support.stream import changes
 
@@ -63,16 +63,7 @@ def check(sql: str, seed: int) -> None:
     print(f"seed {seed}: {sql}")
     judge = Judge(sql, SCHEMA)
     followed = [Followed(f"{n} threads", crown.View(sql, schema=SCHEMA, threads=n)) for n in (1, 2, 3)]
-    for number, batch in enumerate(changes(seed, "t", row)):
-        if number == 3:
-            for one in followed:
-                one.reload()
-        tables = judge.as_arrow(batch)
-        deltas = [one.apply(tables) for one in followed]
-        judge.apply(batch)
-        for one, delta in zip(followed, deltas, strict=True):
-            one.check_delta(judge, delta)
-            one.check(judge)
+    follow(judge, followed, changes(seed, "t", row), reloads={3})
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -8,7 +8,7 @@ import pytest
 
 import crown
 from crown.ir.plan import TopStage
-from tests.support.followed import Followed
+from tests.support.followed import Followed, follow
 from tests.support.judge import Judge, Row
 from tests.support.stream import changes
 
@@ -136,16 +136,7 @@ def check(sql: str, seed: int, *, threads: tuple[int, ...] = (1, 2, 3)) -> None:
     judge = Judge(sql, SCHEMA)
     followed = [Followed(f"{n} threads", crown.View(sql, schema=SCHEMA, threads=n)) for n in threads]
     followed.append(Followed("single updates", crown.View(sql, schema=SCHEMA), single=True))
-    for number, batch in enumerate(changes(seed, "t", row)):
-        if number == 3:
-            for one in followed:
-                one.reload()
-        tables = judge.as_arrow(batch)
-        deltas = [one.apply(tables) for one in followed]
-        judge.apply(batch)
-        for one, delta in zip(followed, deltas, strict=True):
-            one.check_delta(judge, delta)
-            one.check(judge)
+    follow(judge, followed, changes(seed, "t", row), reloads={3})
 
 
 @pytest.mark.parametrize("seed", range(2))

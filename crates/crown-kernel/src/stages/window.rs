@@ -620,7 +620,7 @@ impl Function {
                 return Ok(values);
             }
         }
-        // What an accumulator holds it lets go of.
+        // Release what the accumulators hold.
         for row in &rows[inside] {
             let _ = fold(&mut accumulator, folded, row, -1, interner);
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from sqlglot import exp
 
@@ -84,15 +85,19 @@ def _item(context: Context, node: exp.Expr, parent: Scope | None, environment: E
     return relation
 
 
+def _refuse_table_function(context: Context, node: exp.Expr) -> NoReturn:
+    context.fail(
+        node,
+        "TABLE-FUNCTION",
+        "table functions are not supported",
+        reason="they are not tables that change",
+        hint="store their rows in a table",
+    )
+
+
 def _table(context: Context, node: exp.Table, environment: Environment) -> Relation:
     if not isinstance(node.this, exp.Identifier):
-        context.fail(
-            node,
-            "TABLE-FUNCTION",
-            "table functions are not supported",
-            reason="they are not tables that change",
-            hint="store their rows in a table",
-        )
+        _refuse_table_function(context, node)
     name, alias = node.name, node.alias or node.name
     names = _column_names(node)
     definition = environment.names.get(name.lower()) if not node.db else None
@@ -286,13 +291,7 @@ def _joined_item(
     if not isinstance(node, exp.Lateral) or generated(node) is not None:
         return _item(context, node, parent, environment)
     if any(node.args.get(part) for part in ("view", "outer", "ordinality")) or not isinstance(node.this, exp.Subquery):
-        context.fail(
-            node,
-            "TABLE-FUNCTION",
-            "table functions are not supported",
-            reason="they are not tables that change",
-            hint="store their rows in a table",
-        )
+        _refuse_table_function(context, node)
     scope, query = Scope(left, parent), node.this.this
     if correlates(query, scope):
         return environment.grammar.derived(context, query, scope, environment, node.alias, _column_names(node))
@@ -362,7 +361,7 @@ def _outer_on(
 ) -> tuple[Relation, Relation, list[Expression], list[Expression]]:
     """The ON of an outer join with subqueries: each is put beside the side that it reads.
 
-    What is then about the optional side alone restricts that side, which becomes a source of its own.
+    Predicates on the optional side alone then filter that side, which becomes a separate source.
     """
     subqueries = environment.grammar.subqueries(context, environment, "ON")
     binder = Binder(context, Scope(left.product(right), parent), subqueries)

@@ -59,7 +59,7 @@ class SelectSubqueries:
         return self._once(node, lambda: self._scalar(node, scope))
 
     def mark(self, node: exp.Expr, binder: Binder) -> Expression | None:
-        """Return the value of EXISTS, IN or a quantified comparison; None if the node is no test of a subquery."""
+        """Return the value of EXISTS, IN or a quantified comparison; None if the node is not a subquery predicate."""
         test = test_of(node)
         return None if test is None else self._once(node, lambda: mark(self, node, test, binder))
 
