@@ -1,7 +1,8 @@
 //! Memory of output columns, used again.
 //!
 //! The columns of a large delta leave as Arrow arrays. If each had fresh memory, the system would have to clear it first, which
-//! takes a good part of the time of writing it. So when the last reader of a column lets go of it, its block comes back here.
+//! takes a good part of the time of writing it. So when the last
+//! reference to a column is dropped, its buffer returns to the pool.
 
 use crate::chunk::{Chunk, Word};
 use arrow::buffer::Buffer;
