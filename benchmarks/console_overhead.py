@@ -1,8 +1,8 @@
 """What the console costs: updates per second of a view without it, with it, and with a browser that shows it.
 
 The same stream goes through three views in turn, in rounds. What counts is the CPU time of the whole process, the
-console's threads and the reader of its events included, so a busy machine does not matter much; the cost is told by
-the least of the rounds of each. Run: python -m benchmarks.console_overhead
+console's threads and the reader of its events included, so a busy machine does not matter much; the cost is the
+ratio of the best rounds. Run: python -m benchmarks.console_overhead
 """
 
 from __future__ import annotations

@@ -58,7 +58,8 @@ def used(before: Usage, after: Usage) -> dict[str, float]:
         seconds[process.kind] += process.seconds
     watched = {identity[0] for identity in (*before, *after)}
     for identity, process in before.items():
-        # One that has ended is in its parent's account now, whole; with no parent that we know it is in none.
+        # One that has ended is in its parent's account now, whole; with no parent that we know it
+        # is in none.
         if identity in after or process.parent in watched:
             seconds[process.kind] -= process.seconds
     return dict(seconds)

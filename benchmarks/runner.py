@@ -1,4 +1,4 @@
-"""Runs a job in a process of its own, under the same limits for every engine, and measures it from outside."""
+"""Run a job in a separate process, under the same limits for every engine, and measure it from outside."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def _watch(child: subprocess.Popen[bytes], job: Job) -> tuple[str | None, int, f
         if peak > job.memory:
             return f"over {job.memory >> 30} GiB", peak, processor
         if time.monotonic() > deadline:
-            # Its own clock, which stands still while rows are loaded and judged, may have come less far.
+            # Its own clock, which stands still while rows are loaded and judged, may have come less
+            # far.
             return f"not done in {job.seconds:.0f} s and {START_UP_SECONDS:.0f} s around them", peak, processor
         # Looking costs processor time too: often at first, when much happens, then twice a second.
         time.sleep(min(0.5, 0.02 + 0.02 * (time.monotonic() - begun)))

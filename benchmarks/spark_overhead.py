@@ -109,7 +109,8 @@ def session() -> SparkSession:
     builder = builder.config("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
     spark = configure(builder.config("spark.driver.memory", "2g"), cells=CELLS).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    # The engines that stand in for Crown's are Python's; `spark_engines` compares with cells in Spark's JVM.
+    # The engines that stand in for Crown's are Python's; `spark_engines` compares with cells in
+    # Spark's JVM.
     spark.conf.set(ENGINE, "python")
     return spark
 
@@ -235,7 +236,7 @@ def _files(spark: SparkSession, path: Path) -> DataFrame:
 
 
 def _part(directory: Path, query: str, repeat: int, environment: dict[str, str]) -> dict[str, Any]:
-    """One query with one engine, in a process of its own: a JVM and its host keep the environment they began with."""
+    """One query with one engine, in a separate process: a JVM and its host keep the environment they began with."""
     output = directory / "part.json"
     command = [sys.executable, "-m", "benchmarks.spark_overhead", "--part", query, "--repeat", str(repeat)]
     command += ["--directory", str(directory), "--output", str(output)]

@@ -22,6 +22,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import crown.spark
+from benchmarks.spark_engines import table
 from benchmarks.store import machine
 from tests.spark.broker import broker, jars
 
@@ -29,7 +30,8 @@ SQL = (
     "SELECT a.src, b.src AS s, c.src AS t, c.dst, GREATEST(a.at, b.at, c.at) AS at "
     "FROM g a JOIN g b ON a.dst = b.src JOIN g c ON b.dst = c.src"
 )
-# Slides a window of random edges through a topic at a steady rate, and reads the ages of the results.
+# Slides a window of random edges through a topic at a steady rate, and reads the ages of the
+# results.
 LOAD = """
 import java.time.Duration; import java.util.*;
 import org.apache.kafka.clients.admin.*; import org.apache.kafka.clients.consumer.*;
@@ -112,10 +114,20 @@ def main() -> None:
             found = {rate: measure(spark, load, rate, options, Path(name)) for rate in rates}
         finally:
             spark.stop()
-    text = json.dumps({"machine": machine(), "seconds of a batch": options.batch, "milliseconds": found}, indent=1)
-    print(text)
     if options.output:
+        text = json.dumps({"machine": machine(), "seconds of a batch": options.batch, "milliseconds": found}, indent=1)
         options.output.write_text(text + "\n")
+    measured = (
+        f"real-time mode, Kafka to Kafka on loopback, {{}} changes/s, 3-Hop, batches of {options.batch} s, p50 / p99"
+    )
+    rows = [(measured.format(f"{rate:,}"), _ages(ages), "100 / 600 ms", "40 / 150 ms") for rate, ages in found.items()]
+    print(table(rows))
+
+
+def _ages(found: dict[str, Any]) -> str:
+    if "p50" not in found:
+        return "no result came in time"
+    return f"{found['p50']} / {found['p99']} ms ({found['results']:,} results)"
 
 
 class Load:

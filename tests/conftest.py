@@ -19,14 +19,16 @@ SEED = random.SystemRandom().randrange(2**32) if _asked == "random" else int(_as
 # Tests run in several processes (pytest -n): all take the seed of the first.
 os.environ["CROWN_SEED"] = str(SEED)
 
-# Java processes of tests are short: compiling code twice, and collecting garbage in parallel, costs them more than it
-# saves. Spark's launcher gives these options to every driver.
+# Java processes of tests are short: compiling code twice, and collecting garbage in parallel, costs
+# them more than it saves. Spark's launcher gives these options to every driver.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-# Timing is nobody's business in a test: machines are shared, and the first call of a kind may compile or start things.
+# Timing is nobody's business in a test: machines are shared, and the first call of a kind may
+# compile or start things.
 hypothesis.settings.register_profile(
     "default",
     max_examples=40,
+    derandomize=False,  # hypothesis would ignore the seed where the variable CI is set
     deadline=None,
     print_blob=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large],

@@ -182,6 +182,12 @@ def test_functions_in_the_pages_take_what_they_are_given() -> None:
                     inspect.signature(getattr(crown.spark, name)).bind_partial(*call.args, **options)
 
 
+def test_the_database_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = blocks("database.md", "python")
+    exec(compile(program, "database.md", "exec"), {})
+    assert "'_change_type': 'insert'" in capsys.readouterr().out
+
+
 def test_the_planner_page_runs() -> None:
     (program,) = blocks("planner.md", "python")
     names = {"sql": "SELECT a.x FROM r a JOIN r b ON a.x = b.y", "schema": "CREATE TABLE r (x INT, y INT)"}
@@ -189,12 +195,14 @@ def test_the_planner_page_runs() -> None:
 
 
 def test_the_pipeline_of_the_spark_page_can_run(tmp_path: Path) -> None:
-    (text,) = blocks("spark.md", "toml")
+    one, several = blocks("spark.md", "toml")
     (tmp_path / "changes" / "knows").mkdir(parents=True)
-    (tmp_path / "pipeline.toml").write_text(text, encoding="utf-8")
-    checked = Pipeline.read(tmp_path / "pipeline.toml").check()
-    assert checked.explanation is not None
-    assert checked.unread == ()
+    connector = '\n[spark]\n"spark.jars.packages" = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"\n'
+    for text, views in ((one, 1), (several + connector, 2)):
+        (tmp_path / "pipeline.toml").write_text(text, encoding="utf-8")
+        checked = Pipeline.read(tmp_path / "pipeline.toml").check()
+        assert len(checked.explanations) == views
+        assert checked.unread == ()
 
 
 @pytest.mark.spark

@@ -13,8 +13,9 @@ import pytest
 
 import crown
 from crown import errors, testing
-from crown.view.interface import Row
-from crown.view.reader import DeltaReader
+from crown.view import DatabaseView
+from crown.view.delta_reader import DeltaReader
+from crown.view.interface import DatabaseStats, Row, ViewStats
 
 
 def run(program: str) -> str:
@@ -49,7 +50,7 @@ def test_unknown_names_are_attribute_errors() -> None:
 
 
 def public_functions() -> Iterator[tuple[str, Callable[..., object]]]:
-    for owner in (crown.View, DeltaReader, testing.Judge, testing.Change):
+    for owner in (crown.View, crown.Database, DatabaseView, DeltaReader, testing.Judge, testing.Change):
         for name, member in inspect.getmembers(
             owner, lambda found: inspect.isfunction(found) or inspect.ismethod(found)
         ):
@@ -113,3 +114,16 @@ def test_stats_are_what_their_type_says() -> None:
             *("name", "rows", "keys", "bytes", "semi_join_rows", "updates", "moves", "counter_changes")
         }
         assert {"id", "kind", "rows", "bytes"} <= set(tree)
+
+
+def test_stats_of_a_database_are_what_their_type_says() -> None:
+    for threads in (1, 2):
+        database = crown.Database(
+            "CREATE TABLE r (a INT, b INT); CREATE MATERIALIZED VIEW v AS SELECT a FROM r", threads=threads
+        )
+        found = database.stats()
+        assert set(found) == set(DatabaseStats.__annotations__)
+        assert set(found["views"]["v"]) == set(ViewStats.__annotations__)
+        assert all(
+            stage["shared_by"] == ["v"] for stage in found["stages"] if stage["id"] in found["views"]["v"]["stages"]
+        )

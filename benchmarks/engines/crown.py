@@ -48,8 +48,9 @@ def run(job: Job) -> Outcome:
                 mark_sum = (mark_sum + checksum(delta.columns[:width], weights)) % 2**64
 
     for step, (done, changes, timed) in enumerate(job.batches(stream)):
-        # Counting and hashing in numpy is the judge's work, not the engine's. The engine goes on a few blocks ahead of
-        # its reader, so the judge stops the clock as seldom as memory allows: else work done meanwhile would be lost.
+        # Counting and hashing in numpy is the judge's work, not the engine's. The engine goes on a
+        # few blocks ahead of its reader, so the judge stops the clock as seldom as memory allows:
+        # else work done meanwhile would be lost.
         judged = 0.0
         held: list[pa.RecordBatch] = []
         rows = 0

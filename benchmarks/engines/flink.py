@@ -37,8 +37,9 @@ REWRITTEN = {
     "WHERE G2.dst = G3.src AND G2.src IN (SELECT dst FROM G) AND G3.dst IN (SELECT src FROM G)",
     "dumbbell_project": "SELECT DISTINCT G4.src AS P, G4.dst AS Q FROM G G4 "
     f"WHERE G4.src IN ({_ON_TRIANGLE}) AND G4.dst IN ({_ON_TRIANGLE})",
-    # Flink joins in the order of FROM unless told otherwise, and the paper's begins with tag and message, which share
-    # nothing: here the filtered table comes first and each next one is joined with what is there.
+    # Flink joins in the order of FROM unless told otherwise, and the paper's begins with tag and
+    # message, which share nothing: here the filtered table comes first and each next one is joined
+    # with what is there.
     "snb_q2": _FRIENDS,
     "snb_q3": _FRIENDS + " AND k2.p2 <> k1.p1",
     "snb_q4": "SELECT t.name, t.id AS tag, COUNT(DISTINCT m.id) AS messages FROM knows k "
@@ -118,7 +119,8 @@ def _execute(running: Any, job: Job, stream: Stream, outcome: Outcome) -> bool:
 
 def _read_back(folder: Path, names: list[str]) -> pa.Table:
     options = csv.ReadOptions(column_names=["op", *names])
-    # Part files of a job that has ended may still carry the name of parts in progress; each row is in one of them.
+    # Part files of a job that has ended may still carry the name of parts in progress; each row is
+    # in one of them.
     parts = [path for path in folder.rglob("*") if path.is_file() and path.stat().st_size and "part-" in path.name]
     if not parts:
         return pa.table({name: pa.array([], pa.string() if name == "op" else pa.int64()) for name in ("op", *names)})

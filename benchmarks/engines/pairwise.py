@@ -19,8 +19,9 @@ from benchmarks.stream import Stream, is_delete
 from benchmarks.workloads import WORKLOADS
 from crown._kernel import PairwiseBaseline
 
-# Atoms in join order with their variables, the atoms of each table, and the result's columns in SQL's order. An atom
-# in `filtered` takes only edges whose target is above the workload's threshold.
+# Atoms in join order with their variables, the atoms of each table, and the result's columns in
+# SQL's order. An atom in `filtered` takes only edges whose target is above the workload's
+# threshold.
 PLANS: dict[str, tuple[list[list[str]], dict[str, list[int]], list[str], set[int]]] = {
     "three_hop": ([["a", "b"], ["b", "c"], ["c", "d"]], {"G": [0, 1, 2]}, list("abcd"), {2}),
     "three_hop_tables": ([["a", "b"], ["b", "c"], ["c", "d"]], {"g1": [0], "g2": [1], "g3": [2]}, list("abcd"), set()),

@@ -81,7 +81,7 @@ def _table(pw: Any, stream: Stream, number: int, batch: int) -> Any:
     columns = {}
     for field in table.schema:
         kind: Any = str if pa.types.is_string(field.type) else int
-        # With a key, so that a deletion takes back what was inserted; edges and the like are their own key.
+        # With a key, so that a deletion removes what was inserted; an edge is its own key.
         is_key = field.name == "key" or "key" not in table.column_names
         columns[field.name] = pw.column_definition(
             dtype=kind | None if field.name in OPTIONAL else kind, primary_key=is_key

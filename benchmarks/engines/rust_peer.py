@@ -31,7 +31,7 @@ def run_program(name: str, crate: str, job: Job) -> Outcome:
     if not lines.exists():
         stream.write_lines(lines)
     threshold = WORKLOADS[job.workload].filter if job.filter is None else job.filter
-    query = job.workload + job.options.get("variant", "")
+    query = job.options.get("query", job.workload + job.options.get("variant", ""))
     arguments = [
         query,
         str(lines),
@@ -59,5 +59,5 @@ def run_program(name: str, crate: str, job: Job) -> Outcome:
         deleted=answer["deleted"],
         checksum=answer["mark_checksum"] if answer["updates"] >= stream.mark else None,
         version=version[1] if version else "",
-        details={"laps": answer["laps"]} if answer["laps"] else {},
+        details={"growth_bytes": answer["growth_bytes"]} | ({"laps": answer["laps"]} if answer["laps"] else {}),
     )

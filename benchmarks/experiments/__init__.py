@@ -25,6 +25,7 @@ NAMES = (
     "scale",
     "parallelism",
     "memory",
+    "views",
     "recovery",
     "crossing",
     "dumbbell",

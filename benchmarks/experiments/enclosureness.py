@@ -29,7 +29,8 @@ def run(context: Context) -> Result:
         changes = streams.enclosing(outer, inner, window=window, steps=STEPS)
         stream = context.data.saved(partial(_stream, changes), "enclosing", OUTER, INNER, STEPS, share)
         measured = profile(changes)
-        # One delta for each update: in a batch the short lives would cancel before they cost anything.
+        # One delta for each update: in a batch the short lives would cancel before they cost
+        # anything.
         for engine in ("crown", "pairwise", *context.asked(PEERS)):
             outcome = context.run(engine, "three_hop_tables", stream, batch=0)
             answer = judge.answer(context, outcome, engine, engine, "three_hop_tables", stream, batch=0)

@@ -16,11 +16,13 @@ BLIND = ("flink", "pathway", "spark_join", "crown_spark")
 # Engines that do not end the first of these in time are compared on the next.
 UPDATES = (5_000, 1_500, 150)
 STATIC = ("person", "tag")
-# Star without pre-aggregation pays the fourth power of a node's edges: its part ends before this many joined rows.
+# Star without pre-aggregation pays the fourth power of a node's edges: its part ends before this
+# many joined rows.
 STAR_ROWS = 3_000_000
 SECONDS = 60.0
-# Who is known to be wrong, so that the table says it and the run goes on: Flink 2.3's MultiJoin gives rows that are not
-# in the answer on several self-joins (4-Hop project, 2-Comb, Dumbbell project) and lacks rows on others (SNB Q2, Q3).
+# Who is known to be wrong, so that the table says it and the run goes on: Flink 2.3's MultiJoin
+# gives rows that are not in the answer on several self-joins (4-Hop project, 2-Comb, Dumbbell
+# project) and lacks rows on others (SNB Q2, Q3).
 KNOWN_WRONG = ("flink, MultiJoin",)
 
 
@@ -61,8 +63,8 @@ def agreement(
         return f"not compared: crown {ours.status}"
     same, empty = theirs.checksum == ours.checksum, not ours.checksum
     if options.get("batch") == 0 and theirs.inserted is not None:
-        # Each update has a delta of its own, so the deltas are compared too. (A batch may be told with rows that come
-        # and go within it.)
+        # Each update has its own delta, so the deltas are compared too. (Within a batch, an engine
+        # may also report rows that come and go.)
         same = same and (theirs.inserted, theirs.deleted) == (ours.inserted, ours.deleted)
         empty = not ours.inserted
     if same:

@@ -25,7 +25,8 @@ BATCH = 1000
 SUMMARY = ("three_hop", "snb_q1", "dumbbell_project", "snb_q4")
 _NOTE = "hatched: stopped by the time limit, the rate up to that point; rewritten: by hand, for that engine"
 SHORT_SECONDS, REPEAT = 3.0, 3
-# Parts of the stream that are tried one after the other with engines that do not tell how far they came.
+# Parts of the stream that are tried one after the other with engines that do not tell how far they
+# came.
 SHARES = (100, 10, 1)
 
 

@@ -16,10 +16,12 @@ from crown.errors import CrownError, InvalidChange, PlanError, SchemaError, SqlE
 if TYPE_CHECKING:
     from crown import spark, testing
     from crown._kernel import __version__
-    from crown.view import View
+    from crown.functions import function
+    from crown.view import Database, View
 
 __all__ = [
     "CrownError",
+    "Database",
     "InvalidChange",
     "PlanError",
     "SchemaError",
@@ -27,6 +29,7 @@ __all__ = [
     "StateError",
     "View",
     "__version__",
+    "function",
     "spark",
     "testing",
 ]
@@ -35,8 +38,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Load the view, the kernel and Spark's side when they are first used: errors and plans need none of them."""
     match name:
-        case "View":
-            return import_module("crown.view").View
+        case "Database" | "View":
+            return getattr(import_module("crown.view"), name)
+        case "function":
+            return import_module("crown.functions").function
         case "__version__":
             return import_module("crown._kernel").__version__
         case "spark" | "testing":

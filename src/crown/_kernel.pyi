@@ -1,11 +1,13 @@
 """The Rust kernel, as Python sees it. Private: use `crown.View` or `crown.spark`."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias
 
 __version__: str
 
-def constant(expression: str) -> str:
+Functions: TypeAlias = dict[str, Callable[[Any], Any]]  # by name; a stream of arguments to a stream of values
+
+def constant(expression: str, *, functions: Functions | None = None) -> str:
     """The value of an expression without columns; both are JSON, as in a plan."""
 
 class ArrowStream:
@@ -25,7 +27,7 @@ class Engine:
     applied whole or not at all.
     """
 
-    def __init__(self, plan: str, *, deltas: bool = True) -> None:
+    def __init__(self, plan: str, *, deltas: bool = True, functions: Functions | None = None) -> None:
         """`plan` is the Plan's JSON. Without `deltas` nothing is kept for them and `apply` returns no rows."""
 
     @staticmethod
@@ -35,8 +37,10 @@ class Engine:
         *,
         front: str | None = None,
         merge: str | None = None,
+        views: Sequence[str] = (),
         deltas: bool = True,
         parts: dict[str, list[bytes]] | None = None,
+        functions: Functions | None = None,
     ) -> Engine:
         """Several cells of a plan with a routing.
 
@@ -79,22 +83,85 @@ class Engine:
     ) -> ArrowStream:
         """As `apply`, but deltas come while they are read; reading to the end (or dropping) completes the batch."""
 
+    def apply_all(
+        self, changes: Sequence[tuple[str, Any]], *, on_invalid: Literal["raise", "quarantine"] = "raise"
+    ) -> list[tuple[str, ArrowStream]]:
+        """Apply tables of changes in order; return the delta of each view, by name."""
+
+    def apply_rows_all(
+        self,
+        table: str,
+        rows: Sequence[tuple[Any, ...]],
+        *,
+        delete: bool = False,
+        on_invalid: Literal["raise", "quarantine"] = "raise",
+    ) -> list[tuple[str, ArrowStream]]:
+        """As `apply_rows`; return the delta of each view, by name."""
+
+    def advance_all(self, table: str, watermark: int) -> list[tuple[str, ArrowStream]]:
+        """Move a time window's clock forward; return the delta of each view, by name."""
+
+    def replan(
+        self,
+        plan: str,
+        *,
+        cells: int = 1,
+        front: str | None = None,
+        merge: str | None = None,
+        views: Sequence[str] = (),
+        deltas: bool = True,
+        empty: Sequence[str] = (),
+        fresh: bool = False,
+        functions: Functions | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> None:
+        """Run other views from now on; an error leaves everything as it was.
+
+        Stages that stay keep their state. New ones are built from the rows of their tables, except of those that are
+        `empty`. `fresh`: no table ever had a row. `progress` is called with the rows read so far and all that are to
+        be read; if it raises, nothing has changed. It can't use a view.
+        """
+
+    def table_rows(self, table: str) -> ArrowStream | None:
+        """Return all rows of a table with `_multiplicity`; None if they are not kept whole."""
+
+    def lookup(self, columns: Sequence[int], values: tuple[Any, ...], *, view: str = "") -> ArrowStream:
+        """Return the rows with these values in these columns, by position."""
+
+    def page(self, offset: int, limit: int, *, view: str = "") -> ArrowStream:
+        """Return rows by their position in the enumeration."""
+
+    def ordered_page(
+        self,
+        order: str,
+        columns: Sequence[str],
+        offset: int,
+        limit: int,
+        *,
+        view: str = "",
+        functions: Functions | None = None,
+    ) -> ArrowStream | None:
+        """Return rows by their position in an order: the JSON of a plan's `order`, over columns of these names.
+
+        None if the rows are in several cells. From the second page on the order is kept and follows the changes.
+        """
+
     def advance(self, table: str, watermark: int) -> ArrowStream:
         """Move a time window's clock forward without new rows; returns the delta."""
 
-    def rows(self, *, chunk_rows: int = 65536, multiplicity: bool = False) -> ArrowStream:
+    def rows(self, *, chunk_rows: int = 65536, multiplicity: bool = False, view: str = "") -> ArrowStream:
         """The full result. With `multiplicity` each distinct row once with `_multiplicity`, else repeated as in SQL."""
 
-    def iterate(self) -> Iterator[tuple[Any, ...]]:
+    def iterate(self, *, view: str = "") -> Iterator[tuple[Any, ...]]:
         """The full result as tuples with constant delay, as it was when this was called."""
 
-    def multiplicity(self, row: tuple[Any, ...]) -> int:
+    def multiplicity(self, row: tuple[Any, ...], *, view: str = "") -> int:
         """How often the row is in the result; 0 when absent."""
 
-    def count(self) -> int:
+    def count(self, *, view: str = "") -> int:
         """The number of result rows, duplicates counted; constant time where the plan allows it."""
 
-    def sample(self, rows: int, seed: int) -> ArrowStream:
+    def sample(self, rows: int, seed: int, *, view: str = "") -> ArrowStream:
         """Uniform with replacement over the result, duplicates counted; not enumerated where the plan allows it."""
 
     def save(self) -> list[bytes]:
@@ -104,11 +171,13 @@ class Engine:
         """The state of each part by name; one cell alone is "engine"."""
 
     @staticmethod
-    def load(plan: str, chunks: Sequence[bytes], *, deltas: bool = True) -> Engine: ...
+    def load(
+        plan: str, chunks: Sequence[bytes], *, deltas: bool = True, functions: Functions | None = None
+    ) -> Engine: ...
     def rejected(self, *, keep: bool = False) -> ArrowStream:
         """Quarantined changes: table, position, reason, row (as JSON text); without `keep` the list is emptied."""
 
-    def page(self, offset: int, limit: int) -> ArrowStream:
+    def distinct_page(self, offset: int, limit: int, *, view: str = "") -> ArrowStream:
         """Rows `offset` to `offset + limit` of the enumeration, each with its `_multiplicity`."""
 
     def hot_keys(self, limit: int) -> list[list[dict[str, Any]]]:

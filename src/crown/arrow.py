@@ -23,8 +23,16 @@ _TYPES = {
     types.DATE: pa.date32(),
     types.TIMESTAMP: pa.timestamp("us", tz="UTC"),
     types.TIMESTAMP_NTZ: pa.timestamp("us"),
+    types.TIME: pa.time64("us"),
+    types.UINT8: pa.int64(),  # what the kernel gives back; it takes any integers that fit
+    types.UINT16: pa.int64(),
+    types.UINT32: pa.int64(),
 }
-_CROWN_TYPES = {arrow: own for own, arrow in _TYPES.items()} | {
+_CROWN_TYPES = {arrow: own for own, arrow in _TYPES.items() if own not in (types.UINT8, types.UINT16, types.UINT32)} | {
+    pa.uint8(): types.UINT8,
+    pa.uint16(): types.UINT16,
+    pa.uint32(): types.UINT32,
+    pa.uint64(): types.decimal(20, 0),
     pa.large_string(): types.STRING,
     pa.string_view(): types.STRING,
     pa.large_binary(): types.BINARY,
@@ -37,14 +45,22 @@ def arrow_type(type_: DataType) -> pa.DataType:
     >>> arrow_type(DataType("decimal(12,2)"))
     Decimal128Type(decimal128(12, 2))
     """
+    if type_.element is not None:
+        return pa.list_(pa.field("element", arrow_type(type_.element)))
+    if type_.entry is not None:
+        return pa.map_(*map(arrow_type, type_.entry))
+    if type_.is_nested:
+        return pa.struct([pa.field(name, arrow_type(field)) for name, field in type_.fields])
+    if type_ == types.UUID:
+        return pa.string()
     return pa.decimal128(type_.precision, type_.scale) if type_.is_decimal else _TYPES[type_]
 
 
 def crown_type(arrow: pa.DataType) -> DataType | None:
     """Return the type of a column of Arrow data; None where Crown has no such type.
 
-    >>> crown_type(pa.large_string()), crown_type(pa.list_(pa.int64()))
-    ('string', None)
+    >>> crown_type(pa.large_string()), crown_type(pa.list_(pa.int64())), crown_type(pa.month_day_nano_interval())
+    ('string', 'array<int64>', None)
     """
     kinds = pa.types
     if kinds.is_dictionary(arrow):
@@ -55,10 +71,30 @@ def crown_type(arrow: pa.DataType) -> DataType | None:
         return types.exact_decimal(arrow.precision, arrow.scale)
     if kinds.is_date(arrow):
         return types.DATE
+    if kinds.is_time(arrow):
+        return types.TIME
+    if kinds.is_nested(arrow):
+        return _nested_type(arrow)
     return _CROWN_TYPES.get(arrow)
 
 
-# Columns of NULLs take no memory at all, so their length may be anything. More rows than this need a bit each.
+def _nested_type(arrow: pa.DataType) -> DataType | None:
+    kinds = pa.types
+    if kinds.is_list(arrow) or kinds.is_large_list(arrow) or kinds.is_fixed_size_list(arrow):
+        element = crown_type(arrow.value_type)
+        return None if element is None else types.array_of(element.read_as)
+    if kinds.is_map(arrow):
+        key, value = crown_type(arrow.key_type), crown_type(arrow.item_type)
+        return None if key is None or value is None else types.map_of(key.read_as, value.read_as)
+    if not kinds.is_struct(arrow) or not arrow.num_fields:
+        return None
+    fields = [(field.name, crown_type(field.type)) for field in arrow]
+    known = [(name, type_.read_as) for name, type_ in fields if type_ is not None]
+    return types.struct_of(known) if len(known) == len(fields) else None
+
+
+# Columns of NULLs take no memory at all, so their length may be anything. More rows than this need
+# a bit each.
 _MOST_EMPTY_ROWS = 1 << 24
 
 

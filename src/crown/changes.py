@@ -18,10 +18,12 @@ NetWord: TypeAlias = Literal["insert", "delete"]  # the words of a delta, which 
 
 CHANGE_TYPE = "_change_type"
 MULTIPLICITY = "_multiplicity"  # the number of copies
-# Where requested: the number of the batch that a change belongs to, and a number that no other change of it has.
+# Where requested: the number of the batch that a change belongs to, and a number that no other
+# change of it has.
 BATCH = "_batch"
 POSITION = "_position"
-# In Spark's real-time mode: the batch whose state the change's batch began with, and the attempt at that batch.
+# In Spark's real-time mode: the batch whose state the change's batch began with, and the attempt at
+# that batch.
 AFTER = "_after"
 ATTEMPT = "_attempt"
 # The commit that Delta's change feed names beside a change.

@@ -34,7 +34,6 @@ CODES: Mapping[str, Code] = {
         "Join with the outer table inside the subquery, or write the subquery as a join.",
     ),
     "CROWN-SQL-DIALECT": Code("The SQL dialect is unknown.", "Use a dialect of sqlglot, such as 'spark'."),
-    "CROWN-SQL-DISTINCT-ON": Code("DISTINCT ON is not supported.", "Use MIN or MAX with GROUP BY."),
     "CROWN-SQL-DUPLICATE-ALIAS": Code("Two tables in FROM have the same name.", "Give each its own alias."),
     "CROWN-SQL-GROUPING-SETS": Code(
         "The grouping sets are not supported, or GROUPING is used without them.", "List the groupings in GROUPING SETS."
@@ -46,7 +45,7 @@ CODES: Mapping[str, Code] = {
         "The interval is not understood, or is not added to a date or timestamp.", "Write INTERVAL 3 DAYS."
     ),
     "CROWN-SQL-INTO": Code("SELECT INTO is not supported.", "Write the changes of the view to the table."),
-    "CROWN-SQL-JOIN-KIND": Code("ASOF and similar joins are not supported.", "Use INNER JOIN or an OUTER JOIN ... ON."),
+    "CROWN-SQL-JOIN-KIND": Code("This kind of join is not supported.", "Use INNER JOIN or an OUTER JOIN ... ON."),
     "CROWN-SQL-LATERAL": Code("LATERAL VIEW is not supported.", "Explode the column upstream."),
     "CROWN-SQL-LIMIT": Code("LIMIT or OFFSET is not a whole number.", "Write LIMIT 10 OFFSET 20."),
     "CROWN-SQL-LITERAL": Code("A literal is malformed, or out of the range of its type.", "Correct the literal."),
@@ -68,7 +67,10 @@ CODES: Mapping[str, Code] = {
         "Write it as a literal, in the syntax of Java.",
     ),
     "CROWN-SQL-PIVOT": Code("PIVOT is not supported.", "Write SUM(CASE WHEN ... END) for each column."),
-    "CROWN-SQL-RECURSION": Code("Recursive queries and views are not supported.", "Unroll to a fixed depth."),
+    "CROWN-SQL-RECURSION": Code(
+        "A recursive query is not of the form that can be maintained, or a view refers to itself.",
+        "Write WITH RECURSIVE r AS (base UNION [ALL] step), where the step joins r once.",
+    ),
     "CROWN-SQL-RESERVED-NAME": Code(
         "A column has a name that changes and deltas use, such as _change_type.",
         "Rename the column with AS.",
@@ -90,8 +92,11 @@ CODES: Mapping[str, Code] = {
         "Move it into WHERE, or write it as a join.",
     ),
     "CROWN-SQL-SYNTAX": Code("The query is not valid SQL.", "Correct the text at the caret."),
-    "CROWN-SQL-TABLE-FUNCTION": Code(
-        "VALUES and table functions in FROM are not supported.", "Put the rows into a table."
+    "CROWN-SQL-TABLE-FUNCTION": Code("The function in FROM is not supported.", "Put the rows into a table."),
+    "CROWN-SQL-TIME-WINDOW": Code(
+        "A window of time (TUMBLE, HOP, window) is not understood or not supported.",
+        "Write TUMBLE(ts, INTERVAL '10' MINUTE) in GROUP BY, or window_start of TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), "
+        "INTERVAL '10' MINUTE)).",
     ),
     "CROWN-SQL-TIME-TRAVEL": Code("AS OF is not supported.", "Remove it: a view follows the current tables."),
     "CROWN-SQL-TOO-DEEP": Code("The query is nested too deeply.", "Split it with WITH or views."),
@@ -204,8 +209,12 @@ CODES: Mapping[str, Code] = {
     "CROWN-CHANGE-VALUE": Code(
         "A value is out of the range of its column, or a multiplicity is not allowed.", "Correct the value."
     ),
+    "CROWN-CHANGE-CLOCK": Code(
+        "The query compares with now(), and the view was not told the time yet.", "Call view.advance(datetime) first."
+    ),
     "CROWN-CHANGE-WINDOW": Code(
-        "The table has no time window to advance.", "Declare WINDOW (RANGE ...) for the table."
+        "There is no time to advance: the table has no time window, or the query does not read now().",
+        "Declare WINDOW (RANGE ...) for the table.",
     ),
     "CROWN-STATE-BROKEN": Code(
         "A failed batch could not be rolled back, so the view is inconsistent.", "Load the view from its last copy."
@@ -227,6 +236,10 @@ CODES: Mapping[str, Code] = {
     "CROWN-STATE-VIEWS": Code("The checkpoint contains several views.", "Name one with sql=."),
     "CROWN-STATE-WRITE": Code("The view can't be saved.", "Give a path in a directory that can be written to."),
     "CROWN-SPARK-BOUNDED": Code("A table is a stream where a batch is expected.", "Use crown.spark.maintain."),
+    "CROWN-SPARK-FUNCTION": Code(
+        "A Python function can't be computed on Spark.",
+        "Call it with columns of one table, in a subquery or view over that table, or use crown.View.",
+    ),
     "CROWN-SPARK-QUERY": Code("Spark stopped the stream with an error.", "Read the message and Spark's log."),
     "CROWN-SPARK-REJECTS": Code("on_invalid='quarantine' has no place to write to.", "Give rejects='path'."),
     "CROWN-SPARK-REALTIME": Code(
@@ -357,6 +370,26 @@ CODES: Mapping[str, Code] = {
         "A graph or SNB file is missing or has the wrong format.", "Check the format in docs/workload.md."
     ),
     "CROWN-DIVIDE-BY-ZERO": Code("A division by zero.", "Write NULLIF(divisor, 0) to get NULL instead."),
+    "CROWN-ARRAY-INDEX": Code(
+        "An array has no element at the index.", "Use get(a, i) or try_element_at(a, i) to get NULL instead."
+    ),
+    "CROWN-MAP-KEY": Code("A map has a key twice, or NULL as a key.", "Make the keys of map(...) different."),
+    "CROWN-FUNCTION-DECLARED": Code(
+        "A Python function is not declared in a way that a query can call it.",
+        "Give its types: `@crown.function(returns=..., arguments=[...])`, or annotate its arguments and its result.",
+    ),
+    "CROWN-FUNCTION-FAILED": Code(
+        "A Python function raised an exception, or returned something that is not of its declared type.",
+        "Handle these arguments in the function, or exclude the row in the query; the batch was not applied.",
+    ),
+    "CROWN-FUNCTION-MISSING": Code(
+        "The plan calls a Python function that was not given.",
+        "Pass it by its name: `functions={...}`. Saved views contain no code.",
+    ),
+    "CROWN-FUNCTION-REENTRANT": Code(
+        "A Python function used a view while a view was calling it.",
+        "Compute only from the arguments; pass other data as columns of a table.",
+    ),
     "CROWN-FILE": Code("A file can't be read or written.", "Check the path and the permissions."),
     "CROWN-FORKED": Code(
         "The process was forked while another thread used the view.",
@@ -374,6 +407,14 @@ CODES: Mapping[str, Code] = {
         "A value, a sum or a count is out of the range of its type.",
         "Cast to a wider type, such as DECIMAL(38, 0) or DOUBLE, before the arithmetic.",
     ),
+    "CROWN-RECURSION-LIMIT": Code(
+        "A recursive query has not come to an end after 10,000 rounds of one batch.",
+        "Write UNION and compute no new values in the step, or bound the depth in its WHERE.",
+    ),
+    "CROWN-ROWS-NOT-KEPT": Code(
+        "The rows that a table has so far are not stored, or not with all columns.",
+        "Create the database with keep='all', or create the view before the table has rows.",
+    ),
     "CROWN-SCALAR-ROWS": Code(
         "A scalar subquery returned more than one row.", "Aggregate in it, or compare with its key."
     ),
@@ -384,4 +425,6 @@ CODES: Mapping[str, Code] = {
     "CROWN-UTF8": Code(
         "A string that was cast from binary is not valid UTF-8.", "Filter such rows out, or keep the column binary."
     ),
+    "CROWN-VIEW-UNKNOWN": Code("The database has no maintained view of this name.", "Create it, or correct the name."),
+    "CROWN-VIEW-USED": Code("A view that others read can't be dropped.", "Drop the views that read it first."),
 }

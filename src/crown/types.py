@@ -2,14 +2,18 @@
 
 A type equals its canonical text, which is also how plans write it: ``boolean``, ``int8``, ``int16``, ``int32``,
 ``int64``, ``float32``, ``float64``, ``decimal(p,s)``, ``string``, ``binary``, ``date``, ``timestamp`` (UTC
-microseconds), ``timestamp_ntz``; and ``null`` for an untyped NULL until its context gives it a type. What other
+microseconds), ``timestamp_ntz``, ``time``, ``uuid``; ``array<type>``, ``map<key,value>`` and
+``struct<`name`:type,...>``; ``uint8``, ``uint16`` and ``uint32`` for columns of tables, which a query reads as the next
+larger signed type; and ``null`` for an untyped NULL until its context gives it a type. What other
 systems call them is said where those are read: `crown.sql.typenames`, `crown.arrow`, `crown.spark.schema`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Self
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, Self, TypeAlias
 from typing import Literal as OneOf
 
 MAX_PRECISION = 38
@@ -19,7 +23,16 @@ _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _DIGITS = {"int8": 3, "int16": 5, "int32": 10, "int64": 20}
 _PLAIN = frozenset(
     {*_BITS, "boolean", "float32", "float64", "string", "binary", "date", "timestamp", "timestamp_ntz", "null"}
+    | {"time", "uuid", "uint8", "uint16", "uint32"}
 )
+_READ_AS = {"uint8": "int16", "uint16": "int32", "uint32": "int64"}
+_DEEPEST = 32  # types may be nested this deep
+
+
+class TooDeep(ValueError):
+    """A type is nested more deeply than any value may be."""
+
+
 _SQL_NAMES = {
     "int8": "TINYINT",
     "int16": "SMALLINT",
@@ -27,6 +40,9 @@ _SQL_NAMES = {
     "int64": "BIGINT",
     "float32": "FLOAT",
     "float64": "DOUBLE",
+    "uint8": "UTINYINT",
+    "uint16": "USMALLINT",
+    "uint32": "UINTEGER",
 }
 
 
@@ -40,7 +56,7 @@ class DataType(str):
     __slots__ = ()
 
     def __new__(cls, text: str) -> Self:
-        if text not in _PLAIN:
+        if text not in _PLAIN and not (text.endswith(">") and _nested(text) is not None):
             found = _DECIMAL.fullmatch(text)
             if found is None or not _is_decimal(int(found[1]), int(found[2])):
                 raise ValueError(f"{text!r} is not a type")
@@ -52,6 +68,33 @@ class DataType(str):
         if not isinstance(text, str) or text == "null":
             raise ValueError(f"{text!r} is not a type")
         return cls(text)
+
+    @property
+    def is_nested(self) -> bool:
+        return self.endswith(">")
+
+    @property
+    def element(self) -> DataType | None:
+        """The type of an array's elements; None for other types."""
+        return _nested(self)[1][0][1] if self.startswith("array<") else None
+
+    @property
+    def entry(self) -> tuple[DataType, DataType] | None:
+        """The types of a map's keys and values; None for other types."""
+        if not self.startswith("map<"):
+            return None
+        (_, key), (_, value) = _nested(self)[1]
+        return key, value
+
+    @property
+    def fields(self) -> tuple[tuple[str, DataType], ...]:
+        """The names and types of a struct's fields; none for other types."""
+        return _nested(self)[1] if self.startswith("struct<") else ()
+
+    @property
+    def read_as(self) -> DataType:
+        """The type in which a query reads a column of this type: an unsigned integer as a larger signed one."""
+        return DataType(_READ_AS[self]) if self in _READ_AS else self
 
     @property
     def is_integer(self) -> bool:
@@ -106,7 +149,11 @@ class DataType(str):
     @property
     def sql_name(self) -> str:
         """The type as users write it in SQL."""
-        return _SQL_NAMES.get(self, self.upper())
+        if not self.is_nested:
+            return _SQL_NAMES.get(self, self.upper())
+        kind, parts = _nested(self)
+        separator = ": " if kind == "struct" else ""
+        return f"{kind.upper()}<{', '.join(f'{name}{separator}{type_.sql_name}' for name, type_ in parts)}>"
 
     @property
     def shown(self) -> str:
@@ -136,6 +183,77 @@ class UnreadType(WrittenType):
     """A type that Crown does not have: a column of it may be in a table, but no query can read it."""
 
 
+def array_of(element: DataType) -> DataType:
+    """Return the type of arrays of these elements.
+
+    >>> array_of(STRING), array_of(STRING).element, array_of(STRING).sql_name
+    ('array<string>', 'string', 'ARRAY<STRING>')
+    """
+    return DataType(f"array<{element}>")
+
+
+def map_of(key: DataType, value: DataType) -> DataType:
+    return DataType(f"map<{key},{value}>")
+
+
+def struct_of(fields: Iterable[tuple[str, DataType]]) -> DataType:
+    """Return the type of structs of these fields, of which there must be one at least.
+
+    >>> struct_of([("a", INT64)]).fields
+    (('a', 'int64'),)
+    """
+    listed = ",".join(f"`{name.replace('`', '``')}`:{type_}" for name, type_ in fields)
+    return DataType(f"struct<{listed}>")
+
+
+_Nested: TypeAlias = tuple[str, tuple[tuple[str, DataType], ...]]
+_NAME = re.compile(r"`((?:[^`]|``)*)`:")
+_FLAT = re.compile(r"[a-z_0-9]+(\([0-9, ]*\))?")
+
+
+@cache
+def _nested(text: str) -> _Nested:
+    """The kind of a nested type, and its parts by name. Raises ValueError for anything else."""
+    found, end = _nested_at(text, 0, 0)
+    if end != len(text):
+        raise ValueError(f"{text!r} is not a type")
+    return found
+
+
+def _nested_at(text: str, start: int, depth: int) -> tuple[_Nested, int]:
+    kind = next((kind for kind in ("array", "map", "struct") if text.startswith(f"{kind}<", start)), None)
+    if depth > _DEEPEST:
+        raise TooDeep(f"{text!r} is nested too deeply")
+    if kind is None:
+        raise ValueError(f"{text!r} is not a type")
+    parts: list[tuple[str, DataType]] = []
+    at = start + len(kind) + 1
+    while True:
+        name = ""
+        if kind == "struct":
+            named = _NAME.match(text, at)
+            if named is None:
+                raise ValueError(f"{text!r} is not a type")
+            name, at = named[1].replace("``", "`"), named.end()
+        end = _type_end(text, at, depth)
+        parts.append((name, DataType(text[at:end])))
+        at = end + 1
+        if text[end : end + 1] != ",":
+            break
+    if text[end : end + 1] != ">" or (kind != "struct" and len(parts) != {"array": 1, "map": 2}[kind]):
+        raise ValueError(f"{text!r} is not a type")
+    return (kind, tuple(parts)), at
+
+
+def _type_end(text: str, start: int, depth: int) -> int:
+    if text.startswith(("array<", "map<", "struct<"), start):
+        return _nested_at(text, start, depth + 1)[1]
+    flat = _FLAT.match(text, start)
+    if flat is None:
+        raise ValueError(f"{text!r} is not a type")
+    return flat.end()
+
+
 BOOLEAN = DataType("boolean")
 INT8 = DataType("int8")
 INT16 = DataType("int16")
@@ -148,6 +266,11 @@ BINARY = DataType("binary")
 DATE = DataType("date")
 TIMESTAMP = DataType("timestamp")
 TIMESTAMP_NTZ = DataType("timestamp_ntz")
+TIME = DataType("time")
+UUID = DataType("uuid")
+UINT8 = DataType("uint8")
+UINT16 = DataType("uint16")
+UINT32 = DataType("uint32")
 NULL = DataType("null")
 INTEGERS = (INT8, INT16, INT32, INT64)  # each holds those before it
 
@@ -193,6 +316,8 @@ def common_type(left: DataType, right: DataType) -> DataType | None:
         return _common_numeric(left, right)
     if left.is_temporal and right.is_temporal:
         return TIMESTAMP if TIMESTAMP in (left, right) else TIMESTAMP_NTZ
+    if left.is_nested or right.is_nested:
+        return None
     if STRING in (left, right):  # ANSI Spark reads the string as the other type
         other = right if left == STRING else left
         if other.is_integer:
@@ -312,9 +437,15 @@ def castable(source: DataType, target: DataType) -> bool:
     >>> castable(STRING, DATE), castable(DATE, INT32)
     (True, False)
     """
-    if source == target or STRING in (source, target):
+    if source == target:
         return True
-    if BINARY in (source, target):
+    if source.is_nested or target.is_nested:
+        return False
+    if STRING in (source, target):
+        return True
+    if TIME in (source, target):
+        return source.is_timestamp
+    if UUID in (source, target) or BINARY in (source, target):
         return False
     if source.is_numeric or target.is_numeric:
         other = target if source.is_numeric else source

@@ -10,6 +10,7 @@ from benchmarks import experiments
 from benchmarks.data import Data
 from benchmarks.engines import flink
 from benchmarks.experiments import judge
+from benchmarks.many_views import STREAM
 
 pytestmark = pytest.mark.peer
 
@@ -61,3 +62,16 @@ def test_large_deltas_are_counted_whole(engine: str, tmp_path: Path) -> None:
     assert delta.inserted > LARGE
     answer = judge.agreement(context, engine, engine, "four_hop", stream, batch=judge.UPDATES[0])
     assert answer.startswith("same on"), answer
+
+
+@pytest.mark.parametrize("number", [4, 12])
+@pytest.mark.parametrize("engine", ["differential", "dbsp"])
+def test_many_views_over_one_input_agree_with_crown(engine: str, number: int, tmp_path: Path) -> None:
+    data = Data(scale=0.02, cache=str(tmp_path))
+    context = experiments.Context(data, seconds=120, progress=lambda step: None)
+    stream = data.fifo(STREAM)
+    ours = context.run("crown_views", STREAM, stream, options={"views": number})
+    theirs = context.run(engine, STREAM, stream, options={"query": f"snb_views_{number}"})
+    assert theirs.status == "ok", theirs.status
+    # Two empty answers would say nothing.
+    assert ours.checksum == theirs.checksum not in (0, None)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from typer.testing import CliRunner
 
@@ -17,11 +18,13 @@ from benchmarks import experiments, report, runner, store
 from benchmarks.checksum import checksum
 from benchmarks.data import Data
 from benchmarks.job import Job, Outcome
+from benchmarks.many_views import SCHEMA, STREAM, queries
 from benchmarks.stream import Stream, of_changes
 from benchmarks.workloads import WORKLOADS
 from crown.workload import streams
 
-# So small a graph may have no dumbbell, and the short lives of the three tables are over at the end.
+# So small a graph may have no dumbbell, and the short lives of the three tables are over at the
+# end.
 MAY_BE_EMPTY = ("dumbbell", "dumbbell_project", "three_hop_tables", "two_comb")
 
 
@@ -302,3 +305,37 @@ def test_with_one_delta_for_each_update_the_deltas_are_compared_too(
     assert judge.agreement(context, "duckdb", "duckdb", "three_hop", stream, batch=0).startswith("same on")
     with pytest.raises(experiments.Mismatch, match="2 came, 3 went"):
         judge.agreement(context, "dbsp", "dbsp", "three_hop", stream, batch=0)
+
+
+def test_many_views_together_apart_and_in_duckdb_agree(data: Data) -> None:
+    from benchmarks.engines import crown_views
+
+    stream = str(replace(data, scale=0.02).fifo(STREAM))
+    for number in (1, 12):
+        job = Job("crown_views", STREAM, stream, options={"views": number})
+        together, apart = crown_views.run(job), crown_views.run(replace(job, options={"views": number, "apart": True}))
+        assert together.checksum == apart.checksum not in (0, None)
+        assert (together.inserted, together.deleted) == (apart.inserted, apart.deleted)
+        assert 0 < together.details["state_bytes"] <= apart.details["state_bytes"]
+
+
+def test_each_of_many_views_has_an_answer_and_it_is_duckdbs(data: Data) -> None:
+    import duckdb
+
+    import crown
+
+    stream = Stream.load(replace(data, scale=0.02).fifo(STREAM))
+    connection = duckdb.connect()
+    rows = {name: stream.head(stream.mark).between(0, stream.mark)[name] for name in stream.names}
+    for name, table in rows.items():
+        kept = table.filter(pc.not_equal(table["_change_type"], "delete")).drop_columns(["_change_type"])
+        gone = table.filter(pc.equal(table["_change_type"], "delete")).drop_columns(["_change_type"])
+        connection.register("kept", kept)
+        connection.register("gone", gone)
+        connection.sql(f"CREATE TABLE {name} AS FROM kept EXCEPT ALL FROM gone")
+    for sql in queries(8):
+        view = crown.View(sql, SCHEMA)
+        view.apply(rows)
+        theirs = connection.sql(sql).fetchall()
+        assert sorted(view) == sorted(theirs)
+        assert theirs, sql

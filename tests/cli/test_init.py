@@ -61,8 +61,8 @@ def test_parquet_with_odd_names_and_changes(tmp_path: Path) -> None:
     made = crown("init", tmp_path / "new", "--sample", path, "--sink", "console")
     assert made.returncode == 0, made.stderr
     checked = Pipeline.read(tmp_path / "new" / "pipeline.toml").check()
-    assert checked.explanation is not None
-    assert [column.name for column in checked.explanation.plan.columns] == ["größe", "n"]
+    assert checked.plan is not None
+    assert [column.name for column in checked.plan.columns] == ["größe", "n"]
 
 
 def test_changes_in_a_csv_file_keep_their_column(tmp_path: Path) -> None:
@@ -78,8 +78,10 @@ def test_questions_with_a_file(tmp_path: Path) -> None:
     made = crown("init", tmp_path / "new", typed=f"{orders_csv(tmp_path)}\n\n{query}\nsomewhere\nparquet\n")
     assert made.returncode == 0, made.stderr
     pipeline = Pipeline.read(tmp_path / "new" / "pipeline.toml")
-    assert pipeline.sink.format == "parquet"
-    assert "SUM(cents)" in pipeline.query
+    (view,) = pipeline.views
+    assert view.sink is not None
+    assert view.sink.format == "parquet"
+    assert "SUM(cents)" in view.query
 
 
 def test_questions_without_a_file_can_all_be_left_to_their_defaults(tmp_path: Path) -> None:

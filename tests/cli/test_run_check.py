@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from crown.cli.command import run_command
 from crown.errors import CrownError
 from crown.spark.pipeline import Pipeline
+from tests.cli.conftest import Refused, checked_without_spark
 
 GOOD = """
 query = "SELECT a.src, COUNT(*) AS n FROM g a JOIN g b ON a.dst = b.src GROUP BY a.src"
@@ -58,13 +58,7 @@ def test_check_prints_plan_guarantees_state_and_leaves_nothing(tmp_path: Path) -
 
 def test_check_needs_no_spark(tmp_path: Path) -> None:
     file = write(tmp_path, GOOD)
-    program = (
-        "import sys; sys.argv = ['crown', 'run', '--check', sys.argv[1]]\n"
-        "from crown.cli.command import app\n"
-        "app(standalone_mode=False); assert 'pyspark' not in sys.modules"
-    )
-    finished = subprocess.run([sys.executable, "-c", program, str(file)], capture_output=True, text=True, check=False)
-    assert finished.returncode == 0, finished.stderr
+    checked_without_spark(file)
 
 
 MISTAKES = {
@@ -115,20 +109,11 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_named_before_spark_starts(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mistakes_are_named_before_spark_starts(tmp_path: Path, name: str, refused: Refused) -> None:
     old, new, words = MISTAKES[name]
     assert old in GOOD
     file = write(tmp_path, GOOD.replace(old, new, 1))
-    monkeypatch.setattr(sys, "argv", ["crown", "run", str(file)])
-    assert run_command() == 2
-    message = capsys.readouterr().err
-    assert message.startswith("[CROWN-"), message
-    assert str(file) in message.replace("\n", "")
-    for word in words:
-        assert word in message, message
-    assert not (tmp_path / "checkpoint").exists()
+    refused(file, words)
 
 
 def test_a_mistake_ends_the_command_without_a_traceback(tmp_path: Path) -> None:
@@ -167,3 +152,13 @@ def test_each_kind_of_mistake_has_a_code(tmp_path: Path, name: str) -> None:
     with pytest.raises(CrownError) as caught:
         Pipeline.read(write(tmp_path, GOOD.replace(old, new, 1))).check()
     assert caught.value.code == CODES[name]
+
+
+def test_a_query_that_reads_the_time_can_run(tmp_path: Path) -> None:
+    text = GOOD.replace('dst BIGINT"', 'dst BIGINT, at TIMESTAMP"\nrows = 1000').replace(" GROUP BY a.src", "")
+    text = text.replace("SELECT a.src, COUNT(*) AS n", "SELECT a.src")
+    finished = crown("run", "--check", str(write(tmp_path, text.replace('b.src"', 'b.src WHERE a.at > now()"'))))
+    assert finished.returncode == 0, finished.stderr
+    assert "1,000 rows (declared)" in finished.stdout
+    assert "bytes per row" in finished.stdout
+    assert "  crown_clock  " not in finished.stdout[finished.stdout.index("STATE\n") :]

@@ -40,6 +40,17 @@ def test_whole_tables_need_no_query(tmp_path: Path) -> None:
     finished = crown("size", "--schema", schema)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.count("bytes per row, number of rows unknown") == 2
+    assert "(give it with --rows orders=NUMBER)" in finished.stdout
+    known = crown("size", "--schema", schema, "--rows", "orders=1", "--rows", "customer=2")
+    assert "1 row (given)" in known.stdout and "2 rows (given)" in known.stdout
+
+
+def test_a_window_says_how_many_rows_there_are(tmp_path: Path) -> None:
+    (tmp_path / "schema.sql").write_text("CREATE TABLE r (a INT) WINDOW (ROWS 1000)")
+    (tmp_path / "query.sql").write_text("SELECT a FROM r")
+    for arguments in ((tmp_path / "query.sql",), ()):
+        finished = crown("size", *arguments, "--schema", tmp_path / "schema.sql")
+        assert "1,000 rows (its window)" in finished.stdout, finished.stderr
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from crown.testing import check
-from examples import feature_store, fraud_rings
+from examples import feature_store, fraud_rings, warehouse
 from examples.dbt import maintain
 from tests.support.postgres import running_server
 from tools.docs.notebooks import SCRIPTS, cells, notebook, page
@@ -74,6 +74,14 @@ def test_the_dbt_project_is_maintained() -> None:
 def test_the_dbt_example_prints_what_changes(tmp_path: Path) -> None:
     printed = run(ROOT / "examples" / "dbt" / "maintain.py", tmp_path)
     assert "customers insert 2, Bo, Nilsen, 2024-01-05, 2024-01-09, 2, 48.00" in printed
+
+
+def test_the_warehouse_of_twelve_left_joins() -> None:
+    regions = warehouse.main(sales=200, members=5)
+    assert sum(count for count, _ in regions.values()) == 200
+    assert "not known yet" in regions
+    for sql in (warehouse.REPORT, warehouse.BY_REGION):
+        check(sql, warehouse.SCHEMA, warehouse.batches(sales=60, members=4, seed=2))
 
 
 def test_fraud_rings_are_those_that_duckdb_finds() -> None:

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+import crown
 from crown.ir.plan import Plan
 from crown.plan import explain, from_json, plan_with_report
 from crown.plan.explain.report import Report
@@ -240,3 +241,22 @@ def test_trees_with_the_same_card_share_it() -> None:
 )
 def test_the_sentence_promises_no_more_than_the_card(sql: str, said: str) -> None:
     assert said in page_of(sql, TABLES).split("</h1>")[0]
+
+
+@pytest.mark.parametrize(
+    ("sql", "legend"),
+    [
+        ("SELECT DISTINCT r.a FROM r JOIN s ON r.b = s.b", "only decides existence"),
+        ("SELECT r.a, r.b FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.b = r.b)", "only decides existence"),
+        ("SELECT r.a, r.b FROM r JOIN s ON r.b = s.b JOIN r z ON z.a = s.c", "carries counts"),
+        ("SELECT r.b, SUM(s.c) AS n FROM r JOIN s ON r.b = s.b GROUP BY r.b", "carries counts and sums"),
+        (
+            "SELECT r.b, SUM(s.c) AS n FROM r JOIN s ON r.b = s.b WHERE EXISTS (SELECT 1 FROM s z WHERE z.c = r.a) "
+            "GROUP BY r.b",
+            "carries counts and sums, or decides existence",
+        ),
+    ],
+)
+def test_the_legend_says_what_nodes_without_output_are_for(sql: str, legend: str) -> None:
+    svg = crown.View(sql, "CREATE TABLE r (a INT, b INT); CREATE TABLE s (b INT, c INT)").explain().svg()
+    assert f">{legend}</text>" in svg

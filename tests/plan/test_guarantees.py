@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from crown.ir.query import Query
@@ -89,3 +91,46 @@ def test_sums_over_the_optional_side_of_windows_promise_no_constant() -> None:
     outer = "SELECT r.a, SUM(s.b) AS n FROM g AS r LEFT JOIN g AS s ON r.c = s.b GROUP BY r.a"
     built = parse(outer, "CREATE TABLE g (a INT, b INT, c INT) WINDOW (ROWS 3)")
     assert costs(built) == {"arbitrary": "O(λ)", "fifo": "O(λ)", "insert_only": "O(1)", "declared": "O(λ)"}
+
+
+JOINED = "CREATE TABLE o (id INT, c INT, x INT); CREATE TABLE c (id INT, n INT, name STRING); CREATE TABLE n (id INT)"
+GRAPH = "CREATE TABLE g (s INT, d INT); CREATE TABLE h (s INT, d INT)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "schema", "keys", "gain"),
+    [
+        ("SELECT o.id, c.name FROM o JOIN c ON o.c = c.id", JOINED, {"c": "id"}, "linear"),
+        ("SELECT o.id, c.name FROM o LEFT JOIN c ON o.c = c.id", JOINED, {"c": "id"}, "linear"),
+        ("SELECT DISTINCT o.x, c.name FROM o JOIN c ON o.c = c.id", JOINED, {"c": "id"}, "linear"),
+        ("SELECT o.x, n.id FROM o, c, n WHERE o.c = c.id AND c.n = n.id", JOINED, {"c": "id"}, "linear"),
+        ("SELECT c.name, SUM(o.x) AS s FROM o JOIN c ON o.c = c.id GROUP BY c.name", JOINED, {"c": "id"}, "updates"),
+        ("SELECT a.s, b.d FROM g a JOIN g b ON a.d = b.s", GRAPH, {"g": "s"}, "linear"),
+        ("SELECT a.s FROM g a JOIN g b ON a.d = b.s JOIN g c ON b.d = c.s AND c.d = a.s", GRAPH, {"g": "s"}, "space"),
+        ("SELECT a.s FROM g a, h b WHERE a.s = b.s AND a.d > 1 AND b.d > 1", GRAPH, {}, ""),
+    ],
+)
+def test_keys_that_would_bring_a_guarantee_back_are_named_and_do(
+    sql: str, schema: str, keys: dict[str, str], gain: str
+) -> None:
+    """Declaring what is suggested gives what is promised."""
+    before = report(parse(sql, schema))
+    named = [hint for hint in before.improvements if "PRIMARY KEY" in hint]
+    assert bool(named) == bool(keys)
+    if not keys:
+        return
+    wanted = "declare " + " and ".join(f"PRIMARY KEY ({k}) of {t}" for t, k in keys.items())
+    assert any(hint.startswith(wanted) for hint in named), named
+    for hint in named:
+        declared = schema
+        for columns, table in re.findall(r"PRIMARY KEY \(([\w, ]+)\) of (\w+)", hint):
+            declared = re.sub(rf"(TABLE {table} \([^)]*)\)", rf"\1, PRIMARY KEY ({columns}))", declared)
+        after = report(parse(sql, declared))
+        assert not any("PRIMARY KEY" in other for other in after.improvements)
+        if "linear" in gain:
+            assert after.added and all(added.determined_by for added in after.added)
+        elif gain == "updates":
+            assert {g.profile: g.update for g in after.guarantees}["arbitrary"] == "O(1)"
+            assert {g.profile: g.update for g in before.guarantees}["arbitrary"] == "O(λ)"
+        else:
+            assert (before.space, after.space) == ("O(N^2)", "O(N)")

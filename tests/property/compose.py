@@ -5,243 +5,26 @@ while the depth lasts, queries drawn from the same list. A new construct is one 
 all others, and they in it.
 
 >>> sorted(CONSTRUCTS)  # doctest: +NORMALIZE_WHITESPACE
-['among groups', 'common table', 'compared outer join', 'computed', 'condition', 'constant', 'constant group',
- 'correlated scalar', 'distinct', 'except', 'except all', 'exploded', 'filter', 'filtered aggregate',
- 'global aggregate', 'group', 'grouped condition', 'grouping sets', 'having', 'inequality join', 'inner join',
- 'intersect', 'intersect all', 'join of three', 'lateral', 'mark', 'ordered', 'ordered window', 'outer join',
- 'outer joins', 'parenthesised', 'partition aggregate', 'plain columns', 'scalar subquery', 'scalar value',
- 'semi-join', 'shared set', 'top', 'top of each key', 'union', 'union all', 'values']
+['among groups', 'asof join', 'collected', 'common table', 'compared outer join', 'computed', 'condition', 'constant',
+ 'constant group', 'correlated scalar', 'correlated set', 'current time', 'distinct', 'distinct on', 'except',
+ 'except all', 'exploded', 'filter', 'filtered aggregate', 'global aggregate', 'group', 'grouped condition',
+ 'grouping sets', 'having', 'hop', 'inequality join', 'inner join', 'intersect', 'intersect all', 'join of three',
+ 'lateral', 'limited subquery', 'mark', 'ordered', 'ordered window', 'outer join', 'outer joins', 'parenthesised',
+ 'partition aggregate', 'plain columns', 'recursion', 'scalar subquery', 'scalar value', 'semi-join', 'shared set',
+ 'top', 'top of each key', 'tumble', 'union', 'union all', 'values', 'window subquery']
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 from hypothesis import strategies as st
 
-from tests.property.queries import LITERALS, SCHEMAS, Schema
-
-T = TypeVar("T")
-Term = tuple[str, str]  # SQL text and domain
-
-CASTS = {
-    "int": "BIGINT",
-    "string": "STRING",
-    "double": "DOUBLE",
-    "decimal": "DECIMAL(20,2)",
-    "date": "DATE",
-    "boolean": "BOOLEAN",
-}
-COMPUTED: dict[str, tuple[tuple[str, str], ...]] = {
-    "int": (
-        ("{0} + 0", "int"),
-        ("{0} - 1", "int"),
-        ("{0} * {0}", "int"),
-        ("-{0}", "int"),
-        ("{0} % 2", "int"),
-        ("COALESCE({0}, -1)", "int"),
-        ("NULLIF({0}, 1)", "int"),
-        ("CASE WHEN {0} > 1 THEN 1 WHEN {0} IS NULL THEN 5 ELSE 0 END", "int"),
-        ("CAST({0} AS STRING)", "string"),
-        ("CAST({0} AS DOUBLE)", "double"),
-        ("{0} > 0", "boolean"),
-        ("CAST(NULL AS BIGINT)", "int"),
-    ),
-    "string": (
-        ("UPPER({0})", "string"),
-        ("CONCAT({0}, 'z')", "string"),
-        ("SUBSTRING({0}, 1, 1)", "string"),
-        ("LENGTH({0})", "int"),
-        ("COALESCE({0}, 'none')", "string"),
-        ("CASE WHEN {0} = 'a' THEN 'A' ELSE {0} END", "string"),
-    ),
-    "double": (("{0} + 0.5D", "double"), ("{0} * 2", "double"), ("CAST(FLOOR({0}) AS BIGINT)", "int")),
-    "decimal": (("{0} + 1", "decimal"), ("CAST({0} AS DOUBLE)", "double"), ("-{0}", "decimal")),
-    "date": (("COALESCE({0}, DATE '2024-01-01')", "date"),),
-    "boolean": (("NOT {0}", "boolean"), ("CASE WHEN {0} THEN 1 ELSE 0 END", "int")),
-}
-AGGREGATES: dict[str, tuple[tuple[str, str], ...]] = {
-    "int": (
-        ("SUM({0})", "int"),
-        ("AVG({0})", "double"),
-        ("SUM(DISTINCT {0})", "int"),
-        ("SUM({0} * {0})", "int"),
-        ("STDDEV({0})", "double"),
-        ("BIT_XOR({0})", "int"),
-        ("MEDIAN({0})", "double"),
-        ("MAX_BY({0}, {0})", "int"),
-        ("MIN({0} + 1)", "int"),
-    ),
-    "double": (("SUM({0})", "double"), ("AVG({0})", "double"), ("VAR_POP({0})", "double")),
-    "decimal": (("SUM({0})", "decimal"), ("AVG({0})", "double")),
-    "string": (("LISTAGG({0}, '-') WITHIN GROUP (ORDER BY {0})", "string"),),
-    "date": (),
-    "boolean": (),
-}
-COUNTS = (("COUNT(*)", "int"), ("COUNT({0})", "int"), ("COUNT(DISTINCT {0})", "int"))
-
-
-@dataclass(frozen=True)
-class Query:
-    """`columns` are named o0, o1, ...; `ordered`: the order of its rows is determined, but for equal rows."""
-
-    text: str
-    columns: tuple[str, ...]  # domains
-    ordered: bool = False
-
-
-@dataclass(frozen=True)
-class Source:
-    """Something for FROM, and the columns that it shows."""
-
-    text: str
-    columns: tuple[Term, ...]
-
-
-class Composer:
-    """Draws the parts of one query; `path` are the constructs to begin with, from the outermost in."""
-
-    def __init__(self, draw: st.DrawFn, schema: Schema, path: Sequence[str] = ()) -> None:
-        self.draw = draw
-        self.schema = schema
-        self.path = list(path)
-        self.aliases = 0
-
-    def chance(self, percent: int) -> bool:
-        return self.draw(st.integers(0, 99)) < percent
-
-    def pick(self, choices: Sequence[T]) -> T:
-        return self.draw(st.sampled_from(list(choices)))
-
-    def query(self, depth: int) -> Query:
-        name = self.path.pop(0) if self.path else self.pick(list(CONSTRUCTS))
-        return CONSTRUCTS[name](self, depth)
-
-    def source(self, depth: int) -> Source:
-        """A table, or a query in its place."""
-        self.aliases += 1
-        alias = f"x{self.aliases}"
-        if self.path or (depth > 0 and self.chance(60)):
-            inner = self.query(depth - 1)
-            columns = tuple((f"{alias}.o{i}", domain) for i, domain in enumerate(inner.columns))
-            return Source(f"({inner.text}) AS {alias}", columns)
-        table = self.pick(self.schema.tables)
-        return Source(f"{table.name} AS {alias}", tuple((f"{alias}.{name}", domain) for name, domain in table.columns))
-
-    def term(self, columns: Sequence[Term], computed: int = 25) -> Term:
-        text, domain = self.pick(columns)
-        if not self.chance(computed):
-            return text, domain
-        form, result = self.pick(COMPUTED[domain])
-        return form.format(text), result
-
-    def of_domain(self, columns: Sequence[Term], domain: str) -> str:
-        """An expression of the domain, cast to its common type."""
-        fitting = [text for text, found in columns if found == domain]
-        if domain == "string" and not fitting:
-            fitting = [f"CAST({text} AS STRING)" for text, found in columns if found == "int"]
-        text = self.pick(fitting) if fitting else self.pick(LITERALS[domain])
-        if fitting and self.chance(25):
-            forms = [form for form, result in COMPUTED[domain] if result == domain]
-            text = self.pick(forms).format(text)
-        return f"CAST({text} AS {CASTS[domain]})"
-
-    def select(self, terms: Sequence[Term], source: str, *, where: Sequence[str] = (), distinct: bool = False) -> Query:
-        names = ", ".join(f"{text} AS o{i}" for i, (text, _) in enumerate(terms))
-        filters = f" WHERE {' AND '.join(where)}" if where else ""
-        word = "DISTINCT " if distinct else ""
-        return Query(f"SELECT {word}{names} FROM {source}{filters}", tuple(domain for _, domain in terms))
-
-    def terms(self, columns: Sequence[Term], computed: int = 25) -> list[Term]:
-        return [self.term(columns, computed) for _ in range(self.draw(st.integers(1, 3)))]
-
-    def predicate(self, columns: Sequence[Term]) -> str:
-        text, domain = self.pick(columns)
-        literal = self.pick(LITERALS[domain])
-        forms = [
-            f"{text} IS NULL",
-            f"{text} IS NOT NULL",
-            f"{text} <> {literal}",
-            f"({text} = {literal} OR {text} IS NULL)",
-        ]
-        if domain != "boolean":
-            forms += [f"{text} >= {literal}", f"NOT ({text} > {literal})"]
-        others = [other for other, found in columns if found == domain and other != text]
-        if others:
-            forms += [f"{text} = {self.pick(others)}", f"{text} <> {self.pick(others)}"]
-            if domain != "boolean":
-                forms += [f"{text} < {self.pick(others)}"]
-        return self.pick(forms)
-
-    def pairs(self, left: Sequence[Term], right: Sequence[Term]) -> list[tuple[str, str]]:
-        """Columns that can be a key of a join."""
-        return [(a, b) for a, one in left for b, two in right if one == two and one != "double"]
-
-    def equality(self, left: Sequence[Term], right: Sequence[Term]) -> str:
-        pairs = self.pairs(left, right)
-        if not pairs:
-            return f"{self.predicate(left)} AND {self.predicate(right)}"
-        one, other = self.pick(pairs)
-        return f"{one} = {other}"
-
-    def joined(self, depth: int, kinds: Sequence[str], count: int = 2) -> Source:
-        source = self.source(depth)
-        for _ in range(count - 1):
-            other = self.source(depth)
-            kind = self.pick(kinds)
-            if kind == "CROSS JOIN":
-                text = f"{source.text} CROSS JOIN {other.text}"
-            elif kind == "<":
-                text = f"{source.text} JOIN {other.text} ON {self.inequality(source.columns, other.columns)}"
-            else:
-                on = self.equality(source.columns, other.columns)
-                if kind != "FULL JOIN" and self.chance(25):
-                    on += f" AND {self.predicate((*source.columns, *other.columns))}"
-                text = f"{source.text} {kind} {other.text} ON {on}"
-            source = Source(text, (*source.columns, *other.columns))
-        return source
-
-    def direction(self) -> str:
-        return f"{self.pick(['ASC', 'DESC'])} NULLS {self.pick(['FIRST', 'LAST'])}"
-
-    def inequality(self, left: Sequence[Term], right: Sequence[Term]) -> str:
-        pairs = [(a, b) for a, one in left for b, two in right if one == two and one in ("int", "double", "date")]
-        if not pairs:
-            return self.equality(left, right)
-        one, other = self.pick(pairs)
-        return f"{one} {self.pick(['<', '<=', '>', '>='])} {other}"
-
-    def correlation(self, left: Sequence[Term], right: Sequence[Term]) -> str:
-        """What chooses the rows of a subquery for an outer row."""
-        parts = [self.equality(left, right)] if self.chance(70) else []
-        parts += [self.inequality(left, right)] if self.chance(25) else []
-        parts += [self.predicate(right)] if self.chance(20) else []
-        return f" WHERE {' AND '.join(parts)}" if parts else ""
-
-    def test(self, columns: Sequence[Term], depth: int, totals: Sequence[Term] = ()) -> str:
-        """EXISTS, IN or a quantified comparison with a subquery, as a value; `totals` may only be compared with it."""
-        inner = self.source(depth)
-        rows = f"FROM {inner.text}{self.correlation(columns, inner.columns)}"
-        comparable = [(a, b) for a, one in (*columns, *totals) for b, two in inner.columns if one == two != "boolean"]
-        if not comparable or self.chance(40):
-            return f"{self.pick(['', 'NOT '])}EXISTS (SELECT 1 {rows})"
-        one, other = self.pick(comparable)
-        if self.chance(50):
-            return f"{one} {self.pick(['', 'NOT '])}IN (SELECT {other} {rows})"
-        operator = f"{self.pick(['=', '<>', '<', '<=', '>', '>='])} {self.pick(['ANY', 'ALL'])}"
-        return f"{one} {operator} (SELECT {other} {rows})"
-
-    def scalar(self, columns: Sequence[Term], depth: int) -> Term:
-        """An aggregate of the rows that a subquery has for an outer row."""
-        inner = self.source(depth)
-        text, domain = self.pick(inner.columns)
-        extremes = () if domain == "boolean" else (("MIN({0})", domain), ("MAX({0})", domain))
-        form, result = self.pick(
-            [*COUNTS, *extremes, ("COALESCE(MAX({0}), MIN({0}))", domain), ("COUNT(*) + 1", "int")]
-        )
-        return f"(SELECT {form.format(text)} FROM {inner.text}{self.correlation(columns, inner.columns)})", result
+from tests.property import subqueries, timed
+from tests.property.composer import CASTS, OPERATORS, Composer, Construct, Query, Source
+from tests.property.queries import LITERALS, SCHEMAS, TIMED, Schema
 
 
 def _filter(composer: Composer, depth: int) -> Query:
@@ -260,7 +43,20 @@ def _distinct(composer: Composer, depth: int) -> Query:
     return composer.select(composer.terms(source.columns), source.text, distinct=True)
 
 
-def _join(kinds: Sequence[str], count: int = 2) -> Callable[[Composer, int], Query]:
+def _distinct_on(composer: Composer, depth: int) -> Query:
+    """The first row of each key, by all columns, so that ties are equal rows."""
+    source = composer.joined(depth, ["JOIN", "LEFT JOIN"], composer.draw(st.integers(1, 2)))
+    keys = ", ".join(
+        text for text, _ in [composer.term(source.columns) for _ in range(composer.draw(st.integers(1, 2)))]
+    )
+    every = ", ".join(f"{text} {composer.direction()}" for text, _ in composer.shuffled(source.columns))
+    query = composer.select(composer.terms(source.columns), source.text)
+    limit = composer.pick(["", "", " LIMIT 2"])
+    text = query.text.replace("SELECT ", f"SELECT DISTINCT ON ({keys}) ", 1)
+    return replace(query, text=f"{text} ORDER BY {every}{limit}")
+
+
+def _join(kinds: Sequence[str], count: int = 2) -> Construct:
     def build(composer: Composer, depth: int) -> Query:
         source = composer.joined(depth, kinds, count)
         where = [composer.predicate(source.columns)] if composer.chance(25) else []
@@ -279,38 +75,15 @@ def _outer_joins(composer: Composer, depth: int) -> Query:
     if composer.chance(60):
         return composer.select(composer.terms(source.columns), source.text, where=where)
     by = composer.pick(source.columns)
-    grouped = composer.select([by, *_aggregates(composer, source.columns)], source.text, where=where)
+    grouped = composer.select([by, *composer.aggregates(source.columns)], source.text, where=where)
     return replace(grouped, text=f"{grouped.text} GROUP BY {by[0]}")
-
-
-def _condition(composer: Composer, depth: int) -> Query:
-    """[NOT] EXISTS and [NOT] IN."""
-    source, inner = composer.source(depth), composer.source(depth)
-    word = composer.pick(["", "NOT "])
-    pairs = composer.pairs(source.columns, inner.columns)
-    if pairs and composer.chance(50):
-        outside, inside = composer.pick(pairs)
-        where = f"{outside} {word}IN (SELECT {inside} FROM {inner.text})"
-    else:
-        where = f"{word}EXISTS (SELECT 1 FROM {inner.text} WHERE {composer.equality(source.columns, inner.columns)})"
-    return composer.select(composer.terms(source.columns), source.text, where=[where])
-
-
-def _aggregates(composer: Composer, columns: Sequence[Term]) -> list[Term]:
-    found = []
-    for _ in range(composer.draw(st.integers(1, 3))):
-        text, domain = composer.pick(columns)
-        extremes = () if domain == "boolean" else (("MIN({0})", domain), ("MAX({0})", domain))
-        form, result = composer.pick([*COUNTS, *AGGREGATES[domain], *extremes])
-        found.append((form.format(text), result))
-    return found
 
 
 def _group(composer: Composer, depth: int, having: str = "") -> Query:
     source = composer.joined(depth, ["JOIN", "LEFT JOIN", "CROSS JOIN"], composer.draw(st.integers(1, 2)))
     by = [composer.term(source.columns) for _ in range(composer.draw(st.integers(1, 2)))]
     by = [term for term in dict.fromkeys(by) if "NULL AS" not in term[0]] or [source.columns[0]]
-    selected = composer.select([*by, *_aggregates(composer, source.columns)], source.text)
+    selected = composer.select([*by, *composer.aggregates(source.columns)], source.text)
     return replace(selected, text=f"{selected.text} GROUP BY {', '.join(text for text, _ in by)}{having}")
 
 
@@ -321,54 +94,7 @@ def _having(composer: Composer, depth: int) -> Query:
 
 def _global(composer: Composer, depth: int) -> Query:
     source = composer.joined(depth, ["JOIN", "LEFT JOIN"], composer.draw(st.integers(1, 2)))
-    return composer.select(_aggregates(composer, source.columns), source.text)
-
-
-def _scalar(composer: Composer, depth: int) -> Query:
-    """A comparison with the one row of a global aggregate."""
-    source, inner = composer.source(depth), composer.source(0)
-    integers = [text for text, domain in source.columns if domain == "int"]
-    inside = [text for text, domain in inner.columns if domain == "int"]
-    if not integers or not inside:
-        return composer.select(composer.terms(source.columns), source.text)
-    function = composer.pick(["MAX", "MIN", "COUNT", "SUM"])
-    scalar = f"(SELECT {function}({composer.pick(inside)}) FROM {inner.text})"
-    where = f"{composer.pick(integers)} {composer.pick(['=', '<', '>='])} {scalar}"
-    return composer.select(composer.terms(source.columns), source.text, where=[where])
-
-
-def _correlated(composer: Composer, depth: int) -> Query:
-    """A comparison with an aggregate of the rows that share a key with the outer row."""
-    source, inner = composer.source(depth), composer.source(0)
-    keys = composer.pairs(source.columns, inner.columns)
-    values = [text for text, domain in inner.columns if domain == "int"]
-    integers = [text for text, domain in source.columns if domain == "int"]
-    if not keys or not values or not integers:
-        return composer.select(composer.terms(source.columns), source.text)
-    outside, inside = composer.pick(keys)
-    form = composer.pick(["MAX({0})", "MIN({0})", "SUM({0})", "SUM(DISTINCT {0})"])
-    scalar = f"(SELECT {form.format(composer.pick(values))} FROM {inner.text} WHERE {outside} = {inside})"
-    where = f"{composer.pick(integers)} {composer.pick(['=', '<>', '<', '>='])} {scalar}"
-    return composer.select(composer.terms(source.columns), source.text, where=[where])
-
-
-def _grouped_condition(composer: Composer, depth: int) -> Query:
-    """[NOT] EXISTS and [NOT] IN of groups, of distinct rows and of set operations."""
-    source = composer.source(depth)
-    inner = composer.joined(depth - 1, ["JOIN", "LEFT JOIN"], composer.draw(st.integers(1, 2)))
-    keys = composer.pairs(source.columns, inner.columns)
-    if not keys:
-        return composer.select(composer.terms(source.columns), source.text)
-    outside, inside = composer.pick(keys)
-    rows = f"SELECT {inside} FROM {inner.text}"
-    forms = [
-        f"{outside} {{no}}IN ({rows} GROUP BY {inside} HAVING COUNT(*) > 1)",
-        f"{outside} {{no}}IN (SELECT DISTINCT {inside} FROM {inner.text})",
-        f"{outside} {{no}}IN (({rows}) {composer.pick(OPERATORS).upper()} ({rows}))",
-        f"{{no}}EXISTS (SELECT DISTINCT {inside} FROM {inner.text} WHERE {outside} = {inside})",
-    ]
-    where = composer.pick(forms).format(no=composer.pick(["", "NOT "]))
-    return composer.select(composer.terms(source.columns), source.text, where=[where])
+    return composer.select(composer.aggregates(source.columns), source.text)
 
 
 def _plain_columns(composer: Composer, depth: int) -> Query:
@@ -376,13 +102,6 @@ def _plain_columns(composer: Composer, depth: int) -> Query:
     source = composer.joined(depth, ["JOIN"], composer.draw(st.integers(1, 3)))
     terms = [composer.pick(source.columns) for _ in range(composer.draw(st.integers(1, 4)))]
     return composer.select(terms, source.text, distinct=composer.chance(50))
-
-
-def _semi_join(composer: Composer, depth: int) -> Query:
-    source, inner = composer.source(depth), composer.source(depth)
-    kind = composer.pick(["LEFT SEMI JOIN", "LEFT ANTI JOIN"])
-    text = f"{source.text} {kind} {inner.text} ON {composer.equality(source.columns, inner.columns)}"
-    return composer.select(composer.terms(source.columns), text)
 
 
 def _filtered_aggregate(composer: Composer, depth: int) -> Query:
@@ -418,7 +137,7 @@ def _shared_set(composer: Composer, depth: int) -> Query:
     return Query(f"WITH {name} AS ({inner.text}) SELECT w.z AS o0 FROM ({text}) AS w", (domain,))
 
 
-def _set_operation(operator: str) -> Callable[[Composer, int], Query]:
+def _set_operation(operator: str) -> Construct:
     def operand(composer: Composer, depth: int, domains: Sequence[str]) -> str:
         if composer.path and composer.path[0] in OPERATORS:
             return f"({of_domains(composer, depth - 1, composer.path.pop(0), domains).text})"
@@ -488,10 +207,11 @@ def _ordered_window(composer: Composer, depth: int) -> Query:
     by = ", ".join(text for text, _ in [composer.pick(source.columns) for _ in range(composer.draw(st.integers(0, 1)))])
     part = f"PARTITION BY {by} " if by else ""
     terms = composer.terms(source.columns)
+    # Functions that tell equal rows apart share one order: with two, which copy is which would be open.
+    every = ", ".join(f"{column} {composer.direction()}" for column, _ in composer.shuffled(source.columns))
     for _ in range(composer.draw(st.integers(1, 2))):
         text, domain = composer.pick(source.columns)
         some = f"{composer.pick(source.columns)[0]} {composer.direction()}"
-        every = ", ".join([some, *(f"{column} {composer.direction()}" for column, _ in source.columns)])
         rows = composer.pick(
             ["UNBOUNDED PRECEDING", "BETWEEN 1 PRECEDING AND 1 FOLLOWING", "BETWEEN 2 PRECEDING AND 1 PRECEDING"]
         )
@@ -516,7 +236,7 @@ def _grouping_sets(composer: Composer, depth: int) -> Query:
     sets = composer.pick(["ROLLUP ({0}, {1})", "CUBE ({0}, {1})", "GROUPING SETS (({0}), ({1}))", "{0}, ROLLUP ({1})"])
     if one == other:
         sets = "ROLLUP ({0})"
-    terms = [one, *_aggregates(composer, source.columns), (f"GROUPING({one[0]})", "int")]
+    terms = [one, *composer.aggregates(source.columns), (f"GROUPING({one[0]})", "int")]
     if sets == "{0}, ROLLUP ({1})":
         terms = terms[:-1]
     query = composer.select(terms, source.text)
@@ -534,7 +254,7 @@ def _partition_aggregate(composer: Composer, depth: int) -> Query:
         terms = [group, ("COUNT(*)", "int"), ("SUM(COUNT(*)) OVER ()", "int")]
         query = composer.select(terms, source.text)
         return replace(query, text=f"{query.text} GROUP BY {group[0]}")
-    aggregates = [(f"{text} {over}", domain) for text, domain in _aggregates(composer, source.columns)]
+    aggregates = [(f"{text} {over}", domain) for text, domain in composer.aggregates(source.columns)]
     return composer.select([*composer.terms(source.columns), *aggregates], source.text)
 
 
@@ -551,6 +271,36 @@ def _common_table(composer: Composer, depth: int) -> Query:
         source = Source(f"{name} {kind} {name} AS again ON {composer.equality(columns, again)}", (*columns, *again))
     query = composer.select(composer.terms(source.columns), source.text)
     return replace(query, text=f"WITH {name} AS ({inner.text}) {query.text}")
+
+
+def _recursion(composer: Composer, depth: int) -> Query:
+    """WITH RECURSIVE over a join: as long as there are new rows, or to a depth, with each path or without."""
+    base, other = composer.source(depth), composer.source(depth - 1 if depth else 0)
+    domains = [composer.pick(["int", "int", "string"]) for _ in range(composer.draw(st.integers(1, 2)))]
+    composer.aliases += 1
+    name = f"c{composer.aliases}"
+    own = tuple((f"{name}.o{i}", domain) for i, domain in enumerate(domains))
+    both = (*own, *other.columns)
+    terms = [(composer.of_domain(base.columns, domain), domain) for domain in domains]
+    # Plain columns: values that are computed of those of the round before might go on for ever.
+    steps = [(_plain(composer, both, domain), domain) for domain in domains]
+    kind = composer.pick(["JOIN", "JOIN", "LEFT JOIN"])
+    source = f"{name} {kind} {other.text} ON {composer.equality(own, other.columns)}"
+    where = [composer.predicate(both)] if composer.chance(25) else []
+    operator = "UNION"
+    if composer.chance(50):
+        operator = composer.pick(["UNION", "UNION ALL"])
+        terms, steps = [*terms, ("0", "int")], [*steps, (f"{name}.o{len(domains)} + 1", "int")]
+        where.append(f"{name}.o{len(domains)} < 2")
+    first = composer.select(terms, base.text)
+    step = composer.select(steps, source, where=where)
+    shown = composer.select(composer.terms(tuple((f"{name}.o{i}", d) for i, (_, d) in enumerate(terms))), name)
+    return replace(shown, text=f"WITH RECURSIVE {name} AS ({first.text} {operator} {step.text}) {shown.text}")
+
+
+def _plain(composer: Composer, columns: Sequence[tuple[str, str]], domain: str) -> str:
+    found = [text for text, one in columns if one == domain]
+    return f"CAST({composer.pick(found)} AS {CASTS[domain]})"
 
 
 def _ordered(composer: Composer, depth: int) -> Query:
@@ -600,9 +350,24 @@ def _exploded(composer: Composer, depth: int) -> Query:
     return composer.select(composer.terms((*source.columns, (f"{alias}.{alias}_value", domain))), whole)
 
 
+def _collected(composer: Composer, depth: int) -> Query:
+    """The values of a group as an array, and its elements as rows again."""
+    source = composer.source(depth)
+    composer.aliases += 1
+    alias = f"e{composer.aliases}"
+    key, domain = composer.pick(source.columns)
+    value, kind = composer.pick(source.columns)
+    function = composer.pick(["COLLECT_LIST", "COLLECT_SET"])
+    groups = f"SELECT {key} AS k, {function}({value}) AS l FROM {source.text} GROUP BY {key}"
+    whole = f"({groups}) AS g{alias} CROSS JOIN UNNEST(g{alias}.l) AS {alias}({alias}_value)"
+    size = f"CAST(SIZE(g{alias}.l) AS BIGINT)"
+    columns = ((f"g{alias}.k", domain), (f"{alias}.{alias}_value", kind), (size, "int"))
+    return composer.select(composer.terms(columns), whole)
+
+
 def _constant_group(composer: Composer, depth: int) -> Query:
     source = composer.source(depth)
-    query = composer.select(_aggregates(composer, source.columns), source.text)
+    query = composer.select(composer.aggregates(source.columns), source.text)
     return replace(query, text=f"{query.text} GROUP BY {composer.pick(['NULL', '1 + 1'])}")
 
 
@@ -612,79 +377,6 @@ def _parenthesised(composer: Composer, depth: int) -> Query:
     inner = f"({left.text} JOIN {right.text} ON {composer.equality(left.columns, right.columns)})"
     text = f"(({inner}) LEFT JOIN {last.text} ON {composer.equality(both, last.columns)})"
     return composer.select(composer.terms((*both, *last.columns)), text)
-
-
-def _mark(composer: Composer, depth: int) -> Query:
-    """A test of a subquery wherever a value can stand."""
-    source = composer.source(depth)
-    tests = [composer.test(source.columns, depth - 1) for _ in range(composer.draw(st.integers(1, 2)))]
-    shown = composer.terms(source.columns)
-    place = composer.pick(["SELECT", "OR", "CASE", "NOT", "GROUP BY", "aggregate", "ON"])
-    if place == "SELECT":
-        return composer.select([*shown, *((test, "boolean") for test in tests)], source.text)
-    if place == "CASE":
-        chosen = (f"CASE WHEN {' OR '.join(tests)} THEN 1 ELSE 0 END", "int")
-        return composer.select([*shown, chosen], source.text)
-    if place == "GROUP BY":
-        counted = composer.select([(tests[0], "boolean"), ("COUNT(*)", "int")], source.text)
-        return replace(counted, text=f"{counted.text} GROUP BY {composer.pick(['1', tests[0]])}")
-    if place == "aggregate":
-        by = composer.pick(source.columns)
-        total = (f"SUM(CASE WHEN {tests[0]} THEN 1 ELSE 0 END)", "int")
-        counted = composer.select([by, total], source.text)
-        return replace(counted, text=f"{counted.text} GROUP BY {by[0]}")
-    if place == "ON":
-        other = composer.source(0)
-        on = f"{composer.equality(source.columns, other.columns)} AND {tests[0]}"
-        text = f"{source.text} {composer.pick(['JOIN', 'LEFT JOIN'])} {other.text} ON {on}"
-        return composer.select(composer.terms((*source.columns, *other.columns)), text)
-    where = (
-        f"NOT ({' AND '.join(tests)})" if place == "NOT" else " OR ".join([*tests, composer.predicate(source.columns)])
-    )
-    return composer.select(shown, source.text, where=[where])
-
-
-def _scalar_value(composer: Composer, depth: int) -> Query:
-    """A scalar subquery wherever a value can stand."""
-    source = composer.source(depth)
-    scalar = composer.scalar(source.columns, depth - 1)
-    if composer.chance(50):
-        return composer.select([*composer.terms(source.columns), scalar], source.text)
-    where = [f"({scalar[0]} IS NULL OR {composer.predicate(source.columns)})"]
-    return composer.select(composer.terms(source.columns), source.text, where=where)
-
-
-def _among_groups(composer: Composer, depth: int) -> Query:
-    """Subqueries that read a group, in SELECT and HAVING."""
-    source = composer.source(depth)
-    by = composer.pick(source.columns)
-    total = composer.pick([("COUNT(*)", "int"), (f"MAX({source.columns[0][0]})", source.columns[0][1])])
-    shown = [by, total]
-    if composer.chance(50):
-        shown.append(composer.scalar([by], depth - 1))
-    query = composer.select(shown, source.text)
-    having = f" HAVING {composer.test([by], depth - 1, [total])}" if composer.chance(70) else ""
-    return replace(query, text=f"{query.text} GROUP BY {by[0]}{having}")
-
-
-def _lateral(composer: Composer, depth: int) -> Query:
-    """A subquery in FROM that reads what is to its left."""
-    source, inner = composer.source(depth), composer.source(depth - 1)
-    composer.aliases += 1
-    alias = f"l{composer.aliases}"
-    where = composer.correlation(source.columns, inner.columns)
-    kind = composer.pick(["plain", "DISTINCT", "GROUP BY", "aggregate"])
-    text, domain = composer.pick(inner.columns)
-    rows = f"SELECT {text} AS v FROM {inner.text}{where}"
-    if kind == "DISTINCT":
-        rows = f"SELECT DISTINCT {text} AS v FROM {inner.text}{where}"
-    elif kind == "GROUP BY":
-        rows, domain = f"SELECT COUNT(*) AS v FROM {inner.text}{where} GROUP BY {text}", "int"
-    elif kind == "aggregate":
-        rows, domain = f"SELECT COUNT({text}) AS v FROM {inner.text}{where}", "int"
-    join = composer.pick(["CROSS JOIN LATERAL ({0}) AS {1}", "LEFT JOIN LATERAL ({0}) AS {1} ON TRUE"])
-    columns = [*source.columns, (f"{alias}.v", domain)]
-    return composer.select(composer.terms(columns), f"{source.text} {join.format(rows, alias)}")
 
 
 def _compared_outer_join(composer: Composer, depth: int) -> Query:
@@ -699,11 +391,11 @@ def _compared_outer_join(composer: Composer, depth: int) -> Query:
     return composer.select(composer.terms(columns), text)
 
 
-OPERATORS: Final = ("union", "union all", "except", "except all", "intersect", "intersect all")
-CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
+CONSTRUCTS: Final[dict[str, Construct]] = {
     "filter": _filter,
     "computed": _computed,
     "distinct": _distinct,
+    "distinct on": _distinct_on,
     "inner join": _join(["JOIN", "CROSS JOIN"]),
     "join of three": _join(["JOIN"], 3),
     "outer join": _join(["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]),
@@ -711,15 +403,17 @@ CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
     "compared outer join": _compared_outer_join,
     "plain columns": _plain_columns,
     "inequality join": _join(["<"]),
-    "condition": _condition,
-    "lateral": _lateral,
-    "mark": _mark,
-    "scalar value": _scalar_value,
-    "among groups": _among_groups,
-    "scalar subquery": _scalar,
-    "correlated scalar": _correlated,
-    "grouped condition": _grouped_condition,
-    "semi-join": _semi_join,
+    "condition": subqueries.condition,
+    "lateral": subqueries.lateral,
+    "limited subquery": subqueries.limited,
+    "correlated set": subqueries.correlated_set,
+    "mark": subqueries.mark,
+    "scalar value": subqueries.scalar_value,
+    "among groups": subqueries.among_groups,
+    "scalar subquery": subqueries.scalar,
+    "correlated scalar": subqueries.correlated,
+    "grouped condition": subqueries.grouped_condition,
+    "semi-join": subqueries.semi_join,
     "filtered aggregate": _filtered_aggregate,
     "shared set": _shared_set,
     "group": _group,
@@ -729,6 +423,7 @@ CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
     "ordered": _ordered,
     "values": _values,
     "constant": _constant,
+    "collected": _collected,
     "exploded": _exploded,
     "constant group": _constant_group,
     "parenthesised": _parenthesised,
@@ -737,14 +432,23 @@ CONSTRUCTS: Final[dict[str, Callable[[Composer, int], Query]]] = {
     "ordered window": _ordered_window,
     "grouping sets": _grouping_sets,
     "common table": _common_table,
+    "recursion": _recursion,
+    "window subquery": subqueries.windowed,
+    "tumble": timed.tumble,
+    "hop": timed.hop,
+    "asof join": timed.asof,
+    "current time": timed.current_time,
     **{operator: _set_operation(operator) for operator in OPERATORS},
 }
+CLOCK: Final = frozenset({"current time"})
+TIME: Final = CLOCK | {"tumble", "hop"}
 
 
 @st.composite
-def over(draw: st.DrawFn, schema: Schema, path: Sequence[str] = (), depth: int = 2) -> Query:
-    """A query over the tables of `schema`, sometimes with an ORDER BY of its own."""
-    composer = Composer(draw, schema, path)
+def over(draw: st.DrawFn, schema: Schema, path: Sequence[str] = (), depth: int = 2, *, clock: bool = False) -> Query:
+    """A query over the tables of `schema`, sometimes with an ORDER BY of its own; `clock`: it may ask for the time."""
+    constructs = {name: build for name, build in CONSTRUCTS.items() if clock or name not in CLOCK}
+    composer = Composer(draw, schema, constructs, path)
     query = composer.query(depth)
     if not query.ordered and composer.chance(15):
         keys = ", ".join(f"{i + 1} {composer.pick(['ASC', 'DESC'])} NULLS LAST" for i in range(len(query.columns)))
@@ -753,6 +457,6 @@ def over(draw: st.DrawFn, schema: Schema, path: Sequence[str] = (), depth: int =
 
 
 @st.composite
-def composed(draw: st.DrawFn, path: Sequence[str] = ()) -> tuple[Schema, Query]:
-    schema = draw(st.sampled_from(SCHEMAS))
-    return schema, draw(over(schema, path))
+def composed(draw: st.DrawFn, path: Sequence[str] = (), *, clock: bool = False) -> tuple[Schema, Query]:
+    schema = TIMED if TIME & set(path) else draw(st.sampled_from(SCHEMAS))
+    return schema, draw(over(schema, path, clock=clock))

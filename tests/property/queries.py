@@ -30,6 +30,7 @@ LITERALS: dict[str, tuple[str, ...]] = {
     "decimal": ("3.50", "0.00"),
     "date": ("DATE '2024-02-29'",),
     "boolean": ("TRUE",),
+    "time": ("TIMESTAMP '2024-03-31 00:02:00Z'",),
 }
 NUMBERS = ("int", "double", "decimal")
 
@@ -53,6 +54,13 @@ class Schema:
         return next(table for table in self.tables if table.name == name)
 
 
+TIMED = Schema(
+    "CREATE TABLE q (k INT, ts TIMESTAMP, v INT); CREATE TABLE h (k INT NOT NULL, ts TIMESTAMP NOT NULL, d DATE)",
+    (
+        TableShape("q", (("k", "int"), ("ts", "time"), ("v", "int"))),
+        TableShape("h", (("k", "int"), ("ts", "time"), ("d", "date"))),
+    ),
+)
 SCHEMAS = (
     Schema(
         "CREATE TABLE r (a INT, b INT); CREATE TABLE s (b INT, c INT); CREATE TABLE t (c INT, d INT, e DOUBLE)",
@@ -79,8 +87,9 @@ SCHEMAS = (
             TableShape("f", (("n", "int"), ("ok", "boolean"), ("w", "double"))),
         ),
     ),
+    TIMED,
 )
-NOT_NULL = {("p", "id"), ("k", "x"), ("k", "y"), ("g", "src"), ("g", "dst"), ("f", "n")}
+NOT_NULL = {("p", "id"), ("k", "x"), ("k", "y"), ("g", "src"), ("g", "dst"), ("f", "n"), ("h", "k"), ("h", "ts")}
 
 
 @dataclass(frozen=True)

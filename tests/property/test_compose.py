@@ -6,6 +6,7 @@ by single updates). Both are saved and loaded now and then. After every batch al
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +17,13 @@ from hypothesis import strategies as st
 
 import crown
 from crown.errors import CrownError, SqlError
-from tests.property.compose import CONSTRUCTS, Query, composed
+from tests.property.compose import CONSTRUCTS, composed
+from tests.property.composer import Query
 from tests.property.queries import Schema
 from tests.property.streams import streams
 from tests.support.followed import Followed, follow
 from tests.support.judge import Change, Judge
+from tests.support.python_functions import FUNCTIONS
 
 WAYS: dict[str, dict[str, Any]] = {
     "2 threads": {"threads": 2},
@@ -38,43 +41,65 @@ class Case:
     batches: list[list[Change]]
     way: str
     reloads: frozenset[int]
+    times: dict[int, datetime.datetime]
+
+
+moments = st.sampled_from([1, 2, 3, 6, 40, 60 * 24, -60]).map(
+    lambda minutes: datetime.datetime(2024, 3, 31, tzinfo=datetime.UTC) + datetime.timedelta(minutes=minutes)
+)
+
+
+def asks_time(sql: str) -> bool:
+    return "now()" in sql or "CURRENT_DATE" in sql
 
 
 @st.composite
 def cases(draw: st.DrawFn, path: Sequence[str] = ()) -> Case:
-    schema, query = draw(composed(path))
+    schema, query = draw(composed(path, clock=True))
     batches = draw(streams(schema, batches=4, batch_size=10))
     reloads = draw(st.frozensets(st.integers(0, len(batches)), max_size=2))
-    return Case(schema, query, batches, draw(st.sampled_from(list(WAYS))), reloads)
+    times = {}
+    if asks_time(query.text):
+        later = draw(st.lists(st.integers(0, len(batches) - 1), max_size=3))
+        times = {number: draw(moments) for number in dict.fromkeys([0, *later])}
+    return Case(schema, query, batches, draw(st.sampled_from(list(WAYS))), reloads, times)
 
 
 def open_views(case: Case) -> list[Followed] | None:
     """None when the query is not one that Crown maintains."""
     sql, ddl = case.query.text, case.schema.ddl
     try:
-        first = crown.View(sql, schema=ddl)
+        first = crown.View(sql, schema=ddl, functions=FUNCTIONS)
     except CrownError as error:
         if not isinstance(error, SqlError) and error.code != "CROWN-PLAN-TOO-MANY-TABLES":
             raise
         hypothesis.event(f"refused: {error.code}")
         return None
-    second = crown.View(sql, schema=ddl, **WAYS[case.way])
+    second = crown.View(sql, schema=ddl, functions=FUNCTIONS, **WAYS[case.way])
     return [
-        Followed("one cell", first),
-        Followed(case.way, second, single=case.way == "single updates", pulled=case.way == "pulled"),
+        Followed("one cell", first, functions=FUNCTIONS),
+        Followed(
+            case.way,
+            second,
+            single=case.way == "single updates",
+            pulled=case.way == "pulled",
+            functions=FUNCTIONS,
+        ),
     ]
 
 
 def check(case: Case) -> None:
     sql, ddl = case.query.text, case.schema.ddl
     hypothesis.note(f"schema = {ddl!r}\nsql = {sql!r}\nway = {case.way!r}, reloads = {sorted(case.reloads)}")
+    hypothesis.note(f"times = {case.times}")
     followed = open_views(case)
     hypothesis.assume(followed is not None)
     assert followed is not None
-    judge = Judge(sql, ddl)
-    for one in followed:
-        one.check(judge, ordered=case.query.ordered)
-    follow(judge, followed, case.batches, reloads=case.reloads, ordered=case.query.ordered)
+    judge = Judge(sql, ddl, functions=FUNCTIONS, clock=bool(case.times))
+    if not case.times:
+        for one in followed:
+            one.check(judge, ordered=case.query.ordered)
+    follow(judge, followed, case.batches, reloads=case.reloads, times=case.times, ordered=case.query.ordered)
 
 
 @hypothesis.settings(max_examples=60)
@@ -106,7 +131,7 @@ def test_few_queries_are_refused(drawn: list[tuple[Schema, Query]]) -> None:
     refused = []
     for schema, query in drawn:
         try:
-            crown.View(query.text, schema=schema.ddl)
+            crown.View(query.text, schema=schema.ddl, functions=FUNCTIONS)
         except CrownError as error:
             refused.append(str(error))
     assert len(refused) <= 3, refused

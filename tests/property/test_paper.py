@@ -18,7 +18,8 @@ from crown.workload import power_law_graph, social_network, streams
 from tests.support.judge import Change, Judge
 
 EDGES, NODES, MESSAGES = 150, 25, 250
-# Queries without a selection give ever larger results on a dense graph; these selections keep some of them.
+# Queries without a selection give ever larger results on a dense graph; these selections keep some
+# of them.
 FILTERS = {"three_hop": 8, "four_hop": 14}
 FEWER_EDGES = {"dumbbell": 120, "dumbbell_project": 120}
 

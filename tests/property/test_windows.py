@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 import crown
 from crown.errors import CrownError
-from tests.property.compose import Query, over
+from tests.property.compose import over
+from tests.property.composer import Query
 from tests.property.queries import Schema, TableShape
 from tests.support.followed import Followed
 from tests.support.judge import Change, Judge, Row
+from tests.support.python_functions import FUNCTIONS
 
 COLUMNS = "g (src INT, dst INT, at BIGINT NOT NULL)"
 OTHER = "CREATE TABLE f (n INT, w INT)"
@@ -87,12 +89,12 @@ def test_windows_under_nested_constructs(
     hypothesis.note(query.text)
     windowed_schema = f"CREATE TABLE {COLUMNS} WINDOW (ROWS {size}); {OTHER}"
     try:
-        view = crown.View(query.text, schema=windowed_schema, threads=threads)
+        view = crown.View(query.text, schema=windowed_schema, threads=threads, functions=FUNCTIONS)
     except CrownError as error:
         hypothesis.event(f"refused: {error.code}")
         hypothesis.reject()
-    followed = Followed(f"threads={threads}", view)
-    judge = Judge(query.text, NESTED.ddl)
+    followed = Followed(f"threads={threads}", view, functions=FUNCTIONS)
+    judge = Judge(query.text, NESTED.ddl, functions=FUNCTIONS)
     kept: list[Row] = []
     for number, (windowed, plain) in enumerate(batches):
         arrivals = [Change("g", row) for row in windowed] + [Change("f", row) for row in plain]
@@ -131,12 +133,12 @@ def test_windows_beside_keys(
     keep = kept_by_count if kind == "count" else kept_by_time
     try:
         schema = f"CREATE TABLE {COLUMNS} WINDOW ({window}); {KEYED}"
-        view = crown.View(query.text, schema=schema, threads=threads, on_invalid=on_invalid)
+        view = crown.View(query.text, schema=schema, threads=threads, on_invalid=on_invalid, functions=FUNCTIONS)
     except CrownError as error:
         hypothesis.event(f"refused: {error.code}")
         hypothesis.reject()
-    followed = Followed(f"threads={threads}", view)
-    judge = Judge(query.text, f"CREATE TABLE {COLUMNS}; {KEYED}")
+    followed = Followed(f"threads={threads}", view, functions=FUNCTIONS)
+    judge = Judge(query.text, f"CREATE TABLE {COLUMNS}; {KEYED}", functions=FUNCTIONS)
     kept: list[Row] = []
     for number, (windowed, upserted) in enumerate(batches):
         arrivals = [Change("g", row) for row in windowed] + [Change("f", row) for row in upserted]

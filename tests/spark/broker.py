@@ -30,7 +30,8 @@ _CONNECTOR = (
 _MINUTES = 10
 JAVA = ["java", "-Xmx256m", *os.environ.get("SPARK_SUBMIT_OPTS", "").split()]
 
-# Sends lines of "topic, key, value" (a tab between them) and prints a topic as JSON, by Kafka's own client.
+# Sends lines of "topic, key, value" (a tab between them) and prints a topic as JSON, by Kafka's own
+# client.
 CLIENT = """
 import java.time.Duration; import java.util.*; import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.*; import org.apache.kafka.clients.consumer.*;

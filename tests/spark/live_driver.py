@@ -11,7 +11,7 @@ import crown.spark
 
 
 def main(servers: str, jars: str, run: str, directory: str, sql: str, cells: int) -> None:
-    # Each partition of each stage needs a slot of its own: two of each topic, and the cells.
+    # Each partition of each of Spark's stages needs a slot of its own: two of each topic, and the cells.
     builder = SparkSession.builder.master("local[8]").appName("crown-live")
     for name, value in {
         "spark.jars": jars,

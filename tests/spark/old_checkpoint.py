@@ -29,7 +29,7 @@ _PLACE = "/the/place/of/the/test"
 
 
 def deltas(spark: SparkSession, feed: Feed) -> DataFrame:
-    """A key, a window, two cells and a merge: all kinds of stages that keep state."""
+    """A key, a window, two cells and a merge: all kinds of operators that keep state."""
     windows = {"g": {"rows": WINDOW}}
     return maintain(spark, SQL, feed.tables(spark), cells=CELLS, keys={"u": ["id"]}, windows=windows)
 

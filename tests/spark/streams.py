@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -100,7 +103,7 @@ class Feed:
 
 def stream(spark: SparkSession, path: Path, *, by_name: bool = False) -> DataFrame:
     """A directory's changes, a file at a time: rows that Spark reads, or `by_name` files that Crown reads."""
-    schema = spark.read.parquet(str(path)).schema
+    schema = from_arrow_schema(pyarrow.parquet.read_schema(min(path.glob("*.parquet"))))
     if by_name:
         return files(spark, str(path), schema, files_per_batch=1)
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(path))
@@ -161,10 +164,16 @@ def total(deltas: Iterable[pa.Table]) -> Counter[Row]:
     return +sum_
 
 
-def descendants(pid: int) -> dict[int, str]:
-    """The living processes below `pid`, with their command lines."""
-    parents: dict[int, int] = {}
-    commands: dict[int, str] = {}
+@dataclass(frozen=True)
+class Process:
+    parent: int
+    session: int
+    command: str
+
+
+def processes() -> dict[int, Process]:
+    """The living processes of this machine."""
+    found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -173,16 +182,51 @@ def descendants(pid: int) -> dict[int, str]:
             except OSError:
                 continue
             if fields[0] not in "ZX":
-                parents[int(entry.name)], commands[int(entry.name)] = int(fields[1]), command
+                found[int(entry.name)] = Process(int(fields[1]), int(fields[3]), command)
+    return found
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """The living processes below `pid`, with their command lines."""
+    living = processes()
     found: dict[int, str] = {}
     frontier = [pid]
     while frontier:
         above = frontier.pop()
-        for child, parent in parents.items():
-            if parent == above:
-                found[child] = commands[child]
+        for child, process in living.items():
+            if process.parent == above:
+                found[child] = process.command
                 frontier.append(child)
     return found
+
+
+def ended(process: subprocess.Popen[Any]) -> bool:
+    """Whether a process has ended.
+
+    Unlike after `poll`, its number is still its own, so that `end` finds what it has left.
+    """
+    status = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return process.returncode is not None or os.waitid(os.P_PID, process.pid, status) is not None
+
+
+def end(process: subprocess.Popen[Any]) -> int:
+    """Kill a process with all below it and in its session; return its exit code.
+
+    After it has been waited for, its number may be that of another process, and nothing is killed.
+    """
+    if process.returncode is None:
+        below = [pid for pid, other in processes().items() if other.session == process.pid]
+        for pid in {process.pid, *descendants(process.pid), *below}:
+            kill(pid)
+    return process.wait()
+
+
+def ended_within(process: subprocess.Popen[Any], seconds: float) -> int:
+    """Wait until a process ends by itself, and end what it has left; return its exit code."""
+    if not wait_until(lambda: ended(process), seconds=seconds):
+        end(process)
+        raise AssertionError(f"still running after {seconds} s")
+    return end(process)
 
 
 def hosts_of(jvm: int) -> list[int]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from tests.spark.streams import descendants, java_below, wait_until
+from tests.spark.streams import end, ended, java_below, wait_until
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -38,11 +38,7 @@ class Terminal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for pid in descendants(self._process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, 9)
-        self._process.kill()
-        self._process.wait()
+        end(self._process)
         os.close(self._master)
 
     @property
@@ -61,8 +57,8 @@ class Terminal:
                 return bool(java_below(self._process.pid))
             return moment in self.screen or ("/" in moment and (directory / moment).exists())
 
-        assert wait_until(lambda: reached() or self._process.poll() is not None, seconds=300), self.screen
-        assert self._process.poll() is None, self.screen
+        assert wait_until(lambda: reached() or ended(self._process), seconds=300), self.screen
+        assert not ended(self._process), self.screen
         if moment == "at once":
             time.sleep(0.3)
 
@@ -72,11 +68,11 @@ class Terminal:
     def finish(self) -> tuple[int, str]:
         """The exit code and all that was shown."""
         deadline = time.monotonic() + 300
-        while self._process.poll() is None and time.monotonic() < deadline:
+        while not ended(self._process) and time.monotonic() < deadline:
             self._read(0.1)
         self._read(0.1)
-        assert self._process.returncode is not None, self.screen
-        return self._process.returncode, self.screen
+        assert ended(self._process), self.screen
+        return self._process.wait(), self.screen
 
     def _read(self, seconds: float) -> None:
         with contextlib.suppress(OSError):  # the other side is closed

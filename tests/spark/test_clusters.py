@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -18,7 +16,7 @@ import pyarrow.parquet
 import pyspark
 import pytest
 
-from tests.spark.streams import GRAPH, Feed, descendants, kill, random_changes, wait_until
+from tests.spark.streams import GRAPH, Feed, end, random_changes, wait_until
 from tests.support.judge import Judge, multiset, split_delta
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -84,9 +82,7 @@ def run_to_end(command: list[str], environment: dict[str, str], **options: Any) 
     try:
         output, errors = process.communicate(timeout=LIMIT_SECONDS)
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        end(process)
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
@@ -106,9 +102,7 @@ def cluster(environment: dict[str, str]) -> Iterator[str]:
         yield master
     finally:
         for process in processes:
-            for pid in [process.pid, *descendants(process.pid)]:
-                kill(pid)
-            process.wait()
+            end(process)
 
 
 def test_standalone_cluster(cluster: str, environment: dict[str, str], feed: Feed, tmp_path: Path) -> None:

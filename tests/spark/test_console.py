@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crown.console.source import BatchFrame
-from crown.spark.pipeline.start import Start, read_start
+from crown.spark.pipeline.resume import ResumePoint, read_resume_point
 from tests.spark.terminal import Terminal
 from tests.support.browser import WHY_NOT, Browser, browser
 
@@ -86,6 +86,9 @@ def test_a_pipeline_on_the_terminal_and_in_the_browser(tmp_path: Path) -> None:
         terminal.press_ctrl_c()
         code, screen = terminal.finish()
     assert code == 130, screen
+    assert "stopped" in [line for line in screen.splitlines() if line.strip()][-1], screen
+    for sign in ("Traceback", "Py4J", "py4j", "Exception", "\tat ", "WARN", "ERROR"):
+        assert sign not in screen, screen
     assert "[gc" not in screen, "what Java prints does not reach the terminal"
     assert "[gc" in (tmp_path / "checkpoint.log").read_text()
     feed(tmp_path, 3)
@@ -121,16 +124,16 @@ def look(url: str, terminal: Terminal, tmp_path: Path) -> None:
 
 def test_how_a_run_begins(tmp_path: Path) -> None:
     checkpoint = str(tmp_path / "checkpoint")
-    assert read_start(checkpoint) == Start(None, None)
+    assert read_resume_point(checkpoint) == ResumePoint(None, None)
     for name in ("commits", "offsets"):
         (tmp_path / "checkpoint" / name).mkdir(parents=True)
         for batch in range(11):
             (tmp_path / "checkpoint" / name / str(batch)).touch()
     (tmp_path / "checkpoint" / "commits" / ".10.crc").touch()
-    assert str(read_start(checkpoint)) == "Continues after batch 10."
+    assert str(read_resume_point(checkpoint)) == "Continues after batch 10."
     (tmp_path / "checkpoint" / "offsets" / "11").touch()
-    begun = read_start(checkpoint)
-    assert begun == Start(10, 11) and "Repeats batch 11" in str(begun)
+    begun = read_resume_point(checkpoint)
+    assert begun == ResumePoint(10, 11) and "Repeats batch 11" in str(begun)
     assert ("engines", "rebuilt as of batch 10, from the checkpoint") in begun.facts
 
 

@@ -46,7 +46,8 @@ def history(rng: random.Random, modes: list[Mode], rows: int) -> tuple[list[str]
         now[identity] = row = random_row(rng, identity, mode)
         lines.append(record(rng.choice("cr"), None, row, mode))
         other = rng.randrange(identity + 1)
-        # Values as they are in the table can be said in any mode only if they were made for the coarsest.
+        # Values as they are in the table can be said in any mode only if they were made for the
+        # coarsest.
         if other in now and rng.random() < 0.4:
             same = Mode(mode.schemas, mode.decimals, "micros" if mode.schemas else mode.timestamps, mode.binary)
             if rng.random() < 0.5:

@@ -23,7 +23,7 @@ from crown.changes import CHANGE_TYPE, DELETIONS
 from crown.ir.plan import Plan
 from crown.plan import plan, to_json
 from crown.plan.cells.distribute import describe
-from crown.spark.flow.cells import cell_keys
+from crown.spark.flow.cell_keys import cell_keys
 from crown.spark.flow.chunks import read_blob, write_blob
 from crown.spark.flow.dispatch import Dispatcher
 from crown.spark.flow.netting import Netting
@@ -42,7 +42,7 @@ CELLS = (1, 2, 3, 8)
 PARTITIONS = 2
 
 
-class Stage:
+class Operator:
     """The engines of one stateful operator. A cell that gets nothing is not called."""
 
     def __init__(self, plan: Plan) -> None:
@@ -66,14 +66,14 @@ class Stage:
 
 
 class Laid:
-    """All stages of a query."""
+    """All operators of a query."""
 
     def __init__(self, topology: Topology, rng: random.Random) -> None:
         self.topology = topology
         self.rng = rng
-        self.resolved = {name: Stage(plan) for name, (plan, _) in topology.resolved.items()}
-        self.cells = Stage(topology.cell)
-        self.merge = None if topology.merge is None else Stage(topology.merge)
+        self.resolved = {name: Operator(plan) for name, (plan, _) in topology.resolved.items()}
+        self.cells = Operator(topology.cell)
+        self.merge = None if topology.merge is None else Operator(topology.merge)
 
     def apply(self, changes: dict[str, pa.Table]) -> pa.Table:
         packed: list[Any] = []
@@ -90,7 +90,8 @@ class Laid:
                 if key:
                     values = zip(*(rows[column].to_pylist() for column in key), strict=True)
                     keyed = rows.append_column("_cell", pa.array([hash(row) % cells for row in values], pa.int32()))
-                # Spark keeps the changes of a key in one partition only if the source does: here there is one.
+                # Spark keeps the changes of a key in one partition only if the source does: here
+                # there is one.
                 deltas = self.resolved[name].apply(own(iter(keyed.combine_chunks().to_batches())))
                 resolved = list(Repacker(cast(Dispatcher, iter))(deltas))
                 if not resolved:

@@ -29,6 +29,9 @@ from tests.spark.streams import (
     GRAPH_QUERIES,
     Feed,
     descendants,
+    end,
+    ended,
+    ended_within,
     hosts_of,
     java_below,
     kill,
@@ -135,18 +138,10 @@ def application(directory: Path, sql: str, master: str, *options: str, **environ
     )
 
 
-def end(process: subprocess.Popen[str]) -> None:
-    """End an application with all that it started."""
-    below = list(descendants(process.pid))
-    for pid in [process.pid, *below]:
-        kill(pid)
-    process.wait()
-
-
 def wait_for_batch(process: subprocess.Popen[str], directory: Path, batch: int) -> None:
     """Until the application plans a batch, or ends."""
     planned = directory / "checkpoint" / "offsets" / str(batch)
-    wait_until(lambda: process.poll() is not None or planned.exists())
+    wait_until(lambda: ended(process) or planned.exists())
 
 
 def killed_application(
@@ -166,12 +161,13 @@ def killed_application(
                 time.sleep(rng.uniform(0, 1.5))
                 if victim == "driver":
                     below = java_below(process.pid)
-                    # The driver is the JVM; Python and the executors' daemons then end by themselves.
+                    # The driver is the JVM; Python and the executors' daemons then end by
+                    # themselves.
                     struck += sum(kill(pid) for pid in below[:1])
                 else:
                     executors = [p for p, c in descendants(process.pid).items() if "CoarseGrainedExecutor" in c]
                     struck += sum(kill(pid) for pid in executors[:1])
-            assert process.wait(LIMIT_SECONDS) is not None
+            assert wait_until(lambda: ended(process), seconds=LIMIT_SECONDS)  # noqa: B023
         finally:
             hosts = [pid for jvm in [*java_below(process.pid)] for pid in hosts_of(jvm)]
             end(process)
@@ -258,10 +254,7 @@ def test_speculation_and_a_slow_cell(
         "spark.speculation.minTaskRuntime=200ms",
         STRAGGLE="1",
     )
-    try:
-        assert process.wait(LIMIT_SECONDS) == 0
-    finally:
-        end(process)
+    assert ended_within(process, LIMIT_SECONDS) == 0
     check(spark, judge, tmp_path)
 
 

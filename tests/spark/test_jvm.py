@@ -184,7 +184,7 @@ def test_engines_that_have_grown_too_large_are_freed(spark: SparkSession, cells:
 def test_a_checkpoint_is_continued_by_the_other_engine(
     spark: SparkSession, cells: int, order: tuple[str, ...], rng: random.Random, tmp_path: Path
 ) -> None:
-    """State of two stages, of a window and of changes that were set aside; the stream starts as if nothing were."""
+    """State of two operators, of a window and of changes that were set aside; the stream starts as if nothing were."""
     sql = "SELECT a.src, COUNT(*) AS n FROM g a JOIN w ON a.dst = w.src GROUP BY a.src"
     judge = Judge(sql, GRAPH + "; CREATE TABLE w (src BIGINT, dst BIGINT)")
     feed = Feed(tmp_path / "in", judge)

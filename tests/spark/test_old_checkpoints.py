@@ -18,7 +18,7 @@ from crown.plan.tree import passes
 from crown.plan.tree.trees import Trees, find_trees
 from crown.spark import read_materialized, snapshot
 from crown.spark.flow import identity
-from crown.spark.flow.state import StoredStage, compare_all, stored_stages
+from crown.spark.flow.state import StoredOperator, compare_all, stored_operators
 from crown.spark.flow.topology import lay_out
 from tests.spark import old_checkpoint
 from tests.spark.old_checkpoint import BEFORE, CELLS, SQL, WINDOW
@@ -35,7 +35,7 @@ class Old:
 
     feed: Feed
     place: Path
-    stages: list[StoredStage]
+    operators: list[StoredOperator]
 
 
 def unlike(trees: Trees) -> Trees:
@@ -74,7 +74,7 @@ def test_an_old_checkpoint_goes_on_under_another_plan(
 @pytest.fixture
 def old(spark: SparkSession, tmp_path: Path) -> Old:
     feed = old_checkpoint.unpack(FIXTURES / "checkpoint-1.tar.xz", tmp_path)
-    return Old(feed, tmp_path, stored_stages(spark, str(tmp_path / "checkpoint"), 0))
+    return Old(feed, tmp_path, stored_operators(spark, str(tmp_path / "checkpoint"), 0))
 
 
 def schema_with(**options: Any) -> dict[str, dict[str, Any]]:
@@ -92,12 +92,14 @@ def test_each_reason_why_a_checkpoint_is_refused(old: Old, monkeypatch: pytest.M
 
     def refused(words: str, sql: str = SQL, cells: int = CELLS, **tables: Any) -> StateError:
         with pytest.raises(StateError) as refusal:
-            compare_all(old.stages, [lay_out(sql, schema_with(**tables), cells).described()])
+            compare_all(old.operators, [lay_out(sql, schema_with(**tables), cells).described()])
         assert words in str(refusal.value), str(refusal.value)
         return refusal.value
 
-    compare_all(old.stages, [lay_out(SQL, schema_with(), CELLS).described()])
-    compare_all(old.stages, [lay_out(SQL.replace("u.", "U.").replace("AS n", "m"), schema_with(), CELLS).described()])
+    compare_all(old.operators, [lay_out(SQL, schema_with(), CELLS).described()])
+    compare_all(
+        old.operators, [lay_out(SQL.replace("u.", "U.").replace("AS n", "m"), schema_with(), CELLS).described()]
+    )
     changed = SQL.replace("SUM", "MAX")
     found = refused(f"the query has changed. It was:\n{SQL}\nThe query is now:\n{changed}", sql=changed)
     assert found.code == "CROWN-STATE-OTHER-PLAN" and "overwrite=True" in str(found)
@@ -112,13 +114,15 @@ def test_each_reason_why_a_checkpoint_is_refused(old: Old, monkeypatch: pytest.M
     refused("the query no longer reads table u", sql="SELECT src FROM g")
     with monkeypatch.context() as patch:
         patch.setattr(layout, "_spread_merge", lambda merge, cells: merge)
-        refused("lays out the stage merge differently: rows are spread over the cells differently")
+        refused("lays out the operator merge differently: rows are spread over the cells differently")
     with monkeypatch.context() as patch:
         patch.setattr(layout, "distribute", lambda plan, cells: replace(distribute(plan, cells), merge=None))
-        refused("this version of Crown runs the query without the stage merge")
+        refused("this version of Crown runs the query without the operator merge")
     with monkeypatch.context() as patch:
         patch.setattr(layout, "resolved", lambda table: replace(resolved(table), columns=table.columns[::-1]))
-        refused("lays out the stage cells differently: table g was stored with columns dst int64, src int64, now with")
+        refused(
+            "lays out the operator cells differently: table g was stored with columns dst int64, src int64, now with"
+        )
     for oldest, newest, hint in ((2, 2, "use a new checkpoint"), (0, 0, "use the version of Crown that wrote it")):
         with monkeypatch.context() as patch:
             patch.setattr(identity, "OLDEST", oldest)

@@ -19,7 +19,7 @@ from pyspark.sql import Row
 from crown.errors import StateError
 from crown.spark.flow import processor
 from crown.spark.flow.chunks import read_blob, write_blob
-from crown.spark.flow.processor import CellProcessor, Stage
+from crown.spark.flow.processor import CellProcessor, Operator
 from crown.spark.flow.topology import lay_out
 from crown.spark.host import client, launch
 from tests.spark.streams import GRAPH, GRAPH_QUERIES, random_changes
@@ -54,14 +54,14 @@ class Map:
 class Store:
     """A state store with commits: an attempt works on a copy."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
         self.committed: dict[str, Any] = {}
 
     def attempt(self, changes: list[Change], judge: Judge, *, commit: bool) -> list[pa.Table]:
         """Run one batch; its deltas count only if it is committed."""
         state = copy.deepcopy(self.committed)
-        running = CellProcessor(self.stage)
+        running = CellProcessor(self.operator)
         handle: Any = SimpleNamespace(
             getValueState=lambda name, schema: Value(state, name),
             getMapState=lambda name, key, schema: Map(state, name),
@@ -70,7 +70,7 @@ class Store:
         table = judge.as_arrow(changes)["g"].combine_chunks()
         blob = write_blob(table.to_batches(), table.schema)
         rows = [Row("table", "deletes", "source", "sequence", "blob")("g", False, 0, 0, blob)]
-        found = [row.blob for row in running.handleInputRows((self.stage.keys[0],), iter(rows), None)]
+        found = [row.blob for row in running.handleInputRows((self.operator.keys[0],), iter(rows), None)]
         if commit:
             self.committed = state
         return [read_blob(blob).read_all() for blob in found if blob is not None]
@@ -93,16 +93,16 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     launch._started.clear()
 
 
-def stage_of(sql: str) -> Stage:
+def operator_of(sql: str) -> Operator:
     topology = lay_out(sql, {"g": {"columns": {"src": "bigint", "dst": "bigint"}}}, 1)
-    return topology.stage("cells", topology.cell, 1, "raise", None)
+    return topology.operator("cells", topology.cell, 1, "raise", None)
 
 
 @pytest.mark.parametrize("sql", GRAPH_QUERIES[:3])
 @pytest.mark.usefixtures("quick")
 def test_faults_never_show(sql: str, rng: random.Random) -> None:
     judge = Judge(sql, GRAPH)
-    store = Store(stage_of(sql))
+    store = Store(operator_of(sql))
     rewrites = 0
     for number in range(40):
         changes = random_changes(rng, judge.tables, rng.randrange(1, 15))
@@ -127,19 +127,19 @@ EMPTY = pa.table({"_change_type": pa.array([], pa.string())})
 @pytest.mark.usefixtures("quick")
 def test_damage_and_foreign_state_are_refused(rng: random.Random) -> None:
     judge = Judge(GRAPH_QUERIES[0], GRAPH)
-    store = Store(stage_of(GRAPH_QUERIES[0]))
+    store = Store(operator_of(GRAPH_QUERIES[0]))
     for _ in range(2):
         changes = random_changes(rng, judge.tables, 5)
         store.attempt(changes, judge, commit=True)
         judge.apply(changes)
     again = [Change("g", (1, 1))]
     # The same query in other words is the same query.
-    store.stage = stage_of(GRAPH_QUERIES[0].replace("SELECT ", "select  "))
+    store.operator = operator_of(GRAPH_QUERIES[0].replace("SELECT ", "select  "))
     store.attempt(again, judge, commit=False)
-    store.stage = stage_of(GRAPH_QUERIES[1])
+    store.operator = operator_of(GRAPH_QUERIES[1])
     with pytest.raises(StateError, match="CROWN-STATE-OTHER-PLAN"):
         store.attempt(again, judge, commit=False)
-    store.stage = stage_of(GRAPH_QUERIES[0])
+    store.operator = operator_of(GRAPH_QUERIES[0])
     launch._started[-1].kill()
     chunk = store.committed["chunks"][(1,)]
     store.committed["chunks"][(1,)] = (*chunk[:3], chunk[3][:-1] + b"!")

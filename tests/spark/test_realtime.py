@@ -21,7 +21,7 @@ from crown.spark import maintain, rejected, snapshot
 from crown.spark.failure import crown_error
 from crown.spark.settings import JAR
 from tests.spark.broker import Kafka, jars
-from tests.spark.streams import GRAPH, GRAPH_QUERIES, Feed, collect_batches, descendants, kill, wait_until
+from tests.spark.streams import GRAPH, GRAPH_QUERIES, Feed, collect_batches, end, wait_until
 from tests.support.judge import Change, Judge
 
 pytestmark = [
@@ -147,9 +147,7 @@ class Application:
         assert self.process.stdout.readline() == "started\n"
 
     def kill(self) -> None:
-        for pid in [*descendants(self.process.pid), self.process.pid]:
-            kill(pid)
-        self.process.wait()
+        end(self.process)
 
 
 def live_run(kafka: Kafka, rng: random.Random, directory: Path, cells: int, kills: int) -> None:

@@ -104,7 +104,8 @@ def test_parquet_repeats_and_rewrites(spark: SparkSession, tmp_path: Path, monke
     for batch, rows in enumerate([[(1, "x", "insert", 2), (2, None, "insert", 1)], [(1, "x", "delete", 2)], []]):
         target.apply(spark.createDataFrame(rows, DELTA), batch)
         before = {file: file.stat().st_mtime_ns for file in table.rglob("*") if file.is_file()}
-        # Spark repeats a batch that it could not note as done. Its version may be being read: nothing is touched.
+        # Spark repeats a batch that it could not note as done. Its version may be being read:
+        # nothing is touched.
         target.apply(spark.createDataFrame(rows, DELTA), batch)
         assert {file: file.stat().st_mtime_ns for file in table.rglob("*") if file.is_file()} == before
     assert read_materialized(spark, str(table)).collect() == [(2, None)]

@@ -48,6 +48,21 @@ def test_a_malformed_record_is_an_error_by_default(spark: SparkSession, cells: i
         collect_batches(deltas, tmp_path / "checkpoint")
 
 
+def test_a_csv_file_without_names_says_what_is_wrong(spark: SparkSession, cells: int, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("1,2,insert\n")
+    schema = "src BIGINT, dst BIGINT, _change_type STRING"
+    changes = files(spark, str(tmp_path / "in"), schema, format="csv")
+    with pytest.raises(Exception, match="FAILED_READ_FILE") as failure:
+        collect_batches(maintain(spark, "SELECT src FROM g", {"g": changes}, cells=cells), tmp_path / "named")
+    error = crown_error(str(failure.value))
+    assert error.code == "CROWN-SOURCE-FILE"
+    assert error.reason is not None and "header does not conform" in error.reason
+    changes = files(spark, str(tmp_path / "in"), schema, format="csv", options={"header": False})
+    deltas = maintain(spark, "SELECT src FROM g", {"g": changes}, cells=cells)
+    assert total(collect_batches(deltas, tmp_path / "unnamed").values()) == {(1,): 1}
+
+
 def test_delta_change_feed_columns(spark: SparkSession) -> None:
     feed = spark.range(1).selectExpr("id", "'insert' _change_type", "1L _commit_version", "now() _commit_timestamp")
     assert delta_feed(feed).columns == ["id", "_change_type"]

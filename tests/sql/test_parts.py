@@ -31,7 +31,7 @@ def _named_in_the_source() -> set[type[exp.Expr]]:
     """The node classes that the SQL layer names, apart from its tables of functions."""
     found: set[type[exp.Expr]] = set()
     for path in PACKAGE.rglob("*.py"):
-        if path.parent.name == "scalar" or path.name in ("parts.py", "harmless.py", "ddl.py", "refuse.py"):
+        if path.parent.name == "scalar" or path.stem in ("parts", "harmless", "ddl", "refuse", "statements"):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "exp":
@@ -84,7 +84,7 @@ def test_ddl_lists_arguments_that_exist() -> None:
 REFUSED = [
     ("spark", "SELECT y FROM (r CROSS JOIN t) AS tx(y, x)", "CROWN-SQL-COLUMN-ALIASES"),
     ("duckdb", "SELECT r.a FROM r JOIN s NEAREST 1 BY DISTANCE r.a - s.a", "CROWN-SQL-JOIN-KIND"),
-    ("duckdb", "SELECT r.a FROM r ASOF JOIN s ON r.a >= s.a", "CROWN-SQL-JOIN-KIND"),
+    ("duckdb", "SELECT r.a FROM r ASOF JOIN s ON r.a = s.a", "CROWN-SQL-JOIN-KIND"),
     ("duckdb", "SELECT r.a FROM r POSITIONAL JOIN s", "CROWN-SQL-JOIN-KIND"),
     ("snowflake", "SELECT r.a FROM r ASOF JOIN s MATCH_CONDITION (r.a >= s.a)", "CROWN-SQL-JOIN-KIND"),
     ("clickhouse", "SELECT a FROM r RIGHT SEMI JOIN s USING (a)", "CROWN-SQL-JOIN-KIND"),
@@ -116,12 +116,11 @@ REFUSED = [
     ("spark", "SELECT a FROM r LATERAL VIEW OUTER explode(array(1)) x AS y", "CROWN-SQL-LATERAL"),
     ("spark", "SELECT a FROM r QUALIFY a = 1", "CROWN-SQL-WINDOW-FUNCTION"),
     ("spark", "SELECT SUM(a) OVER w FROM r WINDOW v AS (ORDER BY a)", "CROWN-SQL-WINDOW-FUNCTION"),
-    ("postgres", "SELECT DISTINCT ON (a) a, b FROM r", "CROWN-SQL-DISTINCT-ON"),
     ("spark", "SELECT a, GROUPING(a) FROM r GROUP BY a", "CROWN-SQL-GROUPING-SETS"),
     ("clickhouse", "SELECT a FROM r GROUP BY a WITH TOTALS", "CROWN-SQL-GROUPING-SETS"),
     (
         "postgres",
-        "WITH RECURSIVE x AS (SELECT a FROM r UNION SELECT a + 1 FROM x) SELECT a FROM x",
+        "WITH RECURSIVE x AS (SELECT a FROM r UNION SELECT MAX(a) FROM x) SELECT a FROM x",
         "CROWN-SQL-RECURSION",
     ),
     (

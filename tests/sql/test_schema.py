@@ -105,7 +105,7 @@ def test_spark() -> None:
     [
         ("CREATE TABLE t (a BIGINT", "CROWN-SCHEMA-SYNTAX"),
         ("SELECT 1", "CROWN-SCHEMA-STATEMENT"),
-        ("CREATE TABLE t (a MAP<INT, INT> PRIMARY KEY)", "CROWN-SCHEMA-TYPE"),
+        ("CREATE TABLE t (a GEOGRAPHY PRIMARY KEY)", "CROWN-SCHEMA-TYPE"),
         ("CREATE TABLE t (a INT, A INT)", "CROWN-SCHEMA-DUPLICATE"),
         ("CREATE TABLE t (a INT); CREATE TABLE T (a INT)", "CROWN-SCHEMA-DUPLICATE"),
         ("CREATE TABLE t (a INT, PRIMARY KEY (b))", "CROWN-SCHEMA-KEY"),
@@ -119,7 +119,7 @@ def test_spark() -> None:
         ({"t": {"columns": {"a": "int"}, "window": 0}}, "CROWN-SCHEMA-OPTION"),
         ({"t": 5}, "CROWN-SCHEMA-KIND"),
         (5, "CROWN-SCHEMA-KIND"),
-        ({"t": {"columns": pa.schema([("a", pa.list_(pa.int32()))]), "primary_key": "a"}}, "CROWN-SCHEMA-TYPE"),
+        ({"t": {"columns": pa.schema([("a", pa.month_day_nano_interval())]), "primary_key": "a"}}, "CROWN-SCHEMA-TYPE"),
     ],
 )
 def test_errors(schema: Any, code: str) -> None:

@@ -26,9 +26,10 @@ import crown
 from crown import _kernel
 from crown.ir.serial import to_json
 
-SCHEMA = """CREATE TABLE t (k BIGINT, s STRING, x BINARY, m DECIMAL(12,2), b BOOLEAN, d DATE, at TIMESTAMP, f DOUBLE);
+SCHEMA = """CREATE TABLE t (k BIGINT, s STRING, x BINARY, m DECIMAL(12,2), b BOOLEAN, d DATE, at TIMESTAMP, f DOUBLE,
+                            l ARRAY<STRING>, p MAP<STRING, BIGINT>, q STRUCT<n: BIGINT, s: STRING>);
             CREATE TABLE u (k BIGINT, s STRING)"""
-SQL = "SELECT t.k, t.s, t.x, t.m, t.b, t.d, t.at, t.f FROM t JOIN u ON t.s = u.s"
+SQL = "SELECT t.k, t.s, t.x, t.m, t.b, t.d, t.at, t.f, t.l, t.p, t.q FROM t JOIN u ON t.s = u.s"
 TEXTS = ["", "a", "beta", "gämma", "a text of more than twelve bytes", "日本"]
 
 TYPES: dict[str, list[pa.DataType]] = {
@@ -45,6 +46,9 @@ TYPES: dict[str, list[pa.DataType]] = {
     "b": [pa.bool_(), pa.int8()],
     "d": [pa.date32(), pa.date64(), pa.timestamp("s")],
     "at": [pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("s", "No/Where"), pa.date32(), pa.duration("s")],
+    "l": [pa.list_(pa.string()), pa.large_list(pa.large_string()), pa.list_(pa.dictionary(pa.int8(), pa.string()))],
+    "p": [pa.map_(pa.string(), pa.int64()), pa.map_(pa.large_string(), pa.int8())],
+    "q": [pa.struct([("n", pa.int64()), ("s", pa.string())]), pa.struct([("s", pa.large_string()), ("n", pa.int8())])],
     "f": [pa.float64(), pa.float32(), pa.float16(), pa.uint64(), pa.run_end_encoded(pa.int32(), pa.float64())],
 }
 
@@ -55,6 +59,12 @@ def values(rng: random.Random, name: str, rows: int) -> list[Any]:
         match name:
             case "s":
                 return rng.choice(TEXTS)
+            case "l":
+                return [rng.choice([*TEXTS, None]) for _ in range(rng.randrange(3))]
+            case "p":
+                return [(text, rng.choice([1, None])) for text in TEXTS if rng.random() < 0.3]
+            case "q":
+                return {"n": number, "s": rng.choice(TEXTS)}
             case "x":
                 return rng.choice([b"abc", b"xyz"])
             case "m":

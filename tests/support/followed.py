@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import crown
+from crown.functions import PythonFunctions
 from tests.support.judge import Change, Judge, Row, differences, multiset, normal, split_delta
 
 
@@ -25,6 +28,7 @@ class Followed:
     pulled: bool = False
     shown: Counter[Row] = field(default_factory=Counter)
     gone: set[Row] = field(default_factory=set)
+    functions: PythonFunctions | None = None
 
     def apply(self, changes: dict[str, pa.Table]) -> pa.Table:
         delta = self.view.apply(changes, per_update=self.single)
@@ -33,6 +37,11 @@ class Followed:
             return delta
         for update in sorted(set(delta["_update"].to_pylist())):
             self._add(delta.filter(pc.equal(delta["_update"], update)).drop_columns("_update"))
+        return delta
+
+    def advance(self, now: datetime.datetime) -> pa.Table:
+        delta = self.view.advance(now)
+        self._add(delta)
         return delta
 
     def _add(self, delta: pa.Table) -> None:
@@ -47,14 +56,14 @@ class Followed:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "view"
             self.view.save(path)
-            self.view = crown.View.load(path)
+            self.view = crown.View.load(path, functions=self.functions)
 
     def check_delta(self, judge: Judge, delta: pa.Table) -> None:
         """The last delta, and what all of them add up to."""
         if self.pulled:
             assert not delta.num_rows, f"{self.name}: a delta of a view without deltas"
             return
-        if not self.single:
+        if not self.single or "_update" not in delta.column_names:
             judge.check_delta(delta, where=f"{self.name}: delta")
         missing, extra = differences(judge.result, self.shown)
         assert not missing and not extra, f"{self.name}: deltas do not add up: {missing} missing, {extra} extra"
@@ -102,13 +111,23 @@ def follow(
     batches: Iterable[Sequence[Change]],
     *,
     reloads: Collection[int] = (),
+    times: Mapping[int, datetime.datetime] = MappingProxyType({}),
     ordered: bool = False,
 ) -> None:
-    """Apply the batches to all views and compare after each; before those numbered in `reloads`, save and load."""
+    """Apply the batches to all views and compare after each.
+
+    Before those numbered in `reloads`, save and load; before those in `times`, tell the time.
+    """
     for number, batch in enumerate(batches):
         if number in reloads:
             for one in followed:
                 one.reload()
+        if number in times:
+            told = [one.advance(times[number]) for one in followed]
+            judge.tell(times[number])
+            for one, delta in zip(followed, told, strict=True):
+                one.check_delta(judge, delta)
+                one.check(judge, ordered=ordered)
         changes = judge.as_arrow(batch)
         deltas = [one.apply(changes) for one in followed]
         judge.apply(batch)

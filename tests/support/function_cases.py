@@ -213,6 +213,8 @@ CASES: list[Case] = [
     *_each("? >> k", "i", "l"),
     *_each("bit_count(?)", *_INTEGERS, "bool"),
     *_each("isnan(?)", "f", "g"),
+    *_each("? + i", "pi()", "e()"),
+    *_each("try_divide(?)", "i, k", "l1, l2", "f1, f2", "i, f"),
     # comparisons and choices
     *(Case(f"{kind}1 {operator} {kind}2") for kind in _NAMES for operator in ("=", "<", "<=>")),
     *(Case(f"{one} {operator} {other}") for one, other in (("i", "l"), ("i", "p"), ("f", "p"), ("d", "t"), ("i", "num"),
@@ -222,6 +224,11 @@ CASES: list[Case] = [
     *_each("coalesce(?1, ?2)", "i", "f", "s"),
     *_each("?(i, l)", "nvl", "ifnull", "nullif", "coalesce"),
     Case("nvl2(i, s, u)"),
+    *_each("?(i)", "zeroifnull", "nullifzero"),
+    *_each("?(f)", "zeroifnull", "nullifzero"),
+    *_each("nanvl(?)", "f1, f2", "g, i", "f, NULL"),
+    *_each("equal_null(?)", "i, l", "s1, s2", "i, NULL"),
+    *_each("decode(?)", "i, 1, 'one', 7, s, NULL, u, 'many'", "s, 'a', 'x', NULL, u", "k, 1, 'one', 2, 'two'"),
     Case("if(bool, i, l)"),
     Case("CASE WHEN bool THEN s ELSE u END"),
     Case("CASE i WHEN 1 THEN 'one' WHEN 7 THEN 'seven' END"),
@@ -271,6 +278,10 @@ CASES: list[Case] = [
     Case("overlay(s, u, k)"),
     Case("overlay(s PLACING u FROM k1 FOR k2)"),
     Case("split_part(s, u, k)"),
+    *_each("split(s, ?)[k]", "','", "'X'", "'bc'", "' '", r"'[,]'", r"'\\.'"),
+    *_each("element_at(split(s, ','), ?)", "1", "k", "-1"),
+    *_each("try_element_at(split(s, 'b'), ?)", "2", "0", "k"),
+    *_each("size(split(s, ?))", "','", "'bc'", "'x'"),
     Case("substring_index(s, u, k)"),
     *_each("?(l)", "chr", "char"),
     *_each("hash(?)", *_NAMES),
@@ -326,6 +337,8 @@ CASES: list[Case] = [
     *_each("date_format(t, '?')", "yyyy-MM-dd HH:mm:ss.SSSSSS", "y/M/d H:m:s", "yy E EEEE MMM MMMM", "h a D DDD",
         "yyyyy S SS"),
     Case("date_format(d, 'dd.MM.yyyy')"),
+    *_each("?(d)", "monthname", "dayname"),
+    *_each("?(l)", "timestamp_millis", "timestamp_micros"),
     Case("from_unixtime(i)"),
     Case("from_unixtime(i, 'yyyy-MM-dd')"),
     *_each("to_date(?)", "ds", "d", "t"),
@@ -336,8 +349,8 @@ CASES: list[Case] = [
     Case("unix_timestamp(ds, 'yyyy-MM-dd')"),
     *_casts(),
 ]
-# fmt: on
-# Java's own functions of angles may differ by one unit in the last place from machine to machine: they are compared so.
+# fmt: on Java's own functions of angles may differ by one unit in the last place from machine to
+# machine: they are compared so.
 CASES_TO_ONE_UNIT: list[Case] = [
     *_each("?(f)", *_ANGLES),
     *_each("?(f1, f2)", "atan2", "hypot"),

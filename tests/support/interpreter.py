@@ -16,6 +16,7 @@ from typing import Any
 
 from crown.ir.expression import columns_of
 from crown.ir.plan import (
+    ITSELF,
     AggregateColumn,
     AggregateStage,
     Atom,
@@ -25,6 +26,7 @@ from crown.ir.plan import (
     MaterializeStage,
     OrderBy,
     Plan,
+    RecursionStage,
     SetOperationStage,
     Stage,
     TopStage,
@@ -94,6 +96,24 @@ def _stage(stage: Stage, known: Mapping[str, Relation]) -> Relation:
             return _top(stage, known[stage.input])
         case WindowStage():
             raise NotImplementedError("DuckDB is the only judge of window functions")
+        case RecursionStage():
+            return _recursion(stage, known)
+
+
+def _recursion(stage: RecursionStage, known: Mapping[str, Relation]) -> Relation:
+    """Round by round, each over what the one before has added."""
+    base = known[stage.base]
+    rows: Counter[Row] = Counter()
+    added = base.rows
+    while added:
+        if not stage.all:
+            added = Counter(dict.fromkeys(row for row in added if row not in rows))
+        rows = rows + added
+        inside = {**known, ITSELF: Relation(base.columns, added)}
+        for inner in stage.stages:
+            inside[inner.id] = _stage(inner, inside)
+        added = inside[stage.stages[-1].id].rows
+    return Relation(base.columns, rows)
 
 
 def _atom_rows(atom: Atom, source: Relation) -> Counter[Row]:

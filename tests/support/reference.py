@@ -15,7 +15,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Any
 
 from crown.ir.expression import Call, Column, Expression, Literal
-from crown.ir.functions import is_strict
+from crown.ir.functions import CALL, declared_name, is_strict
 from crown.ir.plan import Atom
 from crown.ir.query import (
     Aggregate,
@@ -25,6 +25,7 @@ from crown.ir.query import (
     OptionalAtom,
     Order,
     Query,
+    Recursion,
     Select,
     SetOperation,
     Top,
@@ -33,6 +34,7 @@ from crown.ir.query import (
 )
 from crown.ir.tables import Table
 from crown.sql.scalar import constants
+from tests.support.python_functions import FUNCTIONS
 
 Row = dict[str, Any]
 Tables = Mapping[str, Sequence[Row]]
@@ -42,7 +44,7 @@ def evaluate(query: Query, tables: Tables) -> list[tuple[Any, ...]]:
     """The rows of the query over `tables` (rows as dicts by column name)."""
     sources: dict[str, Sequence[Row]] = {t.name: reduced(t, tables[t.name]) for t in query.tables}
     for name, body in query.nested:
-        sources[name] = _body(body, sources)
+        sources[name] = _recursion(name, body, sources) if isinstance(body, Recursion) else _body(body, sources)
     return [tuple(row.values()) for row in _body(query.body, sources)]
 
 
@@ -59,11 +61,30 @@ def _body(body: Body, sources: Tables) -> list[Row]:
     if isinstance(body, Values):
         names = [column.name for column in body.columns]
         return [dict(zip(names, (value(e, {}) for e in row), strict=True)) for row in body.rows]
+    assert not isinstance(body, Recursion), "its step reads it by name"
     rows = sorted(_body(body.input, sources), key=_order_key(body.order))
     if isinstance(body, Windowed):
         raise NotImplementedError("DuckDB is the only judge of window functions")
     kept = rows[body.offset : body.offset + body.limit]
     return [dict(list(row.items())[: body.shown]) for row in kept]
+
+
+def _recursion(name: str, body: Recursion, sources: Tables) -> list[Row]:
+    """Round by round, each over the rows that the one before has added."""
+    names = _names(body.base)
+    rows: list[Row] = []
+    added = _body(body.base, sources)
+    while added:
+        if not body.all:
+            known = {tuple(row.values()) for row in rows}
+            new = dict.fromkeys(tuple(row.values()) for row in added)
+            added = [dict(zip(names, row, strict=True)) for row in new if row not in known]
+        rows += added
+        inside = {**sources, name: added}
+        for inner, nested in body.nested:
+            inside[inner] = _body(nested, inside)
+        added = [dict(zip(names, row.values(), strict=True)) for row in _body(body.step, inside)]
+    return rows
 
 
 def _order_key(order: Sequence[Order]) -> Callable[[Row], Any]:
@@ -250,6 +271,8 @@ def _call(call: Call, row: Row) -> Any:
                 return value(then, row)
         return value(arguments[-1], row)
     values = [value(a, row) for a in arguments]
+    if (name := declared_name(function)) is not None:
+        return None if function.startswith(CALL) and None in values else FUNCTIONS[name](*values)
     if function == "is_null":
         return values[0] is None
     if function == "is_not_distinct":

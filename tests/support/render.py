@@ -9,6 +9,7 @@ from crown.ir.plan import (
     MapStage,
     Node,
     Plan,
+    RecursionStage,
     SetOperationStage,
     Stage,
     TopStage,
@@ -91,5 +92,9 @@ def render_stage(stage: Stage) -> str:
         case ValuesStage():
             rows = ", ".join(f"({', '.join(map(render_expression, row))})" for row in stage.rows)
             return f"{stage.id} = values ({', '.join(c.name for c in stage.columns)}) {rows}"
+        case RecursionStage():
+            bound = "" if stage.limit is None else f" in {stage.limit} rounds"
+            step = "".join(f"\n  {render_stage(inner)}" for inner in stage.stages)
+            return f"{stage.id} = recursion{' all' if stage.all else ''} {stage.base}{bound}{step}"
         case _:
             return f"{stage.id} = {type(stage).__name__.removesuffix('Stage').lower()} {stage.input}"

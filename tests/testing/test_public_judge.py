@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandas
@@ -105,3 +106,51 @@ def test_the_example_passes() -> None:
     finished = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert finished.returncode == 0, finished.stdout
     assert "2 passed" in finished.stdout
+
+
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+EVENTS = "CREATE TABLE e (k INT, ts TIMESTAMP); CREATE TABLE p (k INT, ts TIMESTAMP, price INT)"
+AT = {minutes: NOON + timedelta(minutes=minutes) for minutes in (-90, -30, -7, 0, 3, 60)}
+ARRIVING: list[Batch] = [
+    {"e": [(1, AT[-90]), (1, AT[-30]), (2, AT[-7]), (2, None)]},
+    {"p": [(1, AT[-30], 5), (1, AT[-90], 4), (2, AT[0], 6)]},
+    [("e", (1, AT[-90]), -1), ("p", (1, AT[-30], 5), -1)],
+]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT k, TUMBLE_START(ts, INTERVAL '1' HOUR) AS s, TUMBLE_END(ts, INTERVAL '1' HOUR) AS e, COUNT(*) AS n "
+        "FROM e GROUP BY k, TUMBLE(ts, INTERVAL '1' HOUR)",
+        "SELECT window.start AS s, window.end AS e, COUNT(*) AS n FROM e GROUP BY window(ts, '1 hour', '25 minutes')",
+        "SELECT window_start, COUNT(*) AS n FROM "
+        "TABLE(HOP(TABLE e, DESCRIPTOR(ts), INTERVAL '5' MINUTE, INTERVAL '12' MINUTE)) GROUP BY window_start",
+        "SELECT e.k, e.ts, p.price FROM e ASOF JOIN p ON e.k = p.k AND e.ts >= p.ts",
+        "SELECT e.k, e.ts, p.price FROM e ASOF LEFT JOIN p ON e.k = p.k AND e.ts <= p.ts",
+    ],
+)
+def test_windows_of_time_and_asof_joins_are_judged(sql: str) -> None:
+    check(sql, EVENTS, ARRIVING)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT k, COUNT(*) AS n FROM e WHERE ts > now() - INTERVAL 1 HOUR GROUP BY k",
+        "SELECT k, CAST(ts AS DATE) = current_date() AS today FROM e WHERE ts < current_timestamp",
+    ],
+)
+def test_queries_that_read_the_time_are_judged(sql: str) -> None:
+    view = check(sql, EVENTS, [NOON, ARRIVING[0], AT[60].replace(tzinfo=None), [("e", (1, AT[-90]), -1)]])
+    judge = Judge(sql, EVENTS)
+    judge.advance(NOON)
+    judge.apply(ARRIVING[0])
+    with pytest.raises(AssertionError, match=r"datetime\(2024, 5, 1, 12, 0, tzinfo"):
+        judge.check_result(view.to_arrow())
+
+
+def test_a_query_that_duckdb_lacks_is_refused() -> None:
+    with pytest.raises(CrownError, match="DuckDB can't answer this query") as caught:
+        check("SELECT xxhash64(k) AS h FROM e", EVENTS, [])
+    assert caught.value.code == "CROWN-ARGUMENT" and "xxhash64" in str(caught.value)

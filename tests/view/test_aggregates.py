@@ -25,6 +25,10 @@ SETS = {
     "identity": "SELECT GROUPING_ID(p, q) AS g, p, q, SUM(DISTINCT x) AS s FROM t GROUP BY CUBE (p, q)",
     "expression": "SELECT p + 1 AS k, COUNT(*) AS n FROM t GROUP BY ROLLUP (p + 1)",
     "no aggregate": "SELECT p, b FROM t GROUP BY ROLLUP (p, b)",
+    "beside a subquery": "SELECT p, GROUPING(p) AS g, (SELECT COUNT(*) FROM t u WHERE u.p = t.p) AS c FROM t "
+    "GROUP BY ROLLUP (p)",
+    "beside a mark": "SELECT p, b, GROUPING_ID(p, b) AS g, p IN (SELECT p FROM t u WHERE u.x > 2) AS m FROM t "
+    "GROUP BY CUBE (p, b) HAVING GROUPING(p) = 0 OR p IN (SELECT p FROM t)",
     "joined": "SELECT l.p, r.q, COUNT(*) AS n FROM t l JOIN t r ON l.p = r.b GROUP BY ROLLUP (l.p, r.q)",
     "two trees": "SELECT p, b, COUNT(*) AS n FROM (SELECT p, b FROM t UNION ALL SELECT x, b FROM t) "
     "GROUP BY CUBE (p, b)",

@@ -214,30 +214,46 @@ def test_wrong_watermarks_are_refused(watermark: Any, threads: int) -> None:
     assert view.advance("r", 2**63 - 1).num_rows == 1
 
 
+MIDNIGHT = datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC)
 TYPES: dict[str, tuple[list[Any], list[Any]]] = {
     # type: values that fit, values that don't
     "BIGINT": (
-        [1, -(2**63), numpy.int64(5), numpy.uint8(5)],
-        [True, 1.0, 1.5, "1", 2**63, HUGE, b"1", Decimal(1), numpy.True_, float("nan"), [1]],
+        [1, -(2**63), numpy.int64(5), numpy.uint8(5), 1.0, numpy.float64(-3), -(2.0**63)],
+        [True, 1.5, "1", 2**63, 2.0**63, HUGE, b"1", Decimal(1), numpy.True_, float("nan"), float("inf"), [1]],
     ),
-    "TINYINT": ([127, -128], [128, -129, False, 1.0]),
+    "TINYINT": ([127, -128, 1.0, -128.0], [128, -129, False, 128.0, 0.5]),
     "DOUBLE": ([1.5, 1, float("inf"), numpy.float32(0.5)], [True, "1.5", HUGE, 10**400, b"x", None.__class__]),
     "FLOAT": ([0.5, float("-inf")], [1e39, True, "x"]),
     "STRING": (["x", "", "\N{SNOWMAN}"], [1, b"x", True, None.__class__, "\ud800", ["x"]]),
     "BINARY": ([b"x", bytearray(b"y")], ["x", 1, [1, 2], (1, 2)]),
-    "BOOLEAN": ([True, False], [1, 0, "true", 1.0]),
+    "BOOLEAN": ([True, False, numpy.True_], [1, 0, "true", 1.0]),
     "DECIMAL(9,2)": (
-        [Decimal("1.5"), 3],
-        [1.5, "1.5", True, Decimal("1.234"), Decimal("NaN"), Decimal("Infinity"), Decimal("1e400000000"), 10**9],
+        [Decimal("1.5"), 3, 1.5, 19.99, -0.25, 1e6, numpy.float64(0.75)],
+        [
+            *("1.5", True, 1.234, 0.1 + 0.2, numpy.float32(19.99), 1e7, float("nan"), float("-inf"), 10**9),
+            *(Decimal("1.234"), Decimal("NaN"), Decimal("Infinity"), Decimal("1e400000000")),
+        ],
     ),
-    "DATE": ([datetime.date(2024, 1, 2)], [datetime.datetime(2024, 1, 2, 3), "2024-01-02", 5, pandas.NaT]),
+    "DATE": (
+        [datetime.date(2024, 1, 2), "2024-02-29", datetime.datetime(2024, 1, 2), pandas.Timestamp("2024-01-03")],
+        [
+            *(datetime.datetime(2024, 1, 2, 3), MIDNIGHT, pandas.NaT, 5, 5.0),
+            *("2024-13-01", "2023-02-29", "2024-01-02T00:00:00", "20240102", "2024-W01-1", "01/02/2024", "", " "),
+        ],
+    ),
     "TIMESTAMP": (
-        [datetime.datetime(2024, 1, 2, 3, tzinfo=datetime.UTC)],
-        [datetime.date(2024, 1, 2), "2024-01-02", 5, pandas.NaT, pandas.Timestamp("2024-01-01T00:00:00.000000001")],
+        [
+            *(datetime.datetime(2024, 1, 2, 3, tzinfo=datetime.UTC), "2024-01-02", "2024-01-02T03:04:05"),
+            *("2024-01-02 03:04:05.25Z", "2024-01-02T03:04+02:00", "2024-01-02 03:04:05.123456000"),
+        ],
+        [
+            *(datetime.date(2024, 1, 2), pandas.NaT, pandas.Timestamp("2024-01-01T00:00:00.000000001"), 5, 5.0),
+            *("2024-01-02T25:00:00", "2024-13-01", "2024-01-02T00:00:00.0000001", "20240102T030405", "now", ""),
+        ],
     ),
     "TIMESTAMP_NTZ": (
-        [datetime.datetime(2024, 1, 2, 3)],
-        [datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC), datetime.date(2024, 1, 2)],
+        [datetime.datetime(2024, 1, 2, 3), "2024-01-02", "2024-01-02 03:04:05.5"],
+        [MIDNIGHT, datetime.date(2024, 1, 2), "2024-01-02T03:04:05Z", "2024-01-02T00:00:00.0000001"],
     ),
 }
 WAYS: dict[str, Callable[[crown.View, list[tuple[Any, ...]]], Any]] = {
@@ -353,3 +369,56 @@ def test_more_rows_than_len_can_tell() -> None:
     view.apply({name: [(i,) for i in range(1000)] for name in names})
     with pytest.raises(crown.CrownError, match="CROWN-TOO-MANY-ROWS"):
         len(view)
+
+
+MOMENT = datetime.datetime(2024, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.UTC)
+LOCAL = MOMENT.replace(tzinfo=None)
+EAST = datetime.timezone(datetime.timedelta(hours=5))
+HOUR, TICK, DAY = datetime.timedelta(hours=1), datetime.timedelta(microseconds=1), datetime.timedelta(days=1)
+WINDOWS: dict[str, tuple[str, str, Any, Any, Any, Any]] = {
+    # type and length of the window, a row's value, the watermark at which it stays, one at which it
+    # leaves, and one that is refused
+    "datetime": ("TIMESTAMP", "INTERVAL 1 HOUR", MOMENT, MOMENT + HOUR, MOMENT + HOUR + TICK, MOMENT.date()),
+    "datetime in UTC": ("TIMESTAMP", "INTERVAL 1 HOUR", MOMENT, LOCAL + HOUR, LOCAL + HOUR + TICK, "2024-01-02"),
+    "another zone": (
+        "TIMESTAMP",
+        "INTERVAL 1 HOUR",
+        MOMENT,
+        (MOMENT + HOUR).astimezone(EAST),
+        (MOMENT + HOUR + TICK).astimezone(EAST),
+        7.0,
+    ),
+    "without zone": ("TIMESTAMP_NTZ", "INTERVAL 1 HOUR", LOCAL, LOCAL + HOUR, LOCAL + HOUR + TICK, MOMENT),
+    "date": ("DATE", "INTERVAL 1 DAY", MOMENT.date(), MOMENT.date() + DAY, MOMENT.date() + 2 * DAY, MOMENT),
+    "days": ("DATE", "INTERVAL 1 DAY", MOMENT.date(), 19725, 19726, None),
+    "number": ("INT", "5", 5, 10, 11, MOMENT),
+}
+
+
+@pytest.mark.parametrize("case", WINDOWS)
+def test_a_window_moves_to_a_datetime_or_date_exactly(case: str) -> None:
+    type_, length, value, before, after, wrong = WINDOWS[case]
+    table = f"CREATE TABLE o (at {type_}, x INT) WINDOW (RANGE {length} ON at)"
+    view = crown.View("SELECT x FROM o", table)
+    database = crown.Database(f"{table}; CREATE MATERIALIZED VIEW v AS SELECT x FROM o")
+    one: crown.View | crown.Database
+    for one in (view, database):
+        shown = one if isinstance(one, crown.View) else one["v"]
+        one.insert("o", [(value, 1)])
+        with pytest.raises(crown.InvalidChange, match="the watermark of table o must be") as caught:
+            one.advance("o", wrong)
+        assert type_ in str(caught.value)
+        one.advance("o", before)
+        assert list(shown) == [(1,)]
+        one.advance("o", after)
+        assert not list(shown)
+
+
+@pytest.mark.parametrize("budget", [0, -1, "1 GB", True, float("nan"), float("inf"), b"7"])
+def test_a_budget_is_a_number_of_bytes(budget: Any) -> None:
+    database = crown.Database("CREATE TABLE o (x INT); CREATE MATERIALIZED VIEW v AS SELECT x FROM o")
+    one: Any
+    for one in (crown.View("SELECT x FROM o", "CREATE TABLE o (x INT)"), database, database["v"]):
+        with pytest.raises(crown.CrownError, match="budget must be a number of bytes above 0") as caught:
+            one.console(budget=budget)
+        assert caught.value.code == "CROWN-ARGUMENT"

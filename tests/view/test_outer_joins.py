@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -67,7 +69,8 @@ ONE_TREE = [
     "SELECT a.id, d.z FROM a LEFT JOIN d ON a.k = d.k AND a.j = d.l AND d.z > 0.5 AND a.x <> 's0'",
 ]
 SEVERAL_TREES = {
-    # Two tables of the kept side in ON, an optional side of two tables, a condition that reads the optional side.
+    # Two tables of the kept side in ON, an optional side of two tables, a condition that reads the
+    # optional side.
     "SELECT a.id, b.v, c.y FROM a JOIN b ON a.id = b.v LEFT JOIN c ON c.k = a.k AND c.y = b.k": 2,
     "SELECT a.id, b.v, c.y FROM a LEFT JOIN (b JOIN c ON b.v = c.k) ON a.k = b.k": 2,
     "SELECT a.id, b.v FROM a LEFT JOIN b ON a.k = b.k WHERE NOT EXISTS (SELECT 1 FROM d WHERE d.k = b.v)": 2,
@@ -177,6 +180,68 @@ def test_twenty_outer_joins_are_one_tree(rng: random.Random) -> None:
             judge.check_delta(delta)
             judge.check_result(view.to_arrow())
             assert len(view) == judge.result.total()
+
+
+def steps(view: crown.View) -> int:
+    """What the trees have done so far: rows that moved between views, and counters that changed."""
+    nodes = [node for stage in view.stats()["stages"] for node in stage.get("nodes", ())]
+    return sum(node["moves"] + node["counter_changes"] for node in nodes)
+
+
+def cost(view: crown.View, change: Callable[[], object]) -> int:
+    before = steps(view)
+    change()
+    return steps(view) - before
+
+
+def test_a_change_among_twenty_outer_joins_costs_the_same_in_tables_of_any_size() -> None:
+    sql, schema = star(20)
+    costs, sizes = [], []
+    for rows in (100, 1000):
+        view = crown.View(sql, schema)
+        view.insert("fact", [(i, *[i] * 20) for i in range(rows)])
+        for child in range(20):
+            view.insert(f"d{child}", [(i, i) for i in range(0, rows, 2)])
+        sizes.append(view.stats()["bytes"])
+        changes = [
+            partial(view.insert, "d3", [(7, 1)]),
+            partial(view.insert, "d3", [(7, 2)]),
+            partial(view.delete, "d3", [(7, 2)]),
+            partial(view.insert, "fact", [(rows, *[3] * 20)]),
+            partial(view.delete, "fact", [(rows, *[3] * 20)]),
+        ]
+        costs.append([cost(view, change) for change in changes])
+    assert costs[0] == costs[1]
+    assert max(costs[0]) <= 4 * 21
+    assert sizes[1] < 12 * sizes[0], "space is linear in the tables"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a.id, EXISTS (SELECT 1 FROM b WHERE b.k = a.k) AS m FROM a",
+        "SELECT a.id FROM a WHERE a.j = 1 OR EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+        "SELECT a.id, a.k IN (SELECT b.k FROM b WHERE b.v > 0) AS m FROM a",
+        "SELECT a.id, (SELECT COUNT(*) FROM b WHERE b.k = a.k) AS n FROM a",
+        "SELECT a.id, (SELECT MAX(v) FROM b WHERE b.k = a.k) AS n FROM a",
+    ],
+)
+def test_a_mark_costs_the_same_in_tables_of_any_size(sql: str) -> None:
+    costs = []
+    for rows in (100, 1000):
+        view = crown.View(sql, SCHEMA)
+        view.insert("a", [(i, i, 0, "x") for i in range(rows)])
+        view.insert("b", [(i, 1, "w") for i in range(0, rows, 2)])
+        changes = [
+            partial(view.insert, "b", [(7, 1, "w")]),
+            partial(view.insert, "b", [(7, 2, "w")]),
+            partial(view.delete, "b", [(7, 1, "w"), (7, 2, "w")]),
+            partial(view.insert, "a", [(rows, 8, 0, "x")]),
+            partial(view.delete, "a", [(rows, 8, 0, "x")]),
+        ]
+        costs.append([cost(view, change) for change in changes])
+    assert costs[0] == costs[1]
+    assert max(costs[0]) <= 12
 
 
 def test_a_match_changes_the_rows_of_its_key_alone() -> None:

@@ -194,6 +194,109 @@ def test_subqueries_in_from_that_read_what_is_around(sql: str, rng: random.Rando
     follow(sql, rng)
 
 
+SETS = [
+    "SELECT a.id FROM a WHERE EXISTS (SELECT v FROM b WHERE b.k = a.k EXCEPT SELECT l FROM d WHERE d.k = a.j)",
+    "SELECT a.id FROM a WHERE NOT EXISTS (SELECT v FROM b WHERE b.k = a.k INTERSECT SELECT l FROM d WHERE d.k = a.j)",
+    "SELECT a.id FROM a WHERE a.j IN (SELECT v FROM b WHERE b.k = a.k EXCEPT ALL SELECT l FROM d WHERE d.k > a.k)",
+    "SELECT a.id, a.j NOT IN (SELECT v FROM b WHERE b.k = a.k EXCEPT SELECT l FROM d) AS m FROM a",
+    "SELECT a.id, (SELECT MAX(v) FROM (SELECT v FROM b WHERE b.k = a.k EXCEPT SELECT l FROM d) AS q) AS m FROM a",
+    "SELECT a.id, (SELECT COUNT(*) FROM (SELECT v FROM b WHERE b.k = a.k UNION ALL SELECT l FROM d WHERE d.k = a.j) "
+    "AS q) AS m FROM a",
+    "SELECT a.id, q.v FROM a CROSS JOIN LATERAL (SELECT v FROM b WHERE b.k = a.k UNION SELECT COUNT(*) FROM d WHERE "
+    "d.k = a.j) AS q",
+    "SELECT a.id, q.v FROM a LEFT JOIN LATERAL (SELECT v FROM b WHERE b.k = a.k INTERSECT ALL SELECT l FROM d "
+    "ORDER BY v LIMIT 2) AS q ON TRUE",
+]
+BARE = [
+    "SELECT a.id FROM a WHERE EXISTS (SELECT 1 FROM (SELECT v FROM b WHERE b.k = j) AS q WHERE q.v = id)",
+    "SELECT id, (SELECT MAX(v) FROM (SELECT v FROM b WHERE b.k = j) AS q) AS m FROM a",
+    "SELECT id, q.v FROM a, LATERAL (SELECT v FROM b WHERE b.k = j) AS q",
+    "WITH e AS (SELECT b.k AS ek, v FROM b) SELECT id, q.v FROM a, LATERAL (SELECT v FROM e WHERE ek = j) AS q",
+]
+BOTH_SIDES = [
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON a.k = b.k AND EXISTS (SELECT 1 FROM d WHERE d.k = a.j AND d.l = b.v)",
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON EXISTS (SELECT 1 FROM d WHERE d.k = a.j AND d.l = b.v)",
+    "SELECT a.id, b.v FROM a LEFT JOIN b ON b.v > (SELECT MAX(l) FROM d WHERE d.k = a.k AND d.l < b.v)",
+    "SELECT a.id FROM a LEFT SEMI JOIN b ON a.k = b.k AND EXISTS (SELECT 1 FROM d WHERE d.k = a.j AND d.l = b.v)",
+    "SELECT a.id FROM a LEFT ANTI JOIN b ON a.k = b.k AND b.v IN (SELECT l FROM d WHERE d.k = a.j)",
+    "SELECT a.id FROM a LEFT SEMI JOIN b ON a.k = b.k AND b.v = (SELECT MAX(l) FROM d)",
+    "SELECT a.id, b.v FROM a RIGHT JOIN b ON a.k = b.k AND EXISTS (SELECT 1 FROM d WHERE d.k = a.j AND d.l = b.v)",
+    "SELECT a.id, b.v FROM a RIGHT JOIN b ON a.k = b.k AND a.j NOT IN (SELECT l FROM d WHERE d.k = b.v)",
+    "SELECT a.id, b.v FROM a RIGHT JOIN b ON EXISTS (SELECT 1 FROM d WHERE l = j AND z > v)",
+    "SELECT a.id, c.y, b.v FROM a JOIN c ON c.k = a.k RIGHT JOIN b ON a.k = b.k AND b.v > ANY (SELECT l FROM d WHERE "
+    "d.k = c.y)",
+    "SELECT a.id, b.v FROM a FULL JOIN b ON a.k = b.k AND EXISTS (SELECT 1 FROM d WHERE d.k = b.v)",
+    "SELECT a.id, b.v FROM a FULL JOIN b ON a.k = b.k AND a.j IN (SELECT l FROM d)",
+    "SELECT a.id, b.v FROM a FULL JOIN b ON a.k = b.k AND NOT EXISTS (SELECT 1 FROM d)",
+    "SELECT a.id, b.v FROM a FULL JOIN b ON a.k = b.k AND EXISTS (SELECT 1 FROM d WHERE d.k = a.j AND d.l >= b.v)",
+    "SELECT a.id, b.v FROM a FULL JOIN b ON a.k = b.k AND (a.j > (SELECT MAX(l) FROM d WHERE d.k = b.v) OR b.w = 'a')",
+    "SELECT a.id, b.v FROM a FULL JOIN b ON a.j = (SELECT MIN(l) FROM d WHERE d.k = b.k)",
+    "SELECT a.id, b.v FROM a FULL JOIN b ON EXISTS (SELECT 1 FROM d WHERE d.k = b.v)",
+    "SELECT b.v, COUNT(a.id) AS n FROM a FULL JOIN b ON a.k = b.k AND a.j <> ALL (SELECT l FROM d WHERE d.k = b.v) "
+    "GROUP BY b.v",
+    "SELECT a.id, b.v, c.y FROM a FULL JOIN b ON a.k = b.k AND a.j IN (SELECT l FROM d) FULL JOIN c ON c.k = b.v AND "
+    "EXISTS (SELECT 1 FROM d WHERE d.k = c.y)",
+]
+WINDOWS = [
+    "SELECT a.id FROM a WHERE EXISTS (SELECT v FROM b WHERE b.k = a.k QUALIFY ROW_NUMBER() OVER (ORDER BY v) = 2)",
+    "SELECT a.id FROM a WHERE a.j IN (SELECT v FROM b WHERE b.k = a.k QUALIFY RANK() OVER (ORDER BY v DESC) = 1)",
+    "SELECT a.id FROM a WHERE a.j NOT IN (SELECT v FROM b WHERE b.k = a.k QUALIFY RANK() OVER (ORDER BY v) <= 2)",
+    "SELECT a.id FROM a WHERE a.j IN (SELECT DENSE_RANK() OVER (ORDER BY v) FROM b WHERE b.k = a.k)",
+    "SELECT a.id FROM a WHERE a.j = ANY (SELECT RANK() OVER (PARTITION BY k ORDER BY v) FROM b WHERE b.v >= a.k)",
+    "SELECT a.id, (SELECT v FROM b WHERE b.k = a.k QUALIFY ROW_NUMBER() OVER (ORDER BY v, w) = 1) AS m FROM a",
+    "SELECT a.id, (SELECT SUM(v) OVER () FROM b WHERE b.k = a.k LIMIT 1) AS m FROM a",
+    "SELECT a.id, (SELECT DISTINCT MAX(v) OVER () FROM b WHERE b.k = a.k) AS m FROM a",
+    "SELECT a.id, (SELECT COUNT(*) FROM (SELECT LAG(v) OVER (ORDER BY v) AS l FROM b WHERE b.k = a.k) AS q WHERE l IS "
+    "NULL) AS n FROM a",
+    "SELECT a.id, (SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (ORDER BY v, w) AS n FROM b WHERE b.k < a.k) AS q "
+    "WHERE q.n < 3) AS n FROM a",
+    "SELECT a.id, q.v, q.n FROM a CROSS JOIN LATERAL (SELECT v, ROW_NUMBER() OVER (ORDER BY v, w) AS n FROM b WHERE "
+    "b.k = a.k) AS q",
+    "SELECT a.id, q.v, q.n FROM a LEFT JOIN LATERAL (SELECT v, SUM(v) OVER (PARTITION BY w ORDER BY v) AS n FROM b "
+    "WHERE b.v > a.j) AS q ON TRUE",
+    "SELECT a.id, q.n, q.m FROM a CROSS JOIN LATERAL (SELECT v, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS "
+    "m FROM b WHERE b.k = a.k GROUP BY v) AS q",
+    "SELECT a.id, (SELECT MAX(SUM(v)) OVER () FROM b WHERE b.k = a.k GROUP BY w LIMIT 1) AS m FROM a",
+    "SELECT a.id, q.v FROM a CROSS JOIN LATERAL (SELECT DISTINCT ON (w) v, COUNT(*) OVER () AS n FROM b WHERE b.k = "
+    "a.k ORDER BY w, v) AS q",
+]
+
+
+@pytest.mark.parametrize("sql", SETS)
+def test_set_operations_for_each_outer_row(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
+@pytest.mark.parametrize("sql", BARE)
+def test_outer_columns_without_their_table(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
+@pytest.mark.parametrize("sql", BOTH_SIDES)
+def test_subqueries_in_on_that_read_both_sides(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
+@pytest.mark.parametrize("sql", WINDOWS)
+def test_window_functions_for_each_outer_row(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT a.id, (SELECT SUM(SUM(v)) OVER () FROM b WHERE b.k = a.k) FROM a", "an aggregate without GROUP BY"),
+        (
+            "SELECT a.id, q.n FROM a, LATERAL (SELECT RANK() OVER (ORDER BY v + a.j) AS n FROM b WHERE b.k = a.k) AS q",
+            "a subquery with window functions can't use a column of the outer query",
+        ),
+    ],
+)
+def test_window_functions_that_would_differ_for_each_outer_row(sql: str, message: str) -> None:
+    with pytest.raises(crown.errors.SqlError, match=message):
+        crown.View(sql, SCHEMA)
+
+
 @pytest.mark.parametrize("sql", MARKS)
 def test_marks(sql: str, rng: random.Random) -> None:
     follow(sql, rng)

@@ -30,7 +30,8 @@ def delta_of(view: crown.View, changes: Any, options: dict[str, Any]) -> pa.Tabl
 
 @pytest.mark.parametrize("threads", THREADS)
 def test_a_refused_advance_is_undone(threads: int) -> None:
-    # Deleting the middle row takes the sum beyond 64 bits for a moment that the watermark makes last.
+    # Deleting the middle row takes the sum beyond 64 bits for a moment that the watermark makes
+    # last.
     sql = "SELECT r.k, SUM(r.v) AS total FROM r JOIN s ON r.k = s.k GROUP BY r.k"
     view = crown.View(
         sql,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,14 @@ UNDEFINED = {
     "distinct": f"SELECT DISTINCT {QUOTIENT} AS r FROM a",
     "two that fail": f"""SELECT p.r, q.s
         FROM (SELECT {QUOTIENT} AS r FROM a) AS p CROSS JOIN (SELECT 1 / COUNT(*) AS s FROM a) AS q""",
+    # The outputs of several cells are merged:
+    "added": "SELECT (SELECT 1 / COUNT(*) FROM a) + y AS v FROM b",
+    "summed": "SELECT SUM((SELECT 1 / COUNT(*) FROM a) + y) AS v FROM b",
+    "without duplicates": "SELECT DISTINCT (SELECT 1 / COUNT(*) FROM a) + y AS v FROM b",
+    "chosen": "SELECT CASE WHEN y > 0 THEN y + (SELECT 1 / COUNT(*) FROM a) END AS v FROM b",
+    "ordered": "SELECT y FROM b ORDER BY y + (SELECT 1 / COUNT(*) FROM a) LIMIT 2",
+    "numbered": "SELECT y, ROW_NUMBER() OVER (ORDER BY y + (SELECT 1 / COUNT(*) FROM a)) AS n FROM b",
+    "marked": "SELECT y IN (SELECT 1 / COUNT(*) FROM a) AS v FROM b",
     "compared": """SELECT p.m
         FROM (SELECT COUNT(*) AS m FROM a) AS p JOIN (SELECT COUNT(*) AS n FROM b) AS q ON 1 / p.m <= q.n""",
 }
@@ -81,9 +91,10 @@ def test_it_exists_and_its_first_delta_shows_everything(case: str, threads: int,
         assert sorted(crown.View.load(tmp_path / "again"), key=repr) == sorted(one, key=repr)
 
 
-@pytest.mark.parametrize("case", ["output", "derived table", "scalar subquery", "having", "compared"])
-def test_a_batch_that_leads_there_is_refused(case: str) -> None:
-    view = crown.View(UNDEFINED[case], schema=SCHEMA)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("case", ["output", "derived table", "scalar subquery", "having", "compared", "added"])
+def test_a_batch_that_leads_there_is_refused(case: str, threads: int) -> None:
+    view = crown.View(UNDEFINED[case], schema=SCHEMA, threads=threads)
     view.insert("b", [(1,), (7,)])
     view.insert("a", [(1,)])
     before = sorted(view)
@@ -97,6 +108,53 @@ def test_a_batch_that_leads_there_is_refused(case: str) -> None:
 
 def _delete(value: int) -> list[tuple[str, Any]]:
     return [("a", pa.table({"x": pa.array([value], pa.int32()), "_change_type": ["delete"]}))]
+
+
+def outcome(work: Callable[[], Any]) -> Any:
+    """What a call returns, or the code of its error."""
+    try:
+        found = work()
+        return sorted(map(repr, found.to_pylist() if isinstance(found, pa.Table) else found))
+    except CrownError as error:
+        return error.code
+
+
+@pytest.mark.parametrize("case", UNDEFINED)
+def test_threads_make_no_difference(case: str, rng: random.Random) -> None:
+    views = [crown.View(UNDEFINED[case], schema=SCHEMA, threads=threads) for threads in (1, 2, 3)]
+    rows: dict[str, list[int]] = {"a": [], "b": []}
+    for _ in range(12):
+        left, batch = {table: list(values) for table, values in rows.items()}, []
+        for _ in range(rng.randint(1, 3)):
+            table = rng.choice("ab")
+            column = "x" if table == "a" else "y"
+            if left[table] and rng.random() < 0.6:
+                value, word = left[table].pop(rng.randrange(len(left[table]))), "delete"
+            else:
+                value, word = rng.randint(0, 2), "insert"
+                left[table].append(value)
+            batch.append((table, [{column: value, "_change_type": word}]))
+        single = rng.random() < 0.3
+        deltas = [outcome(partial(view.apply, batch, per_update=single)) for view in views]
+        assert deltas[0] == deltas[1] == deltas[2]
+        if isinstance(deltas[0], list):
+            rows = left
+        assert outcome(lambda: views[0]) == outcome(lambda: views[1]) == outcome(lambda: views[2])
+
+
+def test_a_view_made_while_another_has_no_value(tmp_path: Path) -> None:
+    database = crown.Database(SCHEMA, threads=2, keep="all")
+    database.execute(f"CREATE MATERIALIZED VIEW added AS {UNDEFINED['added']}")
+    database.apply({"b": [(1,), (2,)]})
+    database.execute(f"CREATE MATERIALIZED VIEW summed AS {UNDEFINED['summed']}")
+    database.execute("CREATE MATERIALIZED VIEW total AS SELECT SUM(y) AS s FROM b")
+    for name in ("added", "summed"):
+        with pytest.raises(InvalidChange, match="division by zero"):
+            list(database[name])
+    assert list(database["total"]) == [(3,)]
+    deltas = database.apply({"a": [(1,)]})
+    assert (deltas["added"].num_rows, deltas["summed"].num_rows) == (2, 1)
+    assert (sorted(database["added"]), list(database["summed"])) == ([(2.0,), (3.0,)], [(5.0,)])
 
 
 def test_single_updates_pass_through_it() -> None:

@@ -370,3 +370,17 @@ print(view.insert("r", [(10, 1)]).num_rows, view.to_arrow().num_rows, "pandas" i
 """
     printed = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
     assert printed.split() == ["1", "1", "False"]
+
+
+def test_the_deletes_of_each_update_come_before_its_inserts() -> None:
+    view = crown.View("SELECT k, SUM(x) AS s FROM r GROUP BY k", "CREATE TABLE r (k INT, x INT)")
+    view.insert("r", [(1, 1), (2, 2)])
+    delta = view.apply({"r": [(1, 5), (2, 6), (3, 7)]}, per_update=True)
+    words = [(row["_update"], row["_change_type"], row["k"], row["s"]) for row in delta.to_pylist()]
+    assert words == [
+        (0, "delete", 1, 1),
+        (0, "insert", 1, 6),
+        (1, "delete", 2, 2),
+        (1, "insert", 2, 8),
+        (2, "insert", 3, 7),
+    ]

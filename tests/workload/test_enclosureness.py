@@ -164,7 +164,8 @@ def test_fifo_is_one_at_height_two_and_not_always_at_three() -> None:
     window = 60
 
     def atom(wanted: int) -> Lifespans:
-        # Insertion i takes place at 2i, the deletion of what came `window` insertions before at 2i + 1.
+        # Insertion i takes place at 2i, the deletion of what came `window` insertions before at 2i
+        # + 1.
         return spans([(2 * i, 2 * (i + window) + 1) for i, a in enumerate(order) if a == wanted])
 
     atoms = {a: atom(a) for a in range(3)}

@@ -217,7 +217,8 @@ def test_conditions_hang_on_every_considered_tree() -> None:
     edge = pa.table({"src": [1], "dst": [1], "_sequence": [0]})
     got = profile({"blocked": pa.table(flicker), "g1": edge, "g2": edge}, (plan, report))
     assert [tree.tree for tree in got.trees] == ["e2(e1, e3, b(w))", "e1(e2(e3, b(w)))"]
-    # 50 tuples of `blocked`, each inside the lifespan of the one tuple of g2, and in the chain of that of g1 too.
+    # 50 tuples of `blocked`, each inside the lifespan of the one tuple of g2, and in the chain of
+    # that of g1 too.
     assert [tree.enclosureness for tree in got.trees] == [1.0, 100 / 52]
 
 
@@ -239,7 +240,8 @@ def test_time_windows_are_part_of_the_log() -> None:
     sources = [0, 1, 2, 3, 9, 4, 1, 30]
     log = {"graph": pa.table({"src": sources, "dst": list(range(8))})}
     (table,) = profile(log, with_window(Window(interval=5, column="src"))).tables
-    # 0, 1, 2, 3 leave with 9; 4 is 5 behind 9 and stays until 30 comes, 1 is too late; 9 and 4 leave with 30.
+    # 0, 1, 2, 3 leave with 9; 4 is 5 behind 9 and stays until 30 comes, 1 is too late; 9 and 4
+    # leave with 30.
     assert (table.insertions, table.deletions, table.tuples, table.kind) == (7, 6, 7, "fifo")
 
 

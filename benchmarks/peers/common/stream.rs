@@ -1,12 +1,13 @@
 //! What both peers share: the stream file, the running totals and the line of JSON at the end.
 //!
-//! A stream file has one update a line: `+` or `-`, table number, then the table's columns, separated by tabs. NULL is
-//! an empty field.
+//! A stream file has one update a line: `+` or `-`, table number, then the table's columns,
+//! separated by tabs. NULL is an empty field.
 
 use std::io::{BufRead, BufReader};
 use std::time::Instant;
 
-/// A row of any of the tables that a family of queries reads, made from its line before the clock starts.
+/// A row of any of the tables that a family of queries reads, made from its line before the clock
+/// starts.
 pub trait FromLine {
     fn from_line(table: &str, columns: std::str::Split<char>) -> Self;
 }
@@ -86,17 +87,32 @@ impl Totals {
     }
 }
 
+/// The answer at the mark, and how much memory the process has taken for it.
+#[derive(Clone, Copy, Default)]
+pub struct Mark {
+    pub totals: Totals,
+    pub growth: u64,
+}
+
 /// `laps` are the seconds of the single updates.
-pub fn report(started: Instant, done: usize, wanted: usize, totals: Totals, mark: Totals, laps: &[f64]) {
+pub fn report(started: Instant, done: usize, wanted: usize, totals: Totals, mark: Mark, laps: &[f64]) {
     println!(
-        "{{\"seconds\": {}, \"updates\": {done}, \"finished\": {}, \"inserted\": {}, \"deleted\": {}, \"checksum\": {}, \"mark_checksum\": {}, \"laps\": {laps:?}}}",
+        "{{\"seconds\": {}, \"updates\": {done}, \"finished\": {}, \"inserted\": {}, \"deleted\": {}, \"checksum\": {}, \"mark_checksum\": {}, \"growth_bytes\": {}, \"laps\": {laps:?}}}",
         started.elapsed().as_secs_f64(),
         done == wanted,
         totals.inserted,
         totals.deleted,
         totals.checksum,
-        mark.checksum,
+        mark.totals.checksum,
+        mark.growth,
     );
+}
+
+/// The resident memory of this process, in bytes; 0 where the system does not tell.
+pub fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 impl<Row> Arguments<Row> {
@@ -107,7 +123,7 @@ impl<Row> Arguments<Row> {
         before.chunks(self.batch).chain(singles.chunks(1)).chain(after.chunks(self.batch))
     }
 
-    /// Whether the update after `done` others is one whose time is told.
+    /// Whether the update after `done` others is one whose time is reported.
     pub fn is_single(&self, done: usize) -> bool {
         done < self.mark && done + self.singles >= self.mark
     }

@@ -1,9 +1,11 @@
 //! One cell: its engine, what waits to be applied, and the deltas that come out.
 //!
-//! A cell begins with `open`. Parts of a snapshot (`addPart`) and logged changes (`addChanges`, `replay`) rebuild a state without
-//! enumerating anything; `ready` then makes the engine that keeps what deltas need. From there on each batch is `addChanges` for
-//! every blob, `apply`, `next` until there is no more, and `report`. `live` has the calls for changes one at a time.
+//! A cell begins with `open`. Parts of a snapshot (`addPart`) and logged changes (`addChanges`,
+//! `replay`) rebuild a state without enumerating anything; `ready` then makes the engine that keeps
+//! what deltas need. From there on each batch is `addChanges` for every blob, `apply`, `next` until
+//! there is no more, and `report`. `live` has the calls for changes one at a time.
 
+use crate::answers;
 use crate::blob::{self, copied, Packer};
 use crate::errors::{guarded, Result};
 use crate::handle;
@@ -205,7 +207,8 @@ pub extern "system" fn Java_crown_spark_Native_open<'local>(
 
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_crown_spark_Native_closeCell(_env: EnvUnowned<'_>, _class: JClass<'_>, handle: jlong) {
-    // SAFETY: Java closes a cell once and forgets its handle. Dropping can't call into Java; a panic in it aborts.
+    // SAFETY: Java closes a cell once and forgets its handle. Dropping can't call into Java; a
+    // panic in it aborts.
     unsafe { handle::close::<Cell>(handle) }
 }
 
@@ -280,7 +283,7 @@ pub extern "system" fn Java_crown_spark_Native_next<'local>(
     guarded(env, |env| {
         // SAFETY: see `cell`.
         let blob = unsafe { cell(handle) }.next()?;
-        blob.map_or(Ok(JByteArray::default()), |blob| Ok(env.byte_array_from_slice(&blob)?))
+        answers::bytes(env, blob.as_deref())
     })
 }
 
@@ -311,7 +314,7 @@ pub extern "system" fn Java_crown_spark_Native_rejected<'local>(
         let origin = origin.try_to_string(env)?;
         // SAFETY: see `cell`.
         let lines = unsafe { cell(handle) }.rejected(batch, &origin)?;
-        Ok(if lines.is_empty() { JString::default() } else { env.new_string(lines.join("\n"))? })
+        answers::lines(env, &lines)
     })
 }
 
@@ -324,12 +327,6 @@ pub extern "system" fn Java_crown_spark_Native_save<'local>(
     guarded(env, |env| {
         // SAFETY: see `cell`.
         let parts = unsafe { cell(handle) }.engine()?.save()?;
-        let array = JObjectArray::<JByteArray>::new(env, parts.len(), JByteArray::default())?;
-        for (index, part) in parts.iter().enumerate() {
-            let part = env.byte_array_from_slice(part)?;
-            array.set_element(env, index, &part)?;
-            env.delete_local_ref(part);
-        }
-        Ok(array)
+        answers::list(env, &parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
     })
 }

@@ -1,7 +1,8 @@
 //! Between plain column buffers and Arrow arrays.
 //!
-//! On the way in Java fills direct buffers: values in their width (booleans as bytes), texts as ends and bytes, and one
-//! byte per row for "is there". On the way out it reads the arrays' own memory.
+//! On the way in Java fills direct buffers: values in their width (booleans as bytes), texts as
+//! ends and bytes, and one byte per row for "is there". On the way out it reads the arrays' own
+//! memory.
 
 use crate::errors::{arrow, Result};
 use arrow::array::{make_array, Array, ArrayData, ArrayRef, RecordBatch};
@@ -13,8 +14,8 @@ use crown_kernel::types::DataType;
 use jni::objects::{JByteBuffer, JObject, JObjectArray};
 use jni::Env;
 
-/// Buffers of one column: presence, values or ends of values, bytes of values. Those that a column has no use for are
-/// null.
+/// Buffers of one column: presence, values or ends of values, bytes of values. Those that a column
+/// has no use for are null.
 pub const BUFFERS: usize = 3;
 
 pub struct Column {
@@ -75,8 +76,8 @@ pub fn filled<'a>(
         return Err(KernelError::state("CROWN-INTERNAL", format!("column buffer {index} is too short")).into());
     }
     let address = env.get_direct_buffer_address(&buffer)?;
-    // SAFETY: the caller's array keeps the buffer alive until the native method returns, and Java does not write to it
-    // meanwhile.
+    // SAFETY: the caller's array keeps the buffer alive until the native method returns, and Java
+    // does not write to it meanwhile.
     Ok(Some(unsafe { std::slice::from_raw_parts(address, length) }))
 }
 
@@ -84,8 +85,8 @@ fn needed<T>(found: Option<T>) -> std::result::Result<T, KernelError> {
     found.ok_or_else(|| KernelError::state("CROWN-INTERNAL", "a column buffer is missing"))
 }
 
-/// The memory of a batch's columns as direct buffers, which are good for as long as the batch lives. Presence is a bit
-/// per row here, as are booleans; of a dictionary only the keys are given.
+/// The memory of a batch's columns as direct buffers, which are good for as long as the batch
+/// lives. Presence is a bit per row here, as are booleans; of a dictionary only the keys are given.
 pub fn show<'local>(env: &mut Env<'local>, batch: &RecordBatch) -> Result<JObjectArray<'local, JByteBuffer<'local>>> {
     let array = JObjectArray::<JByteBuffer>::new(env, BUFFERS * batch.num_columns(), JByteBuffer::default())?;
     for (position, column) in batch.columns().iter().enumerate() {

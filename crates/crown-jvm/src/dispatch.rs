@@ -1,7 +1,9 @@
-//! From rows of changes to packed blobs: each change to its cells, about 1 MB of Arrow IPC per blob.
+//! From rows of changes to packed blobs: each change to its cells, about 1 MB of Arrow IPC per
+//! blob.
 //!
-//! Insertions and deletions travel in separate blobs, so that insertions need no word for what they are and a cell can
-//! apply them first. Where order counts they stay together, with a word for each row.
+//! Insertions and deletions travel in separate blobs, so that insertions need no word for what they
+//! are and a cell can apply them first. Where order counts they stay together, with a word for each
+//! row.
 
 use crate::blob::{self, bytes_of, copied, TARGET_BYTES};
 use crate::columns::{filled, read, Column, BUFFERS};
@@ -35,7 +37,7 @@ struct Spec {
     cells: usize,
     /// Changes count in the order in which they come.
     ordered: bool,
-    /// The stage has a row over nothing and must be called even when nothing came.
+    /// The operator has a row over nothing and must be called even when nothing came.
     wakes: bool,
     /// Changes may cancel out on the way. The columns that may not be NULL are named.
     netting: Option<Vec<String>>,
@@ -67,7 +69,8 @@ struct Packed {
     blob: Vec<u8>,
 }
 
-/// Some rows on their way: what they are, whether each is deleted, and the cell of each where it is known.
+/// Some rows on their way: what they are, whether each is deleted, and the cell of each where it is
+/// known.
 struct Part {
     rows: RecordBatch,
     deleted: Option<BooleanArray>,
@@ -209,7 +212,7 @@ fn with_words(rows: &RecordBatch, deleted: &BooleanArray) -> Result<RecordBatch>
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(arrow)?)
 }
 
-/// A block of deltas as changes of a following stage's table.
+/// A block of deltas as changes of a following operator's table.
 fn from_deltas(batch: &RecordBatch) -> Result<Part> {
     let fail = || KernelError::state("CROWN-INTERNAL", "deltas have no _change_type");
     let position = batch.schema().index_of(CHANGE_TYPE).map_err(|_| fail())?;
@@ -241,7 +244,8 @@ pub extern "system" fn Java_crown_spark_Native_dispatcher<'local>(
     guarded(env, |env| Ok(handle::open(Dispatcher::new(&spec.try_to_string(env)?)?)))
 }
 
-/// `buffers`: three for each column, then one byte per row for "is deleted" and one int for its cell, or null.
+/// `buffers`: three for each column, then one byte per row for "is deleted" and one int for its
+/// cell, or null.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_crown_spark_Native_addRows<'local>(
     env: EnvUnowned<'local>,

@@ -31,7 +31,8 @@ pub fn arrow(error: impl std::fmt::Display) -> KernelError {
     KernelError::invalid("CROWN-CHANGE-ARROW", format!("the changes can't be read: {error}"))
 }
 
-/// Runs a native method; what goes wrong becomes an exception, and a panic never crosses into the JVM.
+/// Runs a native method; what goes wrong becomes an exception, and a panic never crosses into the
+/// JVM.
 pub fn guarded<'local, T: Default>(mut env: EnvUnowned<'local>, work: impl FnOnce(&mut Env<'local>) -> Result<T>) -> T {
     env.with_env(work).resolve::<Throw>()
 }

@@ -1,15 +1,20 @@
 //! The kernel inside a Spark executor's JVM: conversions, errors and packing, no maintenance logic.
 //!
-//! Each `Java_crown_spark_Native_*` function is one native method of `crown.spark.Native`. Java holds what lives here by
-//! a handle and calls once per blob or block of rows, never per row.
+//! Each `Java_crown_spark_Native_*` function is one native method of `crown.spark.Native`. Java
+//! holds what lives here by a handle and calls once per blob or block of rows, never per row.
 //!
-//! - `cell`: an engine and the changes that wait for it; `stream`: a batch, whose deltas are read while it runs
+//! - `cell`: an engine and the changes that wait for it; `stream`: a batch, whose deltas are read
+//!   while it runs
 //! - `live`: changes that are applied one at a time
-//! - `dispatch`: rows or deltas in, packed blobs for each cell out; `netting` cancels changes on the way
+//! - `dispatch`: rows or deltas in, packed blobs for each cell out; `netting` cancels changes on
+//!   the way
 //! - `unpack`: a blob of deltas as plain column buffers
-//! - `columns`: between column buffers of Java and Arrow arrays; `blob`: between Arrow and IPC bytes
-//! - `errors`: kernel errors and panics as `CrownException`; `handle`, `memory`: what is alive
+//! - `columns`: between column buffers of Java and Arrow arrays; `blob`: between Arrow and IPC
+//!   bytes
+//! - `answers`: what methods return; `errors`: kernel errors and panics as `CrownException`;
+//!   `handle`, `memory`: what is alive
 
+mod answers;
 mod blob;
 mod cell;
 mod columns;

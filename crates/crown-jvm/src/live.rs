@@ -1,9 +1,10 @@
 //! Changes that are applied one at a time, as they come, until their batch ends.
 //!
-//! Partitions have no common order, so a deletion may come before the insertion of its row. It is held until that comes,
-//! at the latest until the batch ends: then it is refused. Where the order of changes counts, those of a key come in
-//! order, and nothing is held.
+//! Partitions have no common order, so a deletion may come before the insertion of its row. It is
+//! held until that comes, at the latest until the batch ends: then it is refused. Where the order
+//! of changes counts, those of a key come in order, and nothing is held.
 
+use crate::answers;
 use crate::blob::{self, copied};
 use crate::cell::{cell, Cell};
 use crate::errors::{arrow, guarded, Result};
@@ -15,7 +16,7 @@ use crown_kernel::engine::{Input, OnInvalid};
 use crown_kernel::error::{KernelError, Kind};
 use jni::objects::{JByteArray, JClass, JIntArray, JObjectArray, JString};
 use jni::sys::{jboolean, jlong};
-use jni::EnvUnowned;
+use jni::{Env, EnvUnowned};
 use std::collections::HashMap;
 
 /// A batch that is under way.
@@ -128,11 +129,18 @@ impl Cell {
         log.into_iter().map(packed).collect()
     }
 
-    /// A blob of deltas, empty when there are none.
-    fn shown(&mut self, deltas: &[RecordBatch]) -> Result<(Vec<u8>, usize)> {
-        let rows = deltas.iter().map(RecordBatch::num_rows).sum::<usize>();
-        self.deltas += rows as u64;
-        Ok((if rows > 0 { blob::write(deltas)? } else { Vec::new() }, rows))
+    /// A blob of deltas, null when there are none; `rows[0]` is set to their number.
+    fn show<'local>(
+        &mut self,
+        env: &mut Env<'local>,
+        deltas: &[RecordBatch],
+        rows: &JIntArray<'local>,
+    ) -> Result<JByteArray<'local>> {
+        let count = deltas.iter().map(RecordBatch::num_rows).sum::<usize>();
+        self.deltas += count as u64;
+        rows.set_region(env, 0, &[count as i32])?;
+        let blob = if count > 0 { Some(blob::write(deltas)?) } else { None };
+        answers::bytes(env, blob.as_deref())
     }
 }
 
@@ -188,13 +196,7 @@ pub extern "system" fn Java_crown_spark_Native_change<'local>(
         for change in blob::read(copied(env, &bytes, 0, length)?)? {
             deltas.extend(cell.change(&table, change, ordered)?);
         }
-        let (blob, count) = cell.shown(&deltas)?;
-        rows.set_region(env, 0, &[count as i32])?;
-        if count > 0 {
-            Ok(env.byte_array_from_slice(&blob)?)
-        } else {
-            Ok(JByteArray::default())
-        }
+        cell.show(env, &deltas, &rows)
     })
 }
 
@@ -210,13 +212,7 @@ pub extern "system" fn Java_crown_spark_Native_endLive<'local>(
         // SAFETY: see `cell`.
         let cell = unsafe { cell(handle) };
         let deltas = cell.end_live()?;
-        let (blob, count) = cell.shown(&deltas)?;
-        rows.set_region(env, 0, &[count as i32])?;
-        if count > 0 {
-            Ok(env.byte_array_from_slice(&blob)?)
-        } else {
-            Ok(JByteArray::default())
-        }
+        cell.show(env, &deltas, &rows)
     })
 }
 
@@ -230,15 +226,7 @@ pub extern "system" fn Java_crown_spark_Native_liveLog<'local>(
     guarded(env, |env| {
         // SAFETY: see `cell`.
         let log = unsafe { cell(handle) }.live_log()?;
-        let array = JObjectArray::<JByteArray>::new(env, 2 * log.len(), JByteArray::default())?;
-        for (place, (table, blob)) in log.iter().enumerate() {
-            for (offset, bytes) in [table.as_bytes(), blob].into_iter().enumerate() {
-                let bytes = env.byte_array_from_slice(bytes)?;
-                array.set_element(env, 2 * place + offset, &bytes)?;
-                env.delete_local_ref(bytes);
-            }
-        }
-        Ok(array)
+        answers::list(env, &log.iter().flat_map(|(table, blob)| [table.as_bytes(), blob]).collect::<Vec<_>>())
     })
 }
 
@@ -252,10 +240,6 @@ pub extern "system" fn Java_crown_spark_Native_liveRejected<'local>(
     guarded(env, |env| {
         // SAFETY: see `cell`.
         let lines = std::mem::take(&mut unsafe { cell(handle) }.live.rejected);
-        if lines.is_empty() {
-            Ok(JString::default())
-        } else {
-            Ok(env.new_string(lines.join("\n"))?)
-        }
+        answers::lines(env, &lines)
     })
 }

@@ -1,5 +1,5 @@
-//! Counts the bytes that this library holds, so that an executor can stop before the system kills it and tests can
-//! prove that nothing leaks.
+//! Counts the bytes that this library holds, so that an executor can stop before the system kills
+//! it and tests can prove that nothing leaks.
 
 use jni::objects::JClass;
 use jni::sys::jlong;

@@ -1,7 +1,8 @@
-//! Rows that are inserted and deleted within one task's share of a batch cancel out before they travel.
+//! Rows that are inserted and deleted within one task's share of a batch cancel out before they
+//! travel.
 //!
-//! The rows of a batch have no order and insertions count before deletions, so a row that does both changes nothing,
-//! wherever in the batch.
+//! The rows of a batch have no order and insertions count before deletions, so a row that does both
+//! changes nothing, wherever in the batch.
 
 use crate::errors::arrow;
 use arrow::array::{BooleanArray, RecordBatch, UInt32Array};
@@ -11,7 +12,8 @@ use crown_kernel::error::Result;
 use crown_kernel::store::interner::Interner;
 use crown_kernel::store::net::Net;
 
-/// How much of a task's input is held and netted at a time, and the share of it that must cancel for the task to go on.
+/// How much of a task's input is held and netted at a time, and the share of it that must cancel
+/// for the task to go on.
 const HELD_BYTES: usize = 32 << 20;
 const WORTHWHILE: f64 = 0.1;
 
@@ -55,7 +57,8 @@ impl Netting {
         Ok(Some(left))
     }
 
-    /// As many copies of each row as are inserted more often than deleted, or deleted more often than inserted.
+    /// As many copies of each row as are inserted more often than deleted, or deleted more often
+    /// than inserted.
     fn cancelled(&self, rows: RecordBatch, deleted: BooleanArray) -> Result<(RecordBatch, BooleanArray)> {
         if deleted.true_count() == 0 || deleted.true_count() == rows.num_rows() {
             return Ok((rows, deleted));

@@ -35,7 +35,8 @@ impl Deltas {
         Ok(())
     }
 
-    /// All rows in the order of their values, NULLs last: the same for every engine that gives the same deltas.
+    /// All rows in the order of their values, NULLs last: the same for every engine that gives the
+    /// same deltas.
     fn sort(&mut self) -> Result<()> {
         let plain = self.batches.iter().map(with_plain_kinds).collect::<Result<Vec<_>>>()?;
         let Some(first) = plain.first() else { return Ok(()) };
@@ -102,7 +103,8 @@ pub extern "system" fn Java_crown_spark_Native_sort(env: EnvUnowned<'_>, _class:
     guarded(env, |_| unsafe { deltas(handle) }.sort())
 }
 
-/// The buffers of the next batch, null after the last; those of the batch before are void. `rows[0]` is set.
+/// The buffers of the next batch, null after the last; those of the batch before are void.
+/// `rows[0]` is set.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_crown_spark_Native_nextDeltas<'local>(
     env: EnvUnowned<'local>,

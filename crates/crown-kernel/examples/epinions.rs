@@ -1,9 +1,12 @@
-//! The paper's graph workloads on a file of edges (two integers a line), against a bare hash set of the same atom tuples.
+//! The paper's graph workloads on a file of edges (two integers a line), against a bare hash set of
+//! the same atom tuples.
 //!
-//! `cargo run --release -p crown-kernel --example epinions -- soc-Epinions1.tsv [hop|project|star|large] [rounds] [--json]`
+//! `cargo run --release -p crown-kernel --example epinions -- soc-Epinions1.tsv
+//! [hop|project|star|large] [rounds] [--json]`
 //!
-//! A FIFO window of a fifth of the edges: the oldest goes before each insertion once the window is full, and all go
-//! at the end. Every delta is produced as columns in reused buffers. Ratios are to `hashbrown::HashSet` in the same run.
+//! A FIFO window of a fifth of the edges: the oldest goes before each insertion once the window is
+//! full, and all go at the end. Every delta is produced as columns in reused buffers. Ratios are to
+//! `hashbrown::HashSet` in the same run.
 
 use crown_kernel::chunk::{Chunk, Word};
 use crown_kernel::error::Result;
@@ -127,7 +130,8 @@ fn star_count() -> TreeStage {
     stage(atoms, nodes, "a", Mode::Ring)
 }
 
-/// CPU time of this process where the system reports it, because other processes don't distort it; else wall-clock time.
+/// CPU time of this process where the system reports it, because other processes don't distort it;
+/// else wall-clock time.
 fn clock(start: &Instant) -> Duration {
     let statistics = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let nanoseconds = statistics.split_whitespace().next().and_then(|field| field.parse().ok());
@@ -216,12 +220,13 @@ fn run(stage: &TreeStage, changes: &[Change], deltas: bool) -> Run {
     Run { elapsed, inserted: sink.inserted, deleted: sink.deleted, bytes_per_row }
 }
 
-/// How often the hash set runs in a round: so that it takes about as long as the tree, and is as likely to meet a
-/// neighbour on the machine.
+/// How often the hash set runs in a round: so that it takes about as long as the tree, and is as
+/// likely to meet a neighbour on the machine.
 const REPEAT: u32 = 8;
 
-/// Runs the hash set and the tree with and without deltas in turn, `rounds` times, and shows the round in the middle by
-/// the ratio of the tree with deltas to the hash set: what runs side by side is compared.
+/// Runs the hash set and the tree with and without deltas in turn, `rounds` times, and shows the
+/// round in the middle by the ratio of the tree with deltas to the hash set: what runs side by side
+/// is compared.
 fn workload(
     name: &str,
     edges: &[[Word; 2]],

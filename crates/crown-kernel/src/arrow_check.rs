@@ -1,14 +1,15 @@
 //! What an Arrow array of changes holds, checked before any value is read.
 //!
-//! Arrays come from other libraries. Their types and buffer sizes are known here; offsets, views, dictionary indices
-//! and text are whatever the producer wrote. All of it is checked once per column and batch, in passes that the
-//! compiler can vectorise: text is looked at row by row only when it is not ASCII, or broken. What lies under a NULL is
-//! undefined and left alone.
+//! Arrays come from other libraries. Their types and buffer sizes are known here; offsets, views,
+//! dictionary indices and text are whatever the producer wrote. All of it is checked once per
+//! column and batch, in passes that the compiler can vectorise: text is looked at row by row only
+//! when it is not ASCII, or broken. What lies under a NULL is undefined and left alone.
 
 use arrow::array::{Array, ArrayRef, AsArray, ByteView, GenericByteArray, GenericByteViewArray};
 use arrow::datatypes::{self as types, ArrowDictionaryKeyType, ByteArrayType, ByteViewType, DataType};
 
-/// The metadata of a field whose array could not be imported, because it is broken or of a type that no column has: why.
+/// The metadata of a field whose array could not be imported, because it is broken or of a type
+/// that no column has: why.
 pub const UNREADABLE: &str = "crown:unreadable";
 /// The key of a field's metadata that says why the column has a type that Crown does not support.
 pub const UNSUPPORTED: &str = "crown:unsupported";
@@ -37,7 +38,31 @@ pub fn check(array: &ArrayRef) -> Result {
             }?;
             check(array.as_any_dictionary().values())
         }
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            check_ranges(list.value_offsets(), list.values())
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            check_ranges(list.value_offsets(), list.values())
+        }
+        DataType::Map(..) => {
+            let map = array.as_map();
+            check_ranges(map.value_offsets(), map.keys())?;
+            check(map.values())
+        }
+        DataType::FixedSizeList(..) => check(array.as_fixed_size_list().values()),
+        DataType::Struct(_) => array.as_struct().columns().iter().try_for_each(check),
         _ => Ok(()),
+    }
+}
+
+/// The values of a list, and where those of each row are.
+fn check_ranges<O: Copy + PartialOrd + TryInto<usize>>(offsets: &[O], values: &ArrayRef) -> Result {
+    let wrong = |pair: &[O]| pair[0] > pair[1] || usize_of(pair[0]) > values.len() || usize_of(pair[1]) > values.len();
+    match offsets.windows(2).position(wrong) {
+        Some(row) => Err(format!("row {row}: its offsets are not within the {} values of the column", values.len())),
+        None => check(values),
     }
 }
 

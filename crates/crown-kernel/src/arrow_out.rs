@@ -3,14 +3,16 @@
 use crate::arrow_in::{CHANGE_TYPE, MULTIPLICITY};
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
+use crate::expression::format_time;
 use crate::mask::Bits;
+use crate::nested;
 use crate::store::interner::Interner;
 use crate::store::pool::{ColumnPool, BLOCK_ROWS};
 use crate::types::{word_float, DataType};
 use arrow::array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array,
     Int16Array, Int32Array, Int64Array, Int8Array, RecordBatch, RecordBatchOptions, StringArray,
-    TimestampMicrosecondArray,
+    Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType as ArrowType, Field, Int8Type, Schema, SchemaRef, TimeUnit};
@@ -27,7 +29,7 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Int8 => ArrowType::Int8,
         DataType::Int16 => ArrowType::Int16,
         DataType::Int32 => ArrowType::Int32,
-        DataType::Int64 => ArrowType::Int64,
+        DataType::Int64 | DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => ArrowType::Int64,
         DataType::Float32 => ArrowType::Float32,
         DataType::Float64 => ArrowType::Float64,
         DataType::Decimal { precision, scale } => ArrowType::Decimal128(precision, scale),
@@ -36,6 +38,9 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Date => ArrowType::Date32,
         DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         DataType::TimestampNtz => ArrowType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::Time => ArrowType::Time64(TimeUnit::Microsecond),
+        DataType::Uuid => ArrowType::Utf8,
+        DataType::Nested(nested) => nested::arrow_type(nested),
     }
 }
 
@@ -48,7 +53,8 @@ pub fn word_decimal(word: Word, precision: u8, interner: &Interner) -> i128 {
     }
 }
 
-/// One column as an Arrow array; `nulls` holds the rows' masks (or is empty), of which bit `position` counts.
+/// One column as an Arrow array; `nulls` holds the rows' masks (or is empty), of which bit
+/// `position` counts.
 pub fn array(
     words: Vec<Word>,
     nulls: &[Nulls],
@@ -60,12 +66,15 @@ pub fn array(
     let validity = validity(nulls, position);
     let present = |row: usize| validity.as_ref().is_none_or(|validity| validity.is_valid(row));
     match data_type {
-        DataType::Int64 => Arc::new(Int64Array::new(scalars(words, pool), validity)),
+        DataType::Int64 | DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => {
+            Arc::new(Int64Array::new(scalars(words, pool), validity))
+        }
         DataType::Float64 => Arc::new(Float64Array::new(scalars(words, pool), validity)),
         DataType::Timestamp => {
             Arc::new(TimestampMicrosecondArray::new(scalars(words, pool), validity).with_timezone("UTC"))
         }
         DataType::TimestampNtz => Arc::new(TimestampMicrosecondArray::new(scalars(words, pool), validity)),
+        DataType::Time => Arc::new(Time64MicrosecondArray::new(scalars(words, pool), validity)),
         DataType::Int8 => Arc::new(Int8Array::new(words.iter().map(|w| *w as i8).collect(), validity)),
         DataType::Int16 => Arc::new(Int16Array::new(words.iter().map(|w| *w as i16).collect(), validity)),
         DataType::Int32 => Arc::new(Int32Array::new(words.iter().map(|w| *w as i32).collect(), validity)),
@@ -89,7 +98,11 @@ pub fn array(
             let decimals = Decimal128Array::new(values, validity).with_precision_and_scale(precision, scale);
             Arc::new(decimals.expect("precision and scale were checked when the plan was read"))
         }
-        DataType::String => {
+        DataType::Nested(_) => {
+            let row = |(row, word): (usize, &Word)| present(row).then(|| interner.get(*word));
+            nested::to_arrow(data_type, &words.iter().enumerate().map(row).collect::<Vec<_>>())
+        }
+        DataType::String | DataType::Uuid => {
             let text = |(row, word): (usize, &Word)| present(row).then(|| String::from_utf8_lossy(interner.get(*word)));
             Arc::new(StringArray::from_iter(words.iter().enumerate().map(text)))
         }
@@ -126,7 +139,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Columns as (name, type, nullable), then `_change_type`, `_multiplicity` and `_update` as asked.
+    /// Columns as (name, type, nullable), then `_change_type`, `_multiplicity` and `_update` as
+    /// asked.
     pub fn new<'a>(
         columns: impl Iterator<Item = (&'a str, DataType, bool)>,
         change_type: bool,
@@ -164,8 +178,8 @@ impl Output {
         self.schema.clone()
     }
 
-    /// The rows as they leave, whose columns are taken out: the rest of the chunk may be used again. `updates` is the
-    /// cause of each row, when the output shows it.
+    /// The rows as they leave, whose columns are taken out: the rest of the chunk may be used
+    /// again. `updates` is the cause of each row, when the output shows it.
     pub fn batch(&self, rows: &mut Chunk, updates: Vec<u64>, interner: &Interner) -> Result<RecordBatch> {
         let length = rows.len();
         let Chunk { columns, nulls, weights } = rows;
@@ -244,7 +258,9 @@ pub fn value_json(word: Word, null: bool, data_type: DataType, interner: &Intern
             let value = word_float(word);
             serde_json::Number::from_f64(value).map_or_else(|| Value::String(value.to_string()), Value::Number)
         }
-        DataType::String => Value::String(String::from_utf8_lossy(interner.get(word)).into_owned()),
+        DataType::Nested(_) => nested::to_json(interner.get(word), data_type),
+        DataType::Time => Value::String(format_time(word as i64)),
+        DataType::String | DataType::Uuid => Value::String(String::from_utf8_lossy(interner.get(word)).into_owned()),
         DataType::Binary => Value::String(interner.get(word).iter().map(|byte| format!("{byte:02x}")).collect()),
         DataType::Decimal { precision, scale } => {
             let number = word_decimal(word, precision, interner);

@@ -1,9 +1,11 @@
-//! The old plan, for benchmarks only: a chain of pairwise joins that propagates changes through materialised views.
+//! The old plan, for benchmarks only: a chain of pairwise joins that propagates changes through
+//! materialised views.
 //!
-//! With atoms A1, A2, ..., the view V1 is A1 and Vi is V(i-1) joined with Ai. A change of Ai is joined with V(i-1),
-//! the change of Vi so found with A(i+1), and so on to the end. All views between the first atom and the result
-//! are kept, indexed by the variables that they share with the next atom; the result itself is not. It runs on the same
-//! tables as `bag`, so that only the plans differ.
+//! With atoms A1, A2, ..., the view V1 is A1 and Vi is V(i-1) joined with Ai. A change of Ai is
+//! joined with V(i-1), the change of Vi so found with A(i+1), and so on to the end. All views
+//! between the first atom and the result are kept, indexed by the variables that they share with
+//! the next atom; the result itself is not. It runs on the same tables as `bag`, so that only the
+//! plans differ.
 
 use crate::bag::relation::Relation;
 use crate::chunk::{Chunk, Word};
@@ -15,7 +17,8 @@ pub struct PairwiseBaseline {
     /// The variables of the result, in order of first appearance.
     variables: Vec<String>,
     atoms: Vec<Relation>,
-    /// `views[i]` joins the atoms `0..=i`; the last one would be the result. The first is the first atom itself.
+    /// `views[i]` joins the atoms `0..=i`; the last one would be the result. The first is the first
+    /// atom itself.
     views: Vec<Relation>,
     joins: Vec<Join>,
     interner: Interner,
@@ -42,7 +45,8 @@ struct Delta {
 }
 
 impl PairwiseBaseline {
-    /// `atoms` are lists of variables (as words of inline types), in the order in which they are joined.
+    /// `atoms` are lists of variables (as words of inline types), in the order in which they are
+    /// joined.
     pub fn new(atoms: &[Vec<String>]) -> PairwiseBaseline {
         let relation = |width: usize| Relation::new((0..width).map(|_| DataType::Int64));
         let mut baseline = PairwiseBaseline {
@@ -78,7 +82,8 @@ impl PairwiseBaseline {
         &self.variables
     }
 
-    /// Changes a row of one atom; the change of the result is counted, and appended to `out` if there is one.
+    /// Changes a row of one atom; the change of the result is counted, and appended to `out` if
+    /// there is one.
     pub fn apply(&mut self, atom: usize, words: &[Word], weight: i64, out: Option<&mut Chunk>) {
         let mut delta = Delta { words: words.to_vec(), weights: vec![weight] };
         let mut width = words.len();

@@ -1,6 +1,6 @@
 //! From rows of a source to rows of an atom: filter, bindings, NULLs.
 
-use crate::chunk::{Nulls, Word};
+use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::expression::Compiled;
 use crate::mask::{self, Bits};
@@ -11,7 +11,8 @@ use crate::types::DataType;
 /// An atom, compiled against the columns of its source.
 pub struct Binder {
     filter: Option<Compiled>,
-    /// The variable's position, and what binds it. A variable's second binding must give an equal value.
+    /// The variable's position, and what binds it. A variable's second binding must give an equal
+    /// value.
     bindings: Vec<(usize, Compiled)>,
     /// The column of each variable, when all are bare columns and bound once.
     plain: Option<Vec<usize>>,
@@ -72,6 +73,14 @@ impl Binder {
         self.filter.is_none() && self.plain.is_some()
     }
 
+    /// The column of each variable of an atom that has all columns and rows of its source, where
+    /// `nullable` tells which columns may be NULL.
+    pub fn keeps(&self, columns: usize, nullable: impl Fn(usize) -> bool) -> Option<&[usize]> {
+        let plain = self.plain.as_deref().filter(|_| self.takes_all() && self.is_complete(columns))?;
+        let drops = |(position, column): (usize, &usize)| self.not_null.has(position) && nullable(*column);
+        (!plain.iter().enumerate().any(drops)).then_some(plain)
+    }
+
     /// Writes the atom's row into `row`, for a binder that takes all rows.
     pub fn pick(&self, words: &[Word], row: &mut Vec<Word>) {
         row.extend(self.plain.iter().flatten().map(|column| words[*column]));
@@ -83,7 +92,15 @@ impl Binder {
         !self.checks.is_empty() || own.into_iter().any(Compiled::can_fail)
     }
 
-    /// Writes the atom's row into `row` and returns its NULL mask; `None` when the source's row is not one of the atom's.
+    /// Makes the calls of host functions for all rows together, so that `bind` finds their results.
+    pub fn prepare(&self, rows: &Chunk, interner: &Interner) {
+        self.checks.iter().for_each(|check| check.prepare(rows, interner));
+        let expressions = self.bindings.iter().map(|(_, expression)| expression).chain(&self.filter);
+        expressions.for_each(|expression| expression.prepare(rows, interner));
+    }
+
+    /// Writes the atom's row into `row` and returns its NULL mask; `None` when the source's row is
+    /// not one of the atom's.
     pub fn bind(
         &self,
         words: &[Word],

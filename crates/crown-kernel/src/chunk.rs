@@ -1,7 +1,7 @@
 //! Rows between stages: a signed multiset in columns.
 
-/// One value: integers, floats (one NaN, no -0), dates, timestamps, booleans and decimals of up to 18
-/// digits inline; strings, binary and wider decimals as ids of the interner. NULL is kept apart.
+/// One value: integers, floats (one NaN, no -0), dates, timestamps, booleans and decimals of up to
+/// 18 digits inline; strings, binary and wider decimals as ids of the interner. NULL is kept apart.
 pub type Word = u64;
 
 /// The columns of a row that are NULL (see [`crate::mask`]); the word of such a column is 0.
@@ -89,6 +89,24 @@ impl Chunk {
         self.columns.iter_mut().for_each(|column| column.truncate(rows));
         self.nulls.truncate(rows);
         self.weights.truncate(rows);
+    }
+
+    /// Removes the first `rows` rows.
+    pub fn drop_first(&mut self, rows: usize) {
+        self.columns.iter_mut().for_each(|column| drop(column.drain(..rows)));
+        self.nulls.drain(..rows.min(self.nulls.len()));
+        self.weights.drain(..rows);
+    }
+
+    /// The rows with weights of one sign.
+    pub fn of_sign(&self, sign: i64) -> Chunk {
+        let mut found = Chunk::new(self.columns.len());
+        let mut words = Vec::new();
+        for index in (0..self.len()).filter(|index| self.weights[*index].signum() == sign) {
+            let nulls = self.read(index, &mut words);
+            found.push(&words, nulls, self.weights[index]);
+        }
+        found
     }
 
     /// Removes all rows and keeps the memory.

@@ -114,6 +114,15 @@ pub fn advice(code: &str) -> (Option<&'static str>, Option<&'static str>) {
             Some("the thread that used it does not exist in this process"),
             Some("fork while the view is idle, start processes with 'spawn', or load the view in the child"),
         ),
+        "CROWN-RECURSION-LIMIT" => (
+            Some("rows that lead back to themselves, with UNION ALL or with newly computed values, have no end"),
+            Some("write UNION and compute no new values in the step, or bound the depth in its WHERE"),
+        ),
         _ => (None, None),
     }
+}
+
+/// A number of things, as messages have it.
+pub fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

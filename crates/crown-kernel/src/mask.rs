@@ -1,8 +1,9 @@
 //! Sets of columns: the NULLs of a row, in one word.
 //!
-//! Columns below 62 have a bit of the word each. A set with a higher one is kept once for the process and the word has its
-//! number: so equal sets are equal words, whatever their width, and a row has one word for its NULLs. Such sets are never
-//! freed; there are as many as the wide rows ever had different combinations of NULLs.
+//! Columns below 62 have a bit of the word each. A set with a higher one is kept once for the
+//! process and the word has its number: so equal sets are equal words, whatever their width, and a
+//! row has one word for its NULLs. Such sets are never freed; there are as many as the wide rows
+//! ever had different combinations of NULLs.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
@@ -217,7 +218,8 @@ fn intern(mut words: Vec<u64>) -> Mask {
     }
 }
 
-/// The sets with columns from `INLINE` on, by number: in segments of doubling size, so that reading needs no lock.
+/// The sets with columns from `INLINE` on, by number: in segments of doubling size, so that reading
+/// needs no lock.
 struct WideSets {
     segments: [OnceLock<Segment>; 32],
     numbers: LazyLock<Mutex<HashMap<&'static [u64], u32>>>,

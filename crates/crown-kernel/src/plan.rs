@@ -8,8 +8,8 @@
 use crate::error::{KernelError, Result};
 use serde::{Deserialize, Serialize};
 
-/// How deep the JSON of a plan may nest: two levels per call within a call. Reading, compiling and evaluating an
-/// expression recurse, so the bound is what the smallest stack of a thread can take.
+/// How deep the JSON of a plan may nest: two levels per call within a call. Reading, compiling and
+/// evaluating an expression recurse, so the bound is what the smallest stack of a thread can take.
 const MOST_LEVELS: usize = 1000;
 
 /// Reads a plan's JSON form.
@@ -220,6 +220,9 @@ pub enum AggregateFunction {
     Corr,
     First,
     StringAgg,
+    ArrayAgg,
+    Skewness,
+    Kurtosis,
     PercentileCont,
     PercentileDisc,
     Mode,
@@ -381,6 +384,33 @@ pub struct ValuesStage {
     pub rows: Vec<Vec<Expression>>,
 }
 
+/// What the stages of a recursion's step call the rows of the recursion itself.
+pub const ITSELF: &str = "$itself";
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct RecursionStage {
+    pub id: String,
+    pub name: String,
+    pub base: String,
+    pub stages: Vec<Stage>,
+    pub all: bool,
+    pub limit: Option<u64>,
+}
+
+impl RecursionStage {
+    /// The tables and stages that its step reads, besides its own rows and stages; each once.
+    pub fn sides(&self) -> Vec<&str> {
+        let mut found: Vec<&str> = Vec::new();
+        for source in self.stages.iter().flat_map(Stage::sources) {
+            let own = source == ITSELF || self.stages.iter().any(|stage| stage.id() == source);
+            if !own && !found.contains(&source) {
+                found.push(source);
+            }
+        }
+        found
+    }
+}
+
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Stage {
@@ -394,6 +424,42 @@ pub enum Stage {
     Top(TopStage),
     Values(ValuesStage),
     Window(WindowStage),
+    Recursion(RecursionStage),
+}
+
+impl Stage {
+    pub fn id(&self) -> &str {
+        match self {
+            Stage::Tree(stage) => &stage.id,
+            Stage::Bag(stage) => &stage.id,
+            Stage::Map(stage) => &stage.id,
+            Stage::Aggregate(stage) => &stage.id,
+            Stage::Distinct(stage) => &stage.id,
+            Stage::Materialize(stage) => &stage.id,
+            Stage::SetOperation(stage) => &stage.id,
+            Stage::Top(stage) => &stage.id,
+            Stage::Values(stage) => &stage.id,
+            Stage::Window(stage) => &stage.id,
+            Stage::Recursion(stage) => &stage.id,
+        }
+    }
+
+    /// The tables and stages that it reads.
+    pub fn sources(&self) -> Vec<&str> {
+        match self {
+            Stage::Tree(stage) => stage.atoms.iter().map(|atom| atom.source.as_str()).collect(),
+            Stage::Bag(stage) => stage.atoms.iter().map(|atom| atom.source.as_str()).collect(),
+            Stage::Map(stage) => vec![&stage.input],
+            Stage::Aggregate(stage) => vec![&stage.input],
+            Stage::Distinct(stage) => vec![&stage.input],
+            Stage::Materialize(stage) => vec![&stage.input],
+            Stage::SetOperation(stage) => vec![&stage.inputs.0, &stage.inputs.1],
+            Stage::Top(stage) => vec![&stage.input],
+            Stage::Values(_) => Vec::new(),
+            Stage::Window(stage) => vec![&stage.input],
+            Stage::Recursion(stage) => [stage.base.as_str()].into_iter().chain(stage.sides()).collect(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -401,6 +467,8 @@ pub struct Route {
     pub stage: String,
     pub atom: usize,
     pub coordinates: Vec<Option<Expression>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<Vec<u64>>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -409,6 +477,14 @@ pub struct Routing {
     pub dimensions: Vec<String>,
     pub shares: Vec<u64>,
     pub routes: Vec<Route>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct NamedResult {
+    pub name: String,
+    pub stage: String,
+    pub columns: Vec<TableColumn>,
+    pub bag: bool,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -421,6 +497,8 @@ pub struct Plan {
     pub bag: bool,
     pub order: Vec<OrderBy>,
     pub routing: Option<Routing>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<Vec<NamedResult>>,
 }
 
 #[cfg(test)]

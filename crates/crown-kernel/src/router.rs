@@ -1,11 +1,11 @@
 //! HyperCube routing: each change to the cells whose results may need it.
 //!
-//! A row goes to a cell once, with the mask of the atoms that want it there. The hash is of the value itself, so
-//! every process sends equal values to the same cell.
+//! A row goes to a cell once, with the mask of the atoms that want it there. The hash is of the
+//! value itself, so every process sends equal values to the same cell.
 //!
-//! A table with a primary key is special when its row can move to another cell as it changes, that is when some
-//! coordinate reads more than the key: then every change is also sent to all other cells with an empty mask, where
-//! it only takes the row with that key away.
+//! A table with a primary key is special when its row can move to another cell as it changes, that
+//! is when some coordinate reads more than the key: then every change is also sent to all other
+//! cells with an empty mask, where it only takes the row with that key away.
 
 use crate::arrow_check::{check, UNREADABLE, UNSUPPORTED};
 use crate::arrow_in::{read_batch, Changes, InputColumn, ATOMS, CHANGE_TYPE, MULTIPLICITY};
@@ -46,7 +46,8 @@ struct RoutedTable {
 struct RoutedAtom {
     bit: u64,
     binder: Binder,
-    /// What chooses the place along a dimension, with the dimension's share and the distance of neighbours along it.
+    /// What chooses the place along a dimension, with the dimension's share and the distance of
+    /// neighbours along it.
     coordinates: Vec<(Compiled, u64, usize)>,
     /// The cells along the other dimensions, seen from the chosen place.
     spread: Vec<usize>,
@@ -80,12 +81,16 @@ impl Router {
                 if atom.source != table.name {
                     continue;
                 }
-                if route.coordinates.len() != routing.shares.len() {
+                let shares = route.shares.as_ref().unwrap_or(&routing.shares);
+                if route.coordinates.len() != shares.len() {
                     return Err(fail("a route does not have one coordinate per dimension"));
+                }
+                if shares.iter().try_fold(1u64, |product, share| product.checked_mul(*share)) != Some(routing.cells) {
+                    return Err(fail("the product of the shares is not the number of cells"));
                 }
                 let (mut coordinates, mut spread) = (Vec::new(), vec![0]);
                 let mut distance = 1;
-                for (expression, share) in route.coordinates.iter().zip(&routing.shares).rev() {
+                for (expression, share) in route.coordinates.iter().zip(shares).rev() {
                     match expression {
                         Some(expression) => {
                             coordinates.push((Compiled::new(expression, &columns)?, *share, distance));
@@ -110,6 +115,11 @@ impl Router {
         Ok(Router { cells, mask, tables, interner: Interner::default() })
     }
 
+    /// Whether some cell reads the table.
+    pub fn reads(&self, table: &str) -> bool {
+        self.tables.iter().any(|routed| routed.name == table)
+    }
+
     /// The changes that `cell` gets, by their positions among all.
     pub fn rows_of(&mut self, table: &str, batches: &[RecordBatch], cell: usize) -> Result<Vec<u64>> {
         let Router { cells, tables, interner, .. } = self;
@@ -127,7 +137,8 @@ impl Router {
         Ok(positions)
     }
 
-    /// For each cell that gets something: its rows in order, as record batches with an `_atoms` column.
+    /// For each cell that gets something: its rows in order, as record batches with an `_atoms`
+    /// column.
     pub fn route(&mut self, table: &str, batches: &[RecordBatch]) -> Result<Vec<(u64, Vec<RecordBatch>)>> {
         let Router { cells, mask, tables, interner } = self;
         let table = tables.iter().find(|routed| routed.name == table).ok_or_else(|| {
@@ -157,6 +168,7 @@ fn pick(
     cells: usize,
     interner: &mut Interner,
 ) -> Result<Vec<(Vec<u32>, Vec<u64>)>> {
+    table.routes.iter().for_each(|route| route.binder.prepare(&changes.rows, interner));
     let mut picked = vec![(Vec::new(), Vec::new()); cells];
     let mut masks = vec![0u64; cells];
     let mut touched: Vec<usize> = Vec::new();
@@ -213,7 +225,8 @@ fn hash_value(value: Option<Word>, data_type: DataType, interner: &Interner) -> 
     }
 }
 
-/// The columns that can be copied: those that `read_batch` has checked, and all others that are sound.
+/// The columns that can be copied: those that `read_batch` has checked, and all others that are
+/// sound.
 fn sound_columns(table: &RoutedTable, batch: &RecordBatch) -> Result<RecordBatch> {
     let checked =
         |name: &str| [CHANGE_TYPE, MULTIPLICITY].contains(&name) || table.columns.iter().any(|c| c.name == name);
@@ -240,23 +253,29 @@ fn with_masks(batch: &RecordBatch, rows: Vec<u32>, masks: Vec<u64>, mask: &Arrow
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(fail)
 }
 
-/// The bit of each use of a table in the mask of a row: which of the uses want the row in the cell that it is sent to.
+/// The bit of each use of a table in the mask of a row: which of the uses want the row in the cell
+/// that it is sent to.
 pub(crate) struct RouteBits(Vec<u64>);
 
+/// Where a use sends rows: its coordinates, and its own shares.
+type Way<'a> = (&'a [Option<Expression>], Option<&'a [u64]>);
+
 impl RouteBits {
-    /// Each use has its own bit if there are enough. Otherwise only those of a table that are sent to different cells: uses that
-    /// are sent alike may share one, as each looks at its own filter again.
+    /// Each use has its own bit if there are enough. Otherwise only those of a table that are sent
+    /// to different cells: uses that are sent alike may share one, as each looks at its own filter
+    /// again.
     pub fn new(plan: &Plan) -> Result<RouteBits> {
         let Some(routing) = plan.routing.as_ref().filter(|routing| routing.routes.len() > 64) else {
             return Ok(RouteBits((0..64).map(|number| 1 << number).collect()));
         };
-        let mut known: HashMap<&str, Vec<&[Option<Expression>]>> = HashMap::new();
+        let mut known: HashMap<&str, Vec<Way>> = HashMap::new();
         let mut bits = Vec::with_capacity(routing.routes.len());
         for route in &routing.routes {
             let source = find_atom(plan, route).map_or("", |atom| atom.source.as_str());
             let sent = known.entry(source).or_default();
-            let number = sent.iter().position(|other| *other == route.coordinates).unwrap_or_else(|| {
-                sent.push(&route.coordinates);
+            let way: Way = (&route.coordinates, route.shares.as_deref());
+            let number = sent.iter().position(|other| *other == way).unwrap_or_else(|| {
+                sent.push(way);
                 sent.len() - 1
             });
             bits.push(1u64.checked_shl(number as u32).ok_or_else(|| {
@@ -267,7 +286,8 @@ impl RouteBits {
         Ok(RouteBits(bits))
     }
 
-    /// The bit of a use by its number among all. Without cells there are no masks, and any bit does.
+    /// The bit of a use by its number among all. Without cells there are no masks, and any bit
+    /// does.
     pub fn of(&self, number: usize) -> u64 {
         self.0.get(number).copied().unwrap_or(1 << 63)
     }

@@ -1,9 +1,11 @@
-//! One table's changes, before any atom sees them: primary keys, windows, and what is wrong with a change.
+//! One table's changes, before any atom sees them: primary keys, windows, and what is wrong with a
+//! change.
 //!
-//! A table without primary key and window passes its changes on as they are. With a primary key an insertion replaces
-//! the row of the same key, and a deletion needs only the key; a value that it gives besides (not NULL) must be
-//! the row's. A window adds the deletions of rows that leave. A table that is declared `insert_only` takes
-//! neither deletions nor updates. Nothing here is final before `commit`.
+//! A table without primary key and window passes its changes on as they are. With a primary key an
+//! insertion replaces the row of the same key, and a deletion needs only the key; a value that it
+//! gives besides (not NULL) must be the row's. A window adds the deletions of rows that leave. A
+//! table that is declared `insert_only` takes neither deletions nor updates. Nothing here is final
+//! before `commit`.
 
 use crate::arrow_in::{Changes, Fault, InputColumn};
 use crate::chunk::{Chunk, Nulls, Word};
@@ -12,8 +14,8 @@ use crate::mask::{Bits, Mask};
 use crate::plan;
 use crate::store::interner::Interner;
 use crate::store::row_table::{Interned, RowTable};
+use crate::table_window::{Extent, Window};
 use crate::types::DataType;
-use crate::window::{Extent, Window};
 
 pub struct Source {
     pub name: String,
@@ -27,7 +29,8 @@ pub struct Source {
     log: Vec<Undo>,
     window: Option<Window>,
     window_column: Option<usize>,
-    /// Rows that came when they were already outside the window; those since the last `commit` apart.
+    /// Rows that came when they were already outside the window; those since the last `commit`
+    /// apart.
     late: u64,
     late_now: u64,
 }
@@ -145,8 +148,8 @@ impl Source {
         self.late
     }
 
-    /// What the changes do to the table's rows, for a table with state. Changes with faults have no events; further
-    /// faults are added. `check` returns whether the atoms can take a row.
+    /// What the changes do to the table's rows, for a table with state. Changes with faults have no
+    /// events; further faults are added. `check` returns whether the atoms can take a row.
     pub fn resolve(
         &mut self,
         changes: &mut Changes,
@@ -351,7 +354,8 @@ impl Source {
         }
     }
 
-    /// The rows kept here in the order in which they must come back: words, NULL mask, atom mask, copies.
+    /// The rows kept here in the order in which they must come back: words, NULL mask, atom mask,
+    /// copies.
     pub fn stored_rows(&self) -> Vec<(&[Word], u32)> {
         match (&self.window, &self.keyed) {
             (Some(window), _) => window.rows().collect(),
@@ -373,7 +377,8 @@ impl Source {
         }
     }
 
-    /// The clock of the window, and the count of late rows: what a saved state needs besides the rows.
+    /// The clock of the window, and the count of late rows: what a saved state needs besides the
+    /// rows.
     pub fn clock(&self) -> (Option<i64>, u64) {
         (self.window.as_ref().and_then(Window::newest), self.late)
     }
@@ -382,6 +387,16 @@ impl Source {
         self.late = late;
         if let (Some(window), Some(newest)) = (&mut self.window, newest) {
             window.advance(newest);
+        }
+    }
+
+    /// Releases the values of all rows; the source must not be used after it.
+    pub fn release(&self, interner: &mut Interner) {
+        if let Some(keyed) = &self.keyed {
+            keyed.slots().into_iter().for_each(|slot| self.interned.release(keyed.row(slot), interner));
+        }
+        if let Some(window) = &self.window {
+            window.release(interner);
         }
     }
 

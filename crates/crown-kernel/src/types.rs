@@ -2,6 +2,7 @@
 
 use crate::chunk::Word;
 use crate::error::{KernelError, Result};
+use crate::nested::{self, Nested};
 
 /// The type of a column. Its values are stored as words of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +38,18 @@ pub enum DataType {
     Timestamp,
     /// `timestamp_ntz`: microseconds without a time zone.
     TimestampNtz,
+    /// `uint8`, of columns of tables only: expressions cast them to a signed type.
+    UInt8,
+    /// `uint16`
+    UInt16,
+    /// `uint32`
+    UInt32,
+    /// `time`: microseconds since midnight.
+    Time,
+    /// `uuid`: its text in lower case, interned.
+    Uuid,
+    /// An array, a struct or a map, interned (see [`crate::nested`]).
+    Nested(&'static Nested),
 }
 
 impl DataType {
@@ -55,8 +68,40 @@ impl DataType {
             "date" => DataType::Date,
             "timestamp" => DataType::Timestamp,
             "timestamp_ntz" => DataType::TimestampNtz,
+            "uint8" => DataType::UInt8,
+            "uint16" => DataType::UInt16,
+            "uint32" => DataType::UInt32,
+            "time" => DataType::Time,
+            "uuid" => DataType::Uuid,
+            _ if name.ends_with('>') => return nested::parse(name).ok_or_else(|| DataType::unknown(name)),
             _ => return DataType::parse_decimal(name),
         })
+    }
+
+    /// The type as SQL writes it.
+    pub fn sql_name(self) -> String {
+        let name = match self {
+            DataType::Boolean => "BOOLEAN",
+            DataType::Int8 => "TINYINT",
+            DataType::Int16 => "SMALLINT",
+            DataType::Int32 => "INT",
+            DataType::Int64 => "BIGINT",
+            DataType::Float32 => "FLOAT",
+            DataType::Float64 => "DOUBLE",
+            DataType::Decimal { precision, scale } => return format!("DECIMAL({precision},{scale})"),
+            DataType::String => "STRING",
+            DataType::Binary => "BINARY",
+            DataType::Date => "DATE",
+            DataType::Timestamp => "TIMESTAMP",
+            DataType::TimestampNtz => "TIMESTAMP_NTZ",
+            DataType::Time => "TIME",
+            DataType::UInt8 => "UTINYINT",
+            DataType::UInt16 => "USMALLINT",
+            DataType::UInt32 => "UINTEGER",
+            DataType::Uuid => "UUID",
+            DataType::Nested(nested) => return nested.sql_name(),
+        };
+        name.into()
     }
 
     fn parse_decimal(name: &str) -> Result<DataType> {
@@ -68,7 +113,11 @@ impl DataType {
                 (1..=38).contains(precision) && (0..=*precision as i8).contains(scale)
             })
             .map(|(precision, scale)| DataType::Decimal { precision, scale })
-            .ok_or_else(|| KernelError::plan("CROWN-PLAN-MALFORMED", format!("unknown type '{name}'")))
+            .ok_or_else(|| DataType::unknown(name))
+    }
+
+    fn unknown(name: &str) -> KernelError {
+        KernelError::plan("CROWN-PLAN-MALFORMED", format!("unknown type '{name}'"))
     }
 
     /// The digits after the point of a decimal; 0 for other types.
@@ -79,18 +128,19 @@ impl DataType {
         }
     }
 
-    /// Whether words of this type are ids of the interner: strings, binary, and decimals of more than 18 digits
-    /// (16 bytes, little-endian).
+    /// Whether words of this type are ids of the interner: strings, binary, nested values, and
+    /// decimals of more than 18 digits (16 bytes, little-endian).
     pub fn interned(self) -> bool {
         match self {
-            DataType::String | DataType::Binary => true,
+            DataType::String | DataType::Binary | DataType::Uuid | DataType::Nested(_) => true,
             DataType::Decimal { precision, .. } => precision > 18,
             _ => false,
         }
     }
 }
 
-/// A float's word: one NaN, no -0, so that equal values have equal words. `float32` is widened first.
+/// A float's word: one NaN, no -0, so that equal values have equal words. `float32` is widened
+/// first.
 pub fn float_word(value: f64) -> Word {
     if value.is_nan() {
         f64::NAN.to_bits()

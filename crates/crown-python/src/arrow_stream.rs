@@ -71,12 +71,14 @@ pub fn import_stream(data: &Bound<'_, PyAny>) -> PyResult<StreamReader> {
     let capsule = capsule.cast::<PyCapsule>().map_err(|_| malformed("__arrow_c_stream__ returned no capsule"))?;
     let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"));
     let pointer = pointer.map_err(|_| malformed("__arrow_c_stream__ returned a capsule of something else"))?;
-    // SAFETY: the capsule's name says that it holds an ArrowArrayStream, which is moved out and marked released.
+    // SAFETY: the capsule's name says that it holds an ArrowArrayStream, which is moved out and
+    // marked released.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr().cast()) };
     StreamReader::new(stream).map_err(|why| malformed(&why))
 }
 
-/// All record batches of a stream. Call without the GIL: the producer may be another library's thread.
+/// All record batches of a stream. Call without the GIL: the producer may be another library's
+/// thread.
 pub fn read_all(stream: StreamReader) -> Result<Vec<RecordBatch>, KernelError> {
     stream.collect::<Result<Vec<RecordBatch>, String>>().map_err(|why| unreadable(&why))
 }

@@ -26,8 +26,9 @@ impl PairwiseBaseline {
         PairwiseBaseline { inner, columns }
     }
 
-    /// Applies changes row by row, each to all of `atoms` in turn. The changes are int64 columns in the atoms' order,
-    /// then the weight. Returns the changes of the result, with a column `weight`.
+    /// Applies changes row by row, each to all of `atoms` in turn. The changes are int64 columns in
+    /// the atoms' order, then the weight. Returns the changes of the result, with a column
+    /// `weight`.
     fn apply(&mut self, py: Python<'_>, atoms: Vec<usize>, changes: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
         let stream = import_stream(changes)?;
         let mut out = Chunk::new(self.columns.len());

@@ -1,7 +1,8 @@
-//! `Engine` for Python.
+//! `crown._kernel.Engine`: an engine, or several cells of one view, behind one lock.
 
 use crate::arrow_stream::{import_stream, read_all, ArrowStream};
 use crate::errors::{guarded, raise};
+use crate::functions::{attached, functions, Functions};
 use crate::import::StreamReader;
 use crate::iterate::RowIterator;
 use crate::shared::Shared;
@@ -9,14 +10,17 @@ use crate::stream::stream_batch;
 use crate::values::{misfit, to_row};
 use arrow::array::RecordBatch;
 use crown_kernel::arrow_in::Changes;
-use crown_kernel::cells::{Cells, SpreadPlans};
-use crown_kernel::engine::{Engine as Kernel, Input, OnInvalid};
-use crown_kernel::error::{KernelError, Result};
+use crown_kernel::cells::{Cells, Replan, SpreadPlans};
+use crown_kernel::engine::{Engine as Kernel, Input, OnInvalid, PerView, Watch};
+use crown_kernel::error::{counted, KernelError, Result};
+use crown_kernel::expression::host::with_functions;
+use crown_kernel::mask::Bits;
 use crown_kernel::store::interner::Interner;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 #[pyclass(module = "crown._kernel", frozen)]
 pub struct Engine {
@@ -29,7 +33,8 @@ fn import(changes: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Imported> {
     changes.into_iter().map(|(table, data)| Ok((table, import_stream(&data)?))).collect()
 }
 
-/// Reads the streams to their ends; without the GIL, which a producer written in Python takes itself.
+/// Reads the streams to their ends; without the GIL, which a producer written in Python takes
+/// itself.
 fn read_inputs(imported: Imported) -> Result<Vec<Input>> {
     let read = |(table, stream)| Ok(Input::Arrow { table, batches: read_all(stream)? });
     imported.into_iter().map(read).collect()
@@ -43,35 +48,52 @@ fn on_invalid(word: &str) -> PyResult<OnInvalid> {
     }
 }
 
+fn plans(
+    plan: &str,
+    cells: usize,
+    front: Option<&str>,
+    merge: Option<&str>,
+    views: Vec<String>,
+    deltas: bool,
+) -> Result<SpreadPlans> {
+    let parse = |plan: Option<&str>| plan.map(Kernel::parse_plan).transpose();
+    let (front, merge) = (parse(front)?, parse(merge)?);
+    Ok(SpreadPlans { cell: Kernel::parse_plan(plan)?, cells, front, merge, views, deltas })
+}
+
 #[pymethods]
 impl Engine {
     #[new]
-    #[pyo3(signature = (plan, *, deltas=true))]
-    fn new(py: Python<'_>, plan: &str, deltas: bool) -> PyResult<Engine> {
-        let cells = guarded(py, || Ok(Cells::one(Kernel::new(Kernel::parse_plan(plan)?, deltas)?)))?;
+    #[pyo3(signature = (plan, *, deltas=true, functions=None))]
+    fn new(py: Python<'_>, plan: &str, deltas: bool, functions: Functions<'_>) -> PyResult<Engine> {
+        let known = self::functions(&functions)?;
+        let open = || Ok(Cells::one(Kernel::new(Kernel::parse_plan(plan)?, deltas)?));
+        let cells = guarded(py, || with_functions(known, open))?;
         Ok(Engine { shared: Shared::new(cells) })
     }
 
     #[staticmethod]
-    #[pyo3(signature = (plan, cells, *, front=None, merge=None, deltas=true, parts=None))]
+    #[pyo3(signature = (plan, cells, *, front=None, merge=None, views=Vec::new(), deltas=true, parts=None, functions=None))]
+    #[allow(clippy::too_many_arguments)] // they are those of one Python call
     fn spread(
         py: Python<'_>,
         plan: &str,
         cells: usize,
         front: Option<&str>,
         merge: Option<&str>,
+        views: Vec<String>,
         deltas: bool,
         parts: Option<HashMap<String, Vec<Bound<'_, PyBytes>>>>,
+        functions: Functions<'_>,
     ) -> PyResult<Engine> {
+        let known = self::functions(&functions)?;
         let parts = parts.as_ref().map(|parts| {
             let chunks =
                 |chunks: &Vec<Bound<'_, PyBytes>>| chunks.iter().map(|chunk| chunk.as_bytes().to_vec()).collect();
             parts.iter().map(|(name, part)| (name.clone(), chunks(part))).collect::<HashMap<String, Vec<Vec<u8>>>>()
         });
-        let cells = guarded(py, || {
-            let parse = |plan: Option<&str>| plan.map(Kernel::parse_plan).transpose();
-            let (front, merge) = (parse(front)?, parse(merge)?);
-            let plans = SpreadPlans { cell: Kernel::parse_plan(plan)?, cells, front, merge, deltas };
+        let open = || {
+            let plans = plans(plan, cells, front, merge, views, deltas)?;
             let Some(parts) = &parts else { return Cells::many(plans, None) };
             let part = |name: &str| {
                 let chunks = parts.get(name).map(|chunks| chunks.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>());
@@ -80,8 +102,90 @@ impl Engine {
                 })
             };
             Cells::many(plans, Some(&part))
-        })?;
+        };
+        let cells = guarded(py, || with_functions(known, open))?;
         Ok(Engine { shared: Shared::new(cells) })
+    }
+
+    /// Runs other views from now on. `progress` is called with the rows read so far and all that
+    /// are to be read; if it raises, everything is as it was.
+    #[pyo3(signature = (plan, *, cells=1, front=None, merge=None, views=Vec::new(), deltas=true, empty=Vec::new(), fresh=false, functions=None, progress=None))]
+    #[allow(clippy::too_many_arguments)] // they are those of one Python call
+    fn replan(
+        &self,
+        py: Python<'_>,
+        plan: &str,
+        cells: usize,
+        front: Option<&str>,
+        merge: Option<&str>,
+        views: Vec<String>,
+        deltas: bool,
+        empty: Vec<String>,
+        fresh: bool,
+        functions: Functions<'_>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let known = self::functions(&functions)?;
+        let raised: Mutex<Option<PyErr>> = Mutex::new(None);
+        let tell = |done: u64, total: u64| {
+            let Some(progress) = &progress else { return Ok(()) };
+            attached(|py| progress.call1(py, (done, total))).map(|_| ()).map_err(|error| {
+                *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                KernelError::state("CROWN-FUNCTION-FAILED", "the report of the progress raised an exception")
+            })
+        };
+        let go_on = || {
+            let plans = plans(plan, cells, front, merge, views, deltas)?;
+            let how = Replan { empty: &empty, fresh };
+            self.shared.replan(|cells| cells.replan(plans, &how, &Watch::new(&tell)))
+        };
+        let done = guarded(py, || with_functions(known, go_on));
+        let raised = raised.into_inner().unwrap_or_else(PoisonError::into_inner);
+        raised.map_or(done, Err)
+    }
+
+    /// Applies changes and returns the delta of each view, by name.
+    #[pyo3(signature = (changes, *, on_invalid="raise"))]
+    fn apply_all(
+        &self,
+        py: Python<'_>,
+        changes: Vec<(String, Bound<'_, PyAny>)>,
+        on_invalid: &str,
+    ) -> PyResult<Vec<(String, ArrowStream)>> {
+        let (imported, policy) = (import(changes)?, self::on_invalid(on_invalid)?);
+        let inputs = guarded(py, move || read_inputs(imported))?;
+        self.deltas(py, move |cells, deltas| cells.apply(inputs, false, policy, deltas))
+    }
+
+    /// As `apply_rows`, for each view.
+    #[pyo3(signature = (table, rows, *, delete=false, on_invalid="raise"))]
+    fn apply_rows_all(
+        &self,
+        py: Python<'_>,
+        table: String,
+        rows: Vec<Bound<'_, PyTuple>>,
+        delete: bool,
+        on_invalid: &str,
+    ) -> PyResult<Vec<(String, ArrowStream)>> {
+        let policy = self::on_invalid(on_invalid)?;
+        let (changes, values) = self.changes(py, &table, &rows, if delete { -1 } else { 1 })?;
+        self.deltas(py, move |cells, deltas| {
+            cells.apply(vec![Input::Words { table, changes, values }], false, policy, deltas)
+        })
+    }
+
+    /// As `advance`, for each view.
+    fn advance_all(&self, py: Python<'_>, table: &str, watermark: i64) -> PyResult<Vec<(String, ArrowStream)>> {
+        self.deltas(py, |cells, deltas| cells.advance(table, watermark, deltas))
+    }
+
+    /// All rows of a table with `_multiplicity`; None when they are not kept whole.
+    fn table_rows(&self, py: Python<'_>, table: &str) -> PyResult<Option<ArrowStream>> {
+        let rows = self.with(py, |cells| cells.table_rows(table))?;
+        Ok(rows.map(|batches| {
+            let schema = batches[0].schema();
+            ArrowStream::from_batches(schema, batches)
+        }))
     }
 
     #[pyo3(signature = (changes, *, per_update=false, on_invalid="raise"))]
@@ -134,37 +238,119 @@ impl Engine {
         self.delta(py, false, |cells, batches| cells.advance(table, watermark, batches))
     }
 
-    #[pyo3(signature = (*, chunk_rows=65536, multiplicity=false))]
-    fn rows(&self, py: Python<'_>, chunk_rows: usize, multiplicity: bool) -> PyResult<ArrowStream> {
-        let (schema, batches) = self.with(py, |cells| cells.rows(chunk_rows.max(1), multiplicity))?;
+    #[pyo3(signature = (*, chunk_rows=65536, multiplicity=false, view=""))]
+    fn rows(&self, py: Python<'_>, chunk_rows: usize, multiplicity: bool, view: &str) -> PyResult<ArrowStream> {
+        let (schema, batches) =
+            self.with(py, |cells| cells.rows(cells.view(view)?, chunk_rows.max(1), multiplicity))?;
         Ok(ArrowStream::from_batches(schema, batches))
     }
 
-    fn iterate(&self, py: Python<'_>) -> PyResult<RowIterator> {
-        RowIterator::new(py, self.shared.clone())
+    #[pyo3(signature = (*, view=""))]
+    fn iterate(&self, py: Python<'_>, view: &str) -> PyResult<RowIterator> {
+        RowIterator::new(py, self.shared.clone(), view)
     }
 
-    fn multiplicity(&self, py: Python<'_>, row: Bound<'_, PyTuple>) -> PyResult<i64> {
-        let types = self.shared.columns();
-        if row.len() != types.len() {
-            return Ok(0);
+    #[pyo3(signature = (row, *, view=""))]
+    fn multiplicity(&self, py: Python<'_>, row: Bound<'_, PyTuple>, view: &str) -> PyResult<i64> {
+        loop {
+            let signature = self.shared.signature();
+            let types = signature.columns(view).unwrap_or(&[]);
+            let (mut values, mut words) = (Interner::default(), Vec::new());
+            let nulls = match to_row(&row, types.iter().copied(), &mut values, &mut words) {
+                _ if row.len() != types.len() => None,
+                Ok(nulls) => Some(nulls),
+                // A value that does not fit the column's type is in no row.
+                Err((_, error)) if error.is_instance_of::<PyException>(py) => None,
+                Err((_, error)) => return Err(error),
+            };
+            let found = guarded(py, || {
+                let mut held = self.shared.lock()?;
+                if !self.shared.is_current(&signature) {
+                    return Ok(None);
+                }
+                let view = held.cells.view(view)?;
+                let Some(nulls) = nulls else { return Ok(Some(0)) };
+                held.cells.multiplicity(view, &words, nulls, &values).map(Some)
+            })?;
+            if let Some(found) = found {
+                return Ok(found);
+            }
         }
-        let (mut values, mut words) = (Interner::default(), Vec::new());
-        let nulls = match to_row(&row, types.iter().copied(), &mut values, &mut words) {
-            Ok(nulls) => nulls,
-            // A value that does not fit the column's type is in no row.
-            Err((_, error)) if error.is_instance_of::<PyException>(py) => return Ok(0),
-            Err((_, error)) => return Err(error),
+    }
+
+    #[pyo3(signature = (columns, values, *, view=""))]
+    fn lookup(
+        &self,
+        py: Python<'_>,
+        columns: Vec<usize>,
+        values: Bound<'_, PyTuple>,
+        view: &str,
+    ) -> PyResult<ArrowStream> {
+        loop {
+            let signature = self.shared.signature();
+            let types = signature.columns(view).unwrap_or(&[]);
+            let wanted = columns.iter().filter_map(|column| types.get(*column).copied());
+            let (mut interner, mut words) = (Interner::default(), Vec::new());
+            let nulls = to_row(&values, wanted, &mut interner, &mut words).map_err(|(position, error)| {
+                let message = format!("the value of argument {} does not fit its column: {error}", position + 1);
+                if error.is_instance_of::<PyException>(py) {
+                    raise(py, &KernelError::invalid("CROWN-ARGUMENT", message))
+                } else {
+                    error
+                }
+            })?;
+            let value = |(bit, word): (usize, &u64)| (!nulls.has(bit)).then_some(*word);
+            let fixed: Vec<_> = columns.iter().copied().zip(words.iter().enumerate().map(value)).collect();
+            let found = guarded(py, || {
+                let mut held = self.shared.lock()?;
+                if !self.shared.is_current(&signature) {
+                    return Ok(None);
+                }
+                let view = held.cells.view(view)?;
+                held.cells.lookup(view, &fixed, &interner).map(Some)
+            })?;
+            if let Some((schema, batches)) = found {
+                return Ok(ArrowStream::from_batches(schema, batches));
+            }
+        }
+    }
+
+    #[pyo3(signature = (offset, limit, *, view=""))]
+    fn page(&self, py: Python<'_>, offset: u64, limit: u64, view: &str) -> PyResult<ArrowStream> {
+        let (schema, batches) = self.with(py, |cells| cells.page(cells.view(view)?, offset, limit))?;
+        Ok(ArrowStream::from_batches(schema, batches))
+    }
+
+    #[pyo3(signature = (order, columns, offset, limit, *, view="", functions=None))]
+    #[allow(clippy::too_many_arguments)] // they are those of one Python call
+    fn ordered_page(
+        &self,
+        py: Python<'_>,
+        order: &str,
+        columns: Vec<String>,
+        offset: u64,
+        limit: u64,
+        view: &str,
+        functions: Functions<'_>,
+    ) -> PyResult<Option<ArrowStream>> {
+        let known = self::functions(&functions)?;
+        let read = || {
+            let mut held = self.shared.lock()?;
+            let view = held.cells.view(view)?;
+            held.cells.ordered_page(view, order, &columns, offset, limit)
         };
-        self.with(py, move |cells| cells.multiplicity(&words, nulls, &values))
+        let found = guarded(py, || with_functions(known, read))?;
+        Ok(found.map(|(schema, batch)| ArrowStream::from_batches(schema, vec![batch])))
     }
 
-    fn count(&self, py: Python<'_>) -> PyResult<i128> {
-        self.with(py, Cells::count)
+    #[pyo3(signature = (*, view=""))]
+    fn count(&self, py: Python<'_>, view: &str) -> PyResult<i128> {
+        self.with(py, |cells| cells.count(cells.view(view)?))
     }
 
-    fn sample(&self, py: Python<'_>, rows: usize, seed: u64) -> PyResult<ArrowStream> {
-        let (schema, batch) = self.with(py, |cells| cells.sample(rows, seed))?;
+    #[pyo3(signature = (rows, seed, *, view=""))]
+    fn sample(&self, py: Python<'_>, rows: usize, seed: u64, view: &str) -> PyResult<ArrowStream> {
+        let (schema, batch) = self.with(py, |cells| cells.sample(cells.view(view)?, rows, seed))?;
         Ok(ArrowStream::from_batches(schema, vec![batch]))
     }
 
@@ -183,10 +369,18 @@ impl Engine {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (plan, chunks, *, deltas=true))]
-    fn load(py: Python<'_>, plan: &str, chunks: Vec<Bound<'_, PyBytes>>, deltas: bool) -> PyResult<Engine> {
+    #[pyo3(signature = (plan, chunks, *, deltas=true, functions=None))]
+    fn load(
+        py: Python<'_>,
+        plan: &str,
+        chunks: Vec<Bound<'_, PyBytes>>,
+        deltas: bool,
+        functions: Functions<'_>,
+    ) -> PyResult<Engine> {
+        let known = self::functions(&functions)?;
         let chunks: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.as_bytes()).collect();
-        let cells = guarded(py, || Ok(Cells::one(Kernel::load(Kernel::parse_plan(plan)?, &chunks, deltas)?)))?;
+        let open = || Ok(Cells::one(Kernel::load(Kernel::parse_plan(plan)?, &chunks, deltas)?));
+        let cells = guarded(py, || with_functions(known, open))?;
         Ok(Engine { shared: Shared::new(cells) })
     }
 
@@ -196,9 +390,9 @@ impl Engine {
         Ok(ArrowStream::from_batches(batch.schema(), vec![batch]))
     }
 
-    #[pyo3(signature = (offset, limit))]
-    fn page(&self, py: Python<'_>, offset: usize, limit: usize) -> PyResult<ArrowStream> {
-        let batch = self.with(py, |cells| cells.page(offset, limit))?;
+    #[pyo3(signature = (offset, limit, *, view=""))]
+    fn distinct_page(&self, py: Python<'_>, offset: usize, limit: usize, view: &str) -> PyResult<ArrowStream> {
+        let batch = self.with(py, |cells| cells.distinct_page(cells.view(view)?, offset, limit))?;
         Ok(ArrowStream::from_batches(batch.schema(), vec![batch]))
     }
 
@@ -229,9 +423,28 @@ impl Engine {
             let mut held = self.shared.lock()?;
             let mut batches = Vec::new();
             held.change(|cells| work(cells, &mut batches))?;
-            Ok((held.cells.delta_schema(per_update), batches))
+            Ok((held.cells.delta_schema(0, per_update), batches))
         })?;
         Ok(ArrowStream::from_batches(schema, batches))
+    }
+
+    fn deltas(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Cells, &mut PerView) -> Result<()> + Send,
+    ) -> PyResult<Vec<(String, ArrowStream)>> {
+        let deltas = guarded(py, || {
+            let mut held = self.shared.lock()?;
+            let mut deltas = PerView::default();
+            held.change(|cells| work(cells, &mut deltas))?;
+            let mut views = deltas.views.into_iter();
+            let delta = |(view, name): (usize, String)| {
+                (name, held.cells.delta_schema(view, false), views.next().unwrap_or_default())
+            };
+            Ok(held.cells.view_names().into_iter().enumerate().map(delta).collect::<Vec<_>>())
+        })?;
+        let stream = |(name, schema, batches)| (name, ArrowStream::from_batches(schema, batches));
+        Ok(deltas.into_iter().map(stream).collect())
     }
 
     /// Tuples as changes of one sign, with strings of their own: nothing of the view is touched.
@@ -242,7 +455,8 @@ impl Engine {
         rows: &[Bound<'_, PyTuple>],
         weight: i64,
     ) -> PyResult<(Changes, Box<Interner>)> {
-        let Some(columns) = self.shared.table_columns(table) else {
+        let signature = self.shared.signature();
+        let Some(columns) = signature.table_columns(table) else {
             let message = format!("the view does not read a table '{table}'");
             return Err(raise(py, &KernelError::invalid("CROWN-CHANGE-TABLE", message)));
         };
@@ -251,8 +465,8 @@ impl Engine {
         let mut words = Vec::with_capacity(columns.len());
         for (index, row) in rows.iter().enumerate() {
             if row.len() != columns.len() {
-                let message =
-                    format!("table '{table}', row {index}: {} values for {} columns", row.len(), columns.len());
+                let (values, wanted) = (counted(row.len(), "value"), counted(columns.len(), "column"));
+                let message = format!("table '{table}', row {index}: {values} for {wanted}");
                 return Err(raise(py, &KernelError::invalid("CROWN-CHANGE-COLUMN", message)));
             }
             let types = columns.iter().map(|column| column.data_type);

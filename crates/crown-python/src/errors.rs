@@ -1,6 +1,8 @@
 //! Kernel errors as the exceptions of `crown.errors`.
 
+use crate::functions::cause_of;
 use crown_kernel::error::{advice, KernelError, Kind};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -11,7 +13,16 @@ pub fn raise(py: Python<'_>, error: &KernelError) -> PyErr {
         Kind::InvalidChange => "InvalidChange",
         Kind::State => "StateError",
     };
-    build(py, class, error.code, &error.message).unwrap_or_else(|failure| failure)
+    let raised = build(py, class, error.code, &error.message).unwrap_or_else(|failure| failure);
+    match (error.code == "CROWN-FUNCTION-FAILED").then(|| cause_of(&error.message)).flatten() {
+        // An interrupt is no fault of the function.
+        Some(cause) if !cause.is_instance_of::<PyException>(py) => cause,
+        Some(cause) => {
+            raised.set_cause(py, Some(cause));
+            raised
+        }
+        None => raised,
+    }
 }
 
 fn build(py: Python<'_>, class: &str, code: &str, message: &str) -> PyResult<PyErr> {
@@ -24,7 +35,8 @@ fn build(py: Python<'_>, class: &str, code: &str, message: &str) -> PyResult<PyE
     Ok(PyErr::from_value(exception))
 }
 
-/// Runs kernel code: errors become exceptions, and so does a panic, which must not cross into Python.
+/// Runs kernel code: errors become exceptions, and so does a panic, which must not cross into
+/// Python.
 pub fn guarded<T>(py: Python<'_>, work: impl FnOnce() -> Result<T, KernelError> + Send) -> PyResult<T>
 where
     T: Send,

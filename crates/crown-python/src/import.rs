@@ -1,9 +1,10 @@
 //! Record batches out of the Arrow C stream interface.
 //!
-//! The interface hands over pointers and counts, never the size of a buffer: sizes follow from the lengths and offsets
-//! that the arrays claim. Trusted are therefore the pointers, and that each buffer is as long as it is said to be;
-//! nothing else is. Counts are checked here, before anything is read; what the buffers hold (offsets, views, indices,
-//! UTF-8) is checked by `crown_kernel::arrow_check` when a column is read. A column that can't be imported becomes a
+//! The interface hands over pointers and counts, never the size of a buffer: sizes follow from the
+//! lengths and offsets that the arrays claim. Trusted are therefore the pointers, and that each
+//! buffer is as long as it is said to be; nothing else is. Counts are checked here, before anything
+//! is read; what the buffers hold (offsets, views, indices, UTF-8) is checked by
+//! `crown_kernel::arrow_check` when a column is read. A column that can't be imported becomes a
 //! column of NULLs that says why, because it only matters if the view reads it.
 
 use arrow::array::{make_array, new_empty_array, Array, ArrayData, ArrayRef, NullArray};
@@ -20,9 +21,12 @@ use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// No array has more values, and no buffer more bytes: what lies beyond is a broken count, not data.
+/// No array has more values, and no buffer more bytes: what lies beyond is a broken count, not
+/// data.
 const MOST: usize = 1 << 46;
 const MOST_COLUMNS: i64 = 1 << 16;
+/// Types may be nested this deep.
+const DEEPEST: usize = 32;
 
 /// `struct ArrowArray` of the C data interface.
 #[repr(C)]
@@ -53,7 +57,8 @@ struct RawSchema {
     private_data: *const c_void,
 }
 
-/// A column as the stream's schema announces it; without a type it can't be read, for the reason given.
+/// A column as the stream's schema announces it; without a type it can't be read, for the reason
+/// given.
 struct Column {
     name: String,
     data_type: Result<DataType>,
@@ -193,15 +198,13 @@ impl RawSchema {
         format.to_str().map(String::from).map_err(|_| "the schema names an unknown type".into())
     }
 
-    /// The type of a flat column. Nested ones are not looked into, so that their depth does not matter.
+    /// The type of a column; an error for one that is nested too deeply, or in a way that no column
+    /// is.
     fn data_type(&self) -> Result<DataType> {
-        let format = self.format()?;
+        self.check_depth(0)?;
         // SAFETY: a pointer to a schema, or null.
         let values = unsafe { self.dictionary.as_ref() };
         let nested = |format: &str| format.starts_with('+');
-        if nested(&format) || self.n_children != 0 {
-            return Err(format!("nested Arrow types such as {} are not supported", nested_name(&format)));
-        }
         if let Some(values) = values {
             let format = values.format()?;
             if nested(&format) || values.n_children != 0 || !values.dictionary.is_null() {
@@ -211,11 +214,56 @@ impl RawSchema {
         // SAFETY: both are `struct ArrowSchema`.
         let schema = unsafe { &*std::ptr::from_ref(self).cast::<FFI_ArrowSchema>() };
         let data_type = DataType::try_from(schema).map_err(|error| format!("unknown Arrow type: {error}"))?;
-        match &data_type {
-            DataType::Dictionary(key, _) if !key.is_integer() => Err(format!("{key} can't index a dictionary")),
-            DataType::FixedSizeBinary(width) if *width < 0 => Err(format!("binary values of {width} bytes")),
-            _ => Ok(data_type),
+        check_type(&data_type)?;
+        Ok(data_type)
+    }
+
+    /// Looks into nested types before anybody else does.
+    fn check_depth(&self, depth: usize) -> Result<()> {
+        let format = self.format()?;
+        let children = match format.as_bytes() {
+            [b'+', b'l' | b'L' | b'm'] | [b'+', b'w', ..] => 1..=1,
+            [b'+', b's'] => 0..=MOST_COLUMNS,
+            [b'+', ..] => return Err(format!("Arrow types such as {} are not supported", nested_name(&format))),
+            _ => 0..=0,
+        };
+        if depth > DEEPEST || !children.contains(&self.n_children) || (self.n_children > 0 && self.children.is_null()) {
+            return Err(format!("{} with {} columns, {depth} levels deep", nested_name(&format), self.n_children));
         }
+        for position in 0..self.n_children as usize {
+            // SAFETY: there are `n_children` pointers, each to a schema or null.
+            let child = unsafe { self.children.add(position).read_unaligned().as_ref() };
+            let child = child.ok_or("a part of the schema is missing")?;
+            // SAFETY: the interface's strings end with a NUL.
+            let named = child.name.is_null() || unsafe { CStr::from_ptr(child.name) }.to_str().is_ok();
+            if !named {
+                return Err("the name of a field is not valid UTF-8".into());
+            }
+            if depth + 1 > DEEPEST || (!child.dictionary.is_null() && child.format()?.starts_with('+')) {
+                return Err("a type that is nested too deeply".into());
+            }
+            child.check_depth(depth + 1)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a type says of sizes and indices, at all its levels.
+fn check_type(data_type: &DataType) -> Result<()> {
+    match data_type {
+        DataType::Dictionary(key, _) if !key.is_integer() => Err(format!("{key} can't index a dictionary")),
+        DataType::Dictionary(_, values) => check_type(values),
+        DataType::FixedSizeBinary(width) if *width < 0 => Err(format!("binary values of {width} bytes")),
+        DataType::FixedSizeList(_, width) if *width < 0 => Err(format!("lists of {width} values")),
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+            check_type(field.data_type())
+        }
+        DataType::Map(field, _) => match field.data_type() {
+            DataType::Struct(fields) if fields.len() == 2 => check_type(field.data_type()),
+            _ => Err("a map without keys and values".into()),
+        },
+        DataType::Struct(fields) => fields.iter().try_for_each(|field| check_type(field.data_type())),
+        _ => Ok(()),
     }
 }
 
@@ -307,7 +355,36 @@ impl RawArray {
         Ok(make_array(child.data(data_type, owner)?).slice(skip, rows))
     }
 
-    /// A flat array. Its buffers have the sizes that its length, and for text its last offset, ask for.
+    /// A part of a nested array, which has `length` values at least.
+    fn part(&self, index: usize, field: &Field, length: usize, owner: &Arc<FFI_ArrowArray>) -> Result<ArrayData> {
+        if index as i64 >= self.n_children || self.children.is_null() {
+            return Err(format!("the array has {} parts, but needs more", self.n_children));
+        }
+        // SAFETY: there are `n_children` pointers, each to an array or null.
+        let child = unsafe { self.children.add(index).read_unaligned().as_ref() };
+        let child = child.ok_or("a part of the array is missing")?;
+        let (found, _) = child.extent()?;
+        if found < length {
+            return Err(format!("a part of the array has {found} values instead of {length}"));
+        }
+        child.data(field.data_type(), owner)
+    }
+
+    /// Offsets of `width` bytes, and the last of them.
+    fn offsets(&self, width: usize, end: usize, owner: &Arc<FFI_ArrowArray>) -> Result<(Buffer, usize)> {
+        let offsets = self.bytes(1, (end + 1) * width, owner)?;
+        let last = &offsets.as_slice()[end * width..];
+        let last = match width {
+            4 => i64::from(i32::from_le_bytes([last[0], last[1], last[2], last[3]])),
+            _ => i64::from_le_bytes([last[0], last[1], last[2], last[3], last[4], last[5], last[6], last[7]]),
+        };
+        match usize::try_from(last) {
+            Ok(last) if last <= MOST => Ok((offsets, last)),
+            _ => Err(format!("the last offset is {last}")),
+        }
+    }
+
+    /// An array. Its buffers have the sizes that its length, and for text its last offset, ask for.
     fn data(&self, data_type: &DataType, owner: &Arc<FFI_ArrowArray>) -> Result<ArrayData> {
         let (length, offset) = self.extent()?;
         if *data_type == DataType::Null {
@@ -335,6 +412,28 @@ impl RawArray {
                 children.push(dictionary.data(values, owner)?);
                 fixed(key.primitive_width().unwrap_or(8))?
             }
+            DataType::List(field) | DataType::Map(field, _) => {
+                let (offsets, last) = self.offsets(4, end, owner)?;
+                children.push(self.part(0, field, last, owner)?);
+                vec![offsets]
+            }
+            DataType::LargeList(field) => {
+                let (offsets, last) = self.offsets(8, end, owner)?;
+                children.push(self.part(0, field, last, owner)?);
+                vec![offsets]
+            }
+            DataType::FixedSizeList(field, width) => {
+                let values = end.checked_mul(*width as usize).filter(|values| *values <= MOST);
+                let values = values.ok_or_else(|| format!("an array can't have {end} lists of {width} values"))?;
+                children.push(self.part(0, field, values, owner)?);
+                Vec::new()
+            }
+            DataType::Struct(fields) => {
+                for (index, field) in fields.iter().enumerate() {
+                    children.push(self.part(index, field, end, owner)?);
+                }
+                Vec::new()
+            }
             _ => {
                 let width = data_type.primitive_width();
                 fixed(width.ok_or_else(|| format!("Arrow type {data_type} is not supported"))?)?
@@ -342,8 +441,8 @@ impl RawArray {
         };
         let builder = ArrayData::builder(data_type.clone()).len(length).offset(offset).null_bit_buffer(validity);
         let builder = builder.buffers(buffers).child_data(children).align_buffers(true);
-        // SAFETY: the number and the sizes of the buffers are what the type requires. What they hold is checked before
-        // any value is read.
+        // SAFETY: the number and the sizes of the buffers are what the type requires. What they
+        // hold is checked before any value is read.
         let data = unsafe { builder.skip_validation(true) }.build().map_err(|error| error.to_string())?;
         if self.null_count >= 0 && data.null_count() as i64 != self.null_count {
             return Err(format!("{} NULLs, but its NULL count is {}", data.null_count(), self.null_count));
@@ -353,16 +452,8 @@ impl RawArray {
 
     /// Offsets of `width` bytes, and as many bytes of text as the last of them says.
     fn text(&self, width: usize, end: usize, owner: &Arc<FFI_ArrowArray>) -> Result<Vec<Buffer>> {
-        let offsets = self.bytes(1, (end + 1) * width, owner)?;
-        let last = &offsets.as_slice()[end * width..];
-        let last = match width {
-            4 => i64::from(i32::from_le_bytes([last[0], last[1], last[2], last[3]])),
-            _ => i64::from_le_bytes([last[0], last[1], last[2], last[3], last[4], last[5], last[6], last[7]]),
-        };
-        match usize::try_from(last) {
-            Ok(last) if last <= MOST => Ok(vec![offsets, self.bytes(2, last, owner)?]),
-            _ => Err(format!("the last offset is {last}")),
-        }
+        let (offsets, last) = self.offsets(width, end, owner)?;
+        Ok(vec![offsets, self.bytes(2, last, owner)?])
     }
 
     /// Views, and the buffers that they point into, whose sizes the last buffer lists.

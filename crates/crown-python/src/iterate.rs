@@ -8,6 +8,7 @@ use crown_kernel::chunk::Chunk;
 use crown_kernel::error::{KernelError, Result};
 use crown_kernel::mask::Bits;
 use crown_kernel::store::interner::Interner;
+use crown_kernel::types::DataType;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,6 +32,7 @@ pub struct Rows {
     /// How often the row at `index` was given.
     given: i64,
     rest: Rest,
+    view: usize,
     width: usize,
 }
 
@@ -70,7 +72,8 @@ impl Rows {
         }
     }
 
-    /// Takes all that is left out of the view, which is about to change; fails when that is very much.
+    /// Takes all that is left out of the view, which is about to change; fails when that is very
+    /// much.
     pub fn take_rest(&mut self, cells: &mut Cells) {
         let Rest::InView(cursor) = &mut self.rest else { return };
         let mut block = Block { rows: Chunk::new(self.width), values: Interner::default() };
@@ -79,7 +82,7 @@ impl Rows {
             let nulls = self.block.rows.read(index, &mut words);
             block.rows.push(&words, nulls, self.block.rows.weights[index]);
         }
-        if let Err(error) = copy_rest(cells, cursor, &self.block, &mut block) {
+        if let Err(error) = copy_rest(cells, self.view, cursor, &self.block, &mut block) {
             self.rest = Rest::Failed(error);
             block = Block { rows: Chunk::new(self.width), values: Interner::default() };
         } else {
@@ -90,8 +93,8 @@ impl Rows {
     }
 }
 
-fn copy_rest(cells: &mut Cells, cursor: &mut CellsCursor, shown: &Block, rest: &mut Block) -> Result<()> {
-    for (position, (_, data_type)) in cells.columns().into_iter().enumerate() {
+fn copy_rest(cells: &mut Cells, view: usize, cursor: &mut CellsCursor, shown: &Block, rest: &mut Block) -> Result<()> {
+    for (position, (_, data_type)) in cells.columns(view).into_iter().enumerate() {
         for row in 0..rest.rows.len() {
             if data_type.interned() && !rest.rows.nulls_at(row).has(position) {
                 let word = &mut rest.rows.columns[position][row];
@@ -110,21 +113,24 @@ fn copy_rest(cells: &mut Cells, cursor: &mut CellsCursor, shown: &Block, rest: &
 #[pyclass(module = "crown._kernel", frozen)]
 pub struct RowIterator {
     shared: Shared,
+    types: Vec<DataType>,
     rows: Arc<Mutex<Rows>>,
 }
 
 impl RowIterator {
-    pub fn new(py: Python<'_>, shared: Shared) -> PyResult<RowIterator> {
-        let width = shared.columns().len();
-        let rows = guarded(py, || {
+    pub fn new(py: Python<'_>, shared: Shared, view: &str) -> PyResult<RowIterator> {
+        let (types, rows) = guarded(py, || {
             let mut held = shared.lock()?;
-            let rest = Rest::InView(Box::new(held.cells.cursor()?));
+            let view = held.cells.view(view)?;
+            let types: Vec<DataType> = held.cells.columns(view).into_iter().map(|column| column.1).collect();
+            let width = types.len();
+            let rest = Rest::InView(Box::new(held.cells.cursor(view)?));
             let block = Arc::new(Block { rows: Chunk::new(width), values: Interner::default() });
-            let rows = Arc::new(Mutex::new(Rows { block, index: 0, given: 0, rest, width }));
+            let rows = Arc::new(Mutex::new(Rows { block, index: 0, given: 0, rest, view, width }));
             held.register(&rows);
-            Ok(rows)
+            Ok((types, rows))
         })?;
-        Ok(RowIterator { shared, rows })
+        Ok(RowIterator { shared, types, rows })
     }
 
     fn lock(&self) -> MutexGuard<'_, Rows> {
@@ -144,7 +150,7 @@ impl RowIterator {
                 let mut rows = self.lock();
                 if let Some((block, index)) = rows.next() {
                     drop(rows);
-                    return to_tuple(py, &block.rows, index, self.shared.columns(), &block.values).map(Some);
+                    return to_tuple(py, &block.rows, index, &self.types, &block.values).map(Some);
                 }
                 match &rows.rest {
                     Rest::Nothing => return Ok(None),

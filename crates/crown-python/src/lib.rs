@@ -7,6 +7,7 @@ mod baseline;
 mod constant;
 mod engine;
 mod errors;
+mod functions;
 mod import;
 mod iterate;
 mod router;

@@ -1,4 +1,4 @@
-//! `Router` for Python.
+//! `crown._kernel.Router`: which cells a change goes to.
 
 use crate::arrow_stream::{import_stream, read_all, ArrowStream};
 use crate::errors::guarded;

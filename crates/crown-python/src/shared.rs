@@ -1,8 +1,10 @@
 //! One view, used by one caller at a time.
 //!
-//! Every call takes the lock once, for all it does, and never holds it while it runs Python code: data is read and converted before, so
-//! no call can wait for itself, and whoever waits has given the GIL back.
+//! Every call takes the lock once, for all it does. Data is read and converted before, and whoever
+//! waits has given the GIL back. The only Python code that runs under the lock are the functions
+//! that the query calls; these can't use a view, so no call waits for itself.
 
+use crate::functions::refuse_inside;
 use crate::iterate::Rows;
 use crown_kernel::arrow_in::InputColumn;
 use crown_kernel::cells::Cells;
@@ -10,7 +12,7 @@ use crown_kernel::error::{KernelError, Result};
 use crown_kernel::types::DataType;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 #[derive(Clone)]
@@ -20,11 +22,34 @@ struct Inner {
     held: Mutex<Held>,
     /// How many calls wait: a stream then no longer waits for its reader.
     waiting: AtomicUsize,
-    /// The process that holds the lock, 0 when none does: after a fork it may be one whose threads are not here.
+    /// The process that holds the lock, 0 when none does: after a fork it may be one whose threads
+    /// are not here.
     holder: AtomicU32,
     process: u32,
+    signature: RwLock<Arc<Signature>>,
+}
+
+/// What data for the views must look like, and how theirs does.
+pub struct Signature {
     tables: Vec<(String, Vec<InputColumn>)>,
-    columns: Vec<DataType>,
+    views: Vec<(String, Vec<DataType>)>,
+}
+
+impl Signature {
+    fn of(cells: &Cells) -> Arc<Signature> {
+        let types = |view: usize| cells.columns(view).into_iter().map(|column| column.1).collect();
+        let views = cells.view_names().into_iter().enumerate().map(|(view, name)| (name, types(view))).collect();
+        Arc::new(Signature { tables: cells.tables(), views })
+    }
+
+    pub fn table_columns(&self, table: &str) -> Option<&[InputColumn]> {
+        self.tables.iter().find(|(name, _)| name == table).map(|(_, columns)| columns.as_slice())
+    }
+
+    /// The types of a view's columns.
+    pub fn columns(&self, view: &str) -> Option<&[DataType]> {
+        self.views.iter().find(|(name, _)| name == view).map(|(_, columns)| columns.as_slice())
+    }
 }
 
 pub struct Held {
@@ -81,19 +106,27 @@ impl DerefMut for Guard<'_> {
 
 impl Shared {
     pub fn new(cells: Cells) -> Self {
-        let (tables, columns) = (cells.tables(), cells.columns().into_iter().map(|column| column.1).collect());
+        let signature = RwLock::new(Signature::of(&cells));
         let held = Mutex::new(Held { cells, iterators: Vec::new(), broken: false });
         let (waiting, holder) = (AtomicUsize::new(0), AtomicU32::new(0));
-        Shared(Arc::new(Inner { held, waiting, holder, process: std::process::id(), tables, columns }))
+        Shared(Arc::new(Inner { held, waiting, holder, process: std::process::id(), signature }))
     }
 
-    pub fn table_columns(&self, table: &str) -> Option<&[InputColumn]> {
-        self.0.tables.iter().find(|(name, _)| name == table).map(|(_, columns)| columns.as_slice())
+    pub fn signature(&self) -> Arc<Signature> {
+        self.0.signature.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The types of the view's columns.
-    pub fn columns(&self) -> &[DataType] {
-        &self.0.columns
+    /// Whether the views are still those of a signature; while the lock is held, they stay so.
+    pub fn is_current(&self, signature: &Arc<Signature>) -> bool {
+        Arc::ptr_eq(signature, &self.signature())
+    }
+
+    /// Changes which views there are.
+    pub fn replan(&self, work: impl FnOnce(&mut Cells) -> Result<()>) -> Result<()> {
+        let mut held = self.lock()?;
+        held.change(work)?;
+        *self.0.signature.write().unwrap_or_else(PoisonError::into_inner) = Signature::of(&held.cells);
+        Ok(())
     }
 
     pub fn is_wanted(&self) -> bool {
@@ -102,6 +135,7 @@ impl Shared {
 
     /// Waits for its turn; call without the GIL.
     pub fn lock(&self) -> Result<Guard<'_>> {
+        refuse_inside()?;
         let held = match self.0.held.try_lock() {
             Ok(held) => held,
             Err(_) => {
@@ -129,7 +163,8 @@ impl Shared {
             if holder != 0 {
                 break;
             }
-            // A thread of this process is just about to say that it holds the lock, or one of the parent was.
+            // A thread of this process is just about to say that it holds the lock, or one of the
+            // parent was.
             std::thread::sleep(Duration::from_millis(1));
             if let Ok(held) = self.0.held.try_lock() {
                 return Ok(held);

@@ -89,7 +89,7 @@ impl Emit for Sender {
 
 /// Starts the batch on a thread of its own; returns when it was found valid.
 pub fn stream_batch(shared: Shared, inputs: Vec<Input>, per_update: bool, policy: OnInvalid) -> Result<DeltaStream> {
-    let schema = shared.lock()?.cells.delta_schema(per_update);
+    let schema = shared.lock()?.cells.delta_schema(0, per_update);
     let queue = Arc::new(Queue::default());
     let mut sender = Sender { queue: queue.clone(), shared: shared.clone() };
     let run = move || {

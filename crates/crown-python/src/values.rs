@@ -2,23 +2,25 @@
 
 use crate::arrow_stream::ArrowStream;
 use crate::errors::raise;
-use crown_kernel::arrow_in::decimal_word;
 use crown_kernel::arrow_out::{word_decimal, Output};
+use crown_kernel::arrow_values::{decimal_word, parse_uuid, uuid_of_bytes};
 use crown_kernel::chunk::{Chunk, Nulls, Word};
 use crown_kernel::error::KernelError;
 use crown_kernel::mask::{self, Bits};
+use crown_kernel::nested::{self, Nested};
 use crown_kernel::store::interner::Interner;
 use crown_kernel::store::pool::ColumnPool;
 use crown_kernel::types::{float_word, word_float, DataType};
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 const DAYS_BEFORE_1970: i64 = 719_163;
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
-/// Words of a tuple's values, as many as there are types, and its NULL mask; else the position of what does not fit.
+/// Words of a tuple's values, as many as there are types, and its NULL mask; else the position of
+/// what does not fit.
 pub fn to_row(
     row: &Bound<'_, PyTuple>,
     types: impl Iterator<Item = DataType>,
@@ -35,7 +37,8 @@ pub fn to_row(
     Ok(nulls.finish())
 }
 
-/// The error for a value that does not fit. What is no error of a value, such as Ctrl-C, stays what it is.
+/// The error for a value that does not fit. What is no error of a value, such as Ctrl-C, stays what
+/// it is.
 pub fn misfit(py: Python<'_>, table: &str, column: &str, row: usize, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyException>(py) {
         return error;
@@ -68,25 +71,6 @@ pub fn rows_to_arrow(
     Ok(ArrowStream::from_batches(output.schema(), vec![batch]))
 }
 
-/// A type as SQL writes it.
-fn sql_name(data_type: DataType) -> String {
-    match data_type {
-        DataType::Boolean => "BOOLEAN".into(),
-        DataType::Int8 => "TINYINT".into(),
-        DataType::Int16 => "SMALLINT".into(),
-        DataType::Int32 => "INT".into(),
-        DataType::Int64 => "BIGINT".into(),
-        DataType::Float32 => "FLOAT".into(),
-        DataType::Float64 => "DOUBLE".into(),
-        DataType::Decimal { precision, scale } => format!("DECIMAL({precision},{scale})"),
-        DataType::String => "STRING".into(),
-        DataType::Binary => "BINARY".into(),
-        DataType::Date => "DATE".into(),
-        DataType::Timestamp => "TIMESTAMP".into(),
-        DataType::TimestampNtz => "TIMESTAMP_NTZ".into(),
-    }
-}
-
 /// The word of a Python value; `None` is NULL. The message of an error says what does not fit.
 pub fn to_word(value: &Bound<'_, PyAny>, data_type: DataType, interner: &mut Interner) -> PyResult<Option<Word>> {
     if value.is_none() {
@@ -94,9 +78,10 @@ pub fn to_word(value: &Bound<'_, PyAny>, data_type: DataType, interner: &mut Int
     }
     let refuse = || {
         let name = value.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
-        PyTypeError::new_err(format!("expected {}, found a Python {name}: {}", sql_name(data_type), shown(value)))
+        PyTypeError::new_err(format!("expected {}, found a Python {name}: {}", data_type.sql_name(), shown(value)))
     };
-    let out_of_range = || PyTypeError::new_err(format!("{} is out of range for {}", shown(value), sql_name(data_type)));
+    let out_of_range =
+        || PyTypeError::new_err(format!("{} is out of range for {}", shown(value), data_type.sql_name()));
     let integer = |least: i64, most: i64| {
         // (Whatever has an index is an integer, such as numpy's; a truth value is none.)
         if value.is_instance_of::<PyBool>() || !value.is_instance_of::<PyInt>() && !value.hasattr("__index__")? {
@@ -114,6 +99,9 @@ pub fn to_word(value: &Bound<'_, PyAny>, data_type: DataType, interner: &mut Int
         DataType::Int16 => integer(i16::MIN.into(), i16::MAX.into())?,
         DataType::Int32 => integer(i32::MIN.into(), i32::MAX.into())?,
         DataType::Int64 => integer(i64::MIN, i64::MAX)?,
+        DataType::UInt8 => integer(0, u8::MAX.into())?,
+        DataType::UInt16 => integer(0, u16::MAX.into())?,
+        DataType::UInt32 => integer(0, u32::MAX.into())?,
         DataType::Boolean => value.cast::<PyBool>().map_err(|_| refuse())?.is_true().into(),
         DataType::Float32 | DataType::Float64 => {
             let number = value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>();
@@ -154,7 +142,7 @@ pub fn to_word(value: &Bound<'_, PyAny>, data_type: DataType, interner: &mut Int
                 value.call_method1("__format__", (if value.is_instance(decimals)? { "f" } else { "d" },))?.extract()?;
             let number = parse_decimal(&text, scale).and_then(|number| decimal_word(number, precision, interner));
             number.ok_or_else(|| {
-                PyTypeError::new_err(format!("{} does not fit into {}", clipped(&text), sql_name(data_type)))
+                PyTypeError::new_err(format!("{} does not fit into {}", clipped(&text), data_type.sql_name()))
             })?
         }
         DataType::Date => {
@@ -165,8 +153,117 @@ pub fn to_word(value: &Bound<'_, PyAny>, data_type: DataType, interner: &mut Int
             (ordinal - DAYS_BEFORE_1970) as Word
         }
         DataType::Timestamp | DataType::TimestampNtz => timestamp(value, data_type).map_err(|_| refuse())?,
+        DataType::Time => {
+            if value.hasattr("toordinal")? || !value.getattr("tzinfo").map_err(|_| refuse())?.is_none() {
+                return Err(refuse());
+            }
+            let part = |name: &str| value.getattr(name).and_then(|part| part.extract::<i64>()).map_err(|_| refuse());
+            let seconds = part("hour")? * 3600 + part("minute")? * 60 + part("second")?;
+            (seconds * 1_000_000 + part("microsecond")?) as Word
+        }
+        DataType::Uuid => {
+            // A string, or what Python's `uuid.UUID` is.
+            let number = value.getattr("int").and_then(|number| number.extract::<u128>());
+            let text = match value.cast::<PyString>() {
+                Ok(text) => parse_uuid(&text.to_cow().map_err(|_| refuse())?).ok_or_else(refuse)?,
+                Err(_) => uuid_of_bytes(number.map_err(|_| refuse())?.to_be_bytes()),
+            };
+            interner.intern(text.as_bytes())
+        }
+        DataType::Nested(nested) => {
+            let bytes = nested_bytes(value, nested, interner, &refuse)?;
+            interner.intern(&bytes)
+        }
     };
     Ok(Some(word))
+}
+
+/// The bytes of a list, a dict or a tuple.
+fn nested_bytes(
+    value: &Bound<'_, PyAny>,
+    nested: &'static Nested,
+    interner: &mut Interner,
+    refuse: &dyn Fn() -> PyErr,
+) -> PyResult<Vec<u8>> {
+    let is_text = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
+    match nested {
+        Nested::Array(element) => {
+            if is_text || value.is_instance_of::<PyDict>() {
+                return Err(refuse());
+            }
+            let words = value.try_iter().map_err(|_| refuse())?.map(|one| to_word(&one?, *element, interner));
+            let words = words.collect::<PyResult<Vec<_>>>()?;
+            Ok(nested::array_of(*element, words, interner))
+        }
+        Nested::Map(key, element) => {
+            let mut entries = Vec::new();
+            let pairs = if let Ok(dict) = value.cast::<PyDict>() { dict.items().into_any() } else { value.clone() };
+            for pair in pairs.try_iter().map_err(|_| refuse())? {
+                let (one, other): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair?.extract().map_err(|_| refuse())?;
+                let missing = || PyTypeError::new_err("a map has a NULL as a key");
+                entries
+                    .push((to_word(&one, *key, interner)?.ok_or_else(missing)?, to_word(&other, *element, interner)?));
+            }
+            nested::map_of((*key, *element), entries, interner).map_err(PyTypeError::new_err)
+        }
+        Nested::Struct(fields) => {
+            let mut words = Vec::with_capacity(fields.len());
+            if let Ok(dict) = value.cast::<PyDict>() {
+                let known = |name: &Bound<'_, PyAny>| fields.iter().any(|(field, _)| name.eq(field).unwrap_or(false));
+                if let Some(extra) = dict.keys().iter().find(|name| !known(name)) {
+                    return Err(PyTypeError::new_err(format!("the struct has no field {}", shown(&extra))));
+                }
+                for (name, field) in fields {
+                    let one = dict.get_item(name)?;
+                    words.push((*field, one.map_or(Ok(None), |one| to_word(&one, *field, interner))?));
+                }
+            } else {
+                let parts = value.cast::<PyTuple>().map_err(|_| refuse())?;
+                if parts.len() != fields.len() {
+                    return Err(refuse());
+                }
+                for (one, (_, field)) in parts.iter().zip(fields) {
+                    words.push((*field, to_word(&one, *field, interner)?));
+                }
+            }
+            Ok(nested::struct_of(words, interner))
+        }
+    }
+}
+
+/// The Python value of a part of a nested value.
+fn part_to_python<'py>(py: Python<'py>, bytes: Option<&[u8]>, data_type: DataType) -> PyResult<Bound<'py, PyAny>> {
+    let Some(bytes) = bytes else { return Ok(py.None().into_bound(py)) };
+    let mut interner = Interner::default();
+    let word = nested::word(bytes, data_type, &mut interner);
+    to_python(py, word, false, data_type, &interner)
+}
+
+/// Lists, dicts by field, and for maps dicts by key, or lists of pairs if a key can't be one of a
+/// dict.
+fn nested_to_python<'py>(py: Python<'py>, bytes: &[u8], nested: &'static Nested) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match nested {
+        Nested::Array(element) => {
+            let parts = nested::elements(bytes, *element).map(|one| part_to_python(py, one, *element));
+            PyList::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        }
+        Nested::Struct(fields) => {
+            let dict = PyDict::new(py);
+            for (one, (name, field)) in nested::fields(bytes, fields).zip(fields) {
+                dict.set_item(name, part_to_python(py, one, *field)?)?;
+            }
+            dict.into_any()
+        }
+        Nested::Map(key, value) => {
+            let pair = |(one, other)| Ok((part_to_python(py, Some(one), *key)?, part_to_python(py, other, *value)?));
+            let pairs = nested::entries(bytes, *key, *value).map(pair).collect::<PyResult<Vec<_>>>()?;
+            let dict = PyDict::new(py);
+            match pairs.iter().try_for_each(|(one, other)| dict.set_item(one, other)) {
+                Ok(()) => dict.into_any(),
+                Err(_) => PyList::new(py, pairs)?.into_any(),
+            }
+        }
+    })
 }
 
 /// A value in a message.
@@ -244,9 +341,17 @@ pub fn to_python<'py>(
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => {
             (word as i64).into_pyobject(py)?.into_any()
         }
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => (word as i64).into_pyobject(py)?.into_any(),
         DataType::Float32 | DataType::Float64 => PyFloat::new(py, word_float(word)).into_any(),
         DataType::String => PyString::new(py, &String::from_utf8_lossy(interner.get(word))).into_any(),
         DataType::Binary => PyBytes::new(py, interner.get(word)).into_any(),
+        DataType::Uuid => PyString::new(py, &String::from_utf8_lossy(interner.get(word))).into_any(),
+        DataType::Nested(nested) => nested_to_python(py, interner.get(word), nested)?,
+        DataType::Time => {
+            let (seconds, micros) = (word as i64 / 1_000_000, word as i64 % 1_000_000);
+            let parts = (seconds / 3600, seconds / 60 % 60, seconds % 60, micros);
+            py.import("datetime")?.getattr("time")?.call1(parts)?
+        }
         DataType::Decimal { precision, scale } => {
             let number = word_decimal(word, precision, interner);
             decimal_class(py)?.call1((number.to_string(),))?.call_method1("scaleb", (-i32::from(scale), wide(py)?))?

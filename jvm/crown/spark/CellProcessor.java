@@ -37,22 +37,22 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
           .add("counter_changes_per_update", "double", true)
           .add("seconds", "double", true);
 
-  private final Stage stage;
+  private final Operator operator;
   private transient CellState state;
 
-  public CellProcessor(Stage stage) {
-    this.stage = stage;
+  public CellProcessor(Operator operator) {
+    this.operator = operator;
   }
 
   @Override
   public void init(OutputMode outputMode, TimeMode timeMode) {
-    state = new CellState(stage, getHandle());
+    state = new CellState(operator, getHandle());
   }
 
   @Override
   public scala.collection.Iterator<Row> handleInputRows(
       Row key, scala.collection.Iterator<Row> rows, TimerValues timers) {
-    Batch batch = new Batch(stage.cell(key.getInt(0)), arrived(rows));
+    Batch batch = new Batch(operator.cell(key.getInt(0)), arrived(rows));
     TaskContext.get().addTaskCompletionListener((TaskCompletionListener) done -> batch.abandon());
     batch.begin();
     return batch;
@@ -67,7 +67,7 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
       packed.add(rows.next());
     }
     packed.sort(
-        Comparator.<Row>comparingInt(row -> stage.order(row.getString(4)))
+        Comparator.<Row>comparingInt(row -> operator.order(row.getString(4)))
             .thenComparing(row -> row.getBoolean(1))
             .thenComparingLong(row -> row.getLong(2))
             .thenComparingLong(row -> row.getLong(3)));
@@ -100,7 +100,7 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
             for (Chunk.Blob blob : blobs) {
               Native.addChanges(engine, blob.table(), blob.bytes(), 0, blob.bytes().length);
             }
-            Native.apply(engine, stage.quarantine);
+            Native.apply(engine, operator.quarantine);
           });
     }
 
@@ -139,7 +139,7 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
         work.run();
       } catch (CrownException error) {
         abandon();
-        throw error.at(stage.named(cell));
+        throw error.at(operator.named(cell));
       } catch (RuntimeException | Error error) {
         abandon();
         throw error;
@@ -149,12 +149,12 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
     /** Writes the state, keeps the engine under its new mark and reports. */
     private Row complete() {
       long[] report = Native.report(engine);
-      String origin = stage.name + "-" + cell;
-      String rejected = stage.quarantine ? Native.rejected(engine, query.getBatchId(), origin) : null;
+      String origin = operator.name + "-" + cell;
+      String rejected = operator.quarantine ? Native.rejected(engine, query.getBatchId(), origin) : null;
       if (rejected != null) {
-        stage.rejects.write(query.getQueryId().toString(), query.getBatchId(), origin, rejected);
+        operator.rejects.write(query.getQueryId().toString(), query.getBatchId(), origin, rejected);
       }
-      Meta after = state.write(before, query.getBatchId(), engine, blobs, report, stage.quarantine);
+      Meta after = state.write(before, query.getBatchId(), engine, blobs, report, operator.quarantine);
       Engines.keep(key, after.mark(), engine);
       engine = 0;
       return RowFactory.create(

@@ -21,26 +21,26 @@ import org.apache.spark.sql.streaming.ValueState;
 final class CellState {
   private static final SecureRandom RANDOM = new SecureRandom();
 
-  private final Stage stage;
+  private final Operator operator;
   private final ValueState<Row> meta;
   private final MapState<Row, Row> chunks;
 
-  CellState(Stage stage, StatefulProcessorHandle handle) {
-    this.stage = stage;
+  CellState(Operator operator, StatefulProcessorHandle handle) {
+    this.operator = operator;
     meta = handle.getValueState("meta", Encoders.row(Meta.SCHEMA), TTLConfig.NONE());
     chunks = handle.getMapState("chunks", Encoders.row(Chunk.KEY), Encoders.row(Chunk.SCHEMA), TTLConfig.NONE());
   }
 
   Engines.Key key(QueryInfo query, int cell) {
-    return new Engines.Key(query.getQueryId(), stage.view, stage.name, cell);
+    return new Engines.Key(query.getQueryId(), operator.view, operator.name, cell);
   }
 
   Meta read() {
     if (!meta.exists()) {
-      return Meta.none(stage.fingerprint);
+      return Meta.none(operator.fingerprint);
     }
     Meta found = Meta.of(meta.get());
-    if (!stage.accepts(found.fingerprint())) {
+    if (!operator.accepts(found.fingerprint())) {
       throw new CrownException(
           "CROWN-STATE-OTHER-PLAN",
           String.format(
@@ -49,9 +49,9 @@ final class CellState {
                   + "do:  use a new checkpoint for a changed query, schema, window or number of cells, and a new target"
                   + " (materialize(..., overwrite=True) replaces the old one); for the same query under a new version,"
                   + " start the stream from what maintain() returned",
-              found.fingerprint(), stage.fingerprint, stage.sql));
+              found.fingerprint(), operator.fingerprint, operator.sql));
     }
-    return found.of(stage.fingerprint);
+    return found.of(operator.fingerprint);
   }
 
   /** The last batch that changed the cell and was committed, -1 when there is none. */
@@ -63,7 +63,7 @@ final class CellState {
   long engine(Engines.Key key, Meta before) {
     long kept = Engines.take(key, before.mark());
     try {
-      Engines.requireRoom(stage.memory);
+      Engines.requireRoom(operator.memory);
     } catch (CrownException error) {
       if (kept != 0) {
         Engines.keep(key, before.mark(), kept); // freed when the query ends
@@ -73,7 +73,7 @@ final class CellState {
     if (kept != 0) {
       return kept;
     }
-    long engine = Native.open(stage.plan);
+    long engine = Native.open(operator.plan);
     try {
       rebuild(engine, before);
       return engine;
@@ -88,7 +88,7 @@ final class CellState {
    * went cost next to nothing; otherwise its batches are replayed one by one, and changes that were set aside are so again.
    */
   private void rebuild(long engine, Meta before) {
-    boolean ordered = !stage.ordered.isEmpty() || before.lenient();
+    boolean ordered = !operator.ordered.isEmpty() || before.lenient();
     long version = -1;
     for (long index = before.firstChunk(); index < before.nextChunk(); index++) {
       Chunk chunk = readChunk(index);
@@ -136,7 +136,7 @@ final class CellState {
     } else {
       append(before.nextChunk(), log);
     }
-    meta.update(after.toRow(batch, stage));
+    meta.update(after.toRow(batch, operator));
     return after;
   }
 

@@ -7,7 +7,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The engines of this executor, by query, view, stage and cell.
+ * The engines of this executor, by query, view, operator and cell.
  *
  * <p>The law: an engine is handed out only under the exact mark that it was left with, to one owner at a time, and every applied
  * batch leaves it under a new random token. So an attempt that Spark did not commit leaves an engine that no state names; it is
@@ -17,12 +17,13 @@ final class Engines {
   /** What a state names: how many batches led to it, and the token of the attempt that wrote it. */
   record Mark(long version, String token) {}
 
-  record Key(UUID query, String view, String stage, int cell) {}
+  record Key(UUID query, String view, String operator, int cell) {}
 
   private record Kept(long cell, Mark mark, long used) {}
 
   private static final long IDLE_NANOS = TimeUnit.MINUTES.toNanos(30);
-  // An engine that was not used for so long may go when memory is short: its cell moved away, or its query is slow.
+  // An engine that was not used for so long may go when memory is short: its cell moved away, or
+  // its query is slow.
   private static final long RESTING_NANOS = TimeUnit.MINUTES.toNanos(1);
   // What the JVM takes beside its heap, and other processes.
   private static final double USABLE = 0.8;

@@ -35,33 +35,33 @@ public final class Flow {
       Rejects rejects,
       boolean live) {
     Dispatch dispatch =
-        new Dispatch(table, Stage.ints(keys), spec, texts(names), texts(types), texts(extras), rejects, live);
+        new Dispatch(table, Operator.ints(keys), spec, texts(names), texts(types), texts(extras), rejects, live);
     return changes.mapPartitions(dispatch, Encoders.row(Packing.PACKED));
   }
 
-  /** Packed blobs through the cells of a stage: its deltas as blobs. */
-  public Dataset<Row> run(Dataset<Row> packed, Stage stage) {
+  /** Packed blobs through the cells of an operator: its deltas as blobs. */
+  public Dataset<Row> run(Dataset<Row> packed, Operator operator) {
     listen(packed.sparkSession());
     return packed
         .groupBy(functions.col("cell"))
         .as(Encoders.row(CellProcessor.KEY), Encoders.row(Packing.PACKED))
         .transformWithState(
-            new CellProcessor(stage), TimeMode.None(), OutputMode.Append(), Encoders.row(CellProcessor.DELTAS));
+            new CellProcessor(operator), TimeMode.None(), OutputMode.Append(), Encoders.row(CellProcessor.DELTAS));
   }
 
   /** The same in real-time mode. */
-  public Dataset<Row> runLive(Dataset<Row> packed, Stage stage) {
+  public Dataset<Row> runLive(Dataset<Row> packed, Operator operator) {
     listen(packed.sparkSession());
     return packed
         .groupBy(functions.col("cell"))
         .as(Encoders.row(CellProcessor.KEY), Encoders.row(Packing.PACKED))
         .transformWithState(
-            new LiveProcessor(stage), TimeMode.None(), OutputMode.Update(), Encoders.row(LiveProcessor.DELTAS));
+            new LiveProcessor(operator), TimeMode.None(), OutputMode.Update(), Encoders.row(LiveProcessor.DELTAS));
   }
 
-  /** A stage's deltas as the packed changes of the next one's table. */
+  /** An operator's deltas as the packed changes of the next one's table. */
   public Dataset<Row> repack(Dataset<Row> deltas, String table, List<Integer> keys, String spec) {
-    return deltas.mapPartitions(new Repack(table, Stage.ints(keys), spec), Encoders.row(Packing.PACKED));
+    return deltas.mapPartitions(new Repack(table, Operator.ints(keys), spec), Encoders.row(Packing.PACKED));
   }
 
   /** Blobs of deltas as rows of {@code schema}; see {@link Unpack}. */
@@ -76,7 +76,7 @@ public final class Flow {
         new UnpackLive(texts(types)), Encoders.row((StructType) StructType.fromJson(schema)));
   }
 
-  public Stage stage(
+  public Operator operator(
       String name,
       String view,
       String plan,
@@ -90,12 +90,12 @@ public final class Flow {
       List<String> ordered,
       Rejects rejects,
       long memory) {
-    return new Stage(name, view, plan, fingerprint, sql, identity, inputs, names, tables, keys, ordered, rejects, memory);
+    return new Operator(name, view, plan, fingerprint, sql, identity, inputs, names, tables, keys, ordered, rejects, memory);
   }
 
-  /** Lets cells of the stage with this fingerprint go on with state that has one of the others. */
+  /** Lets cells of the operator with this fingerprint go on with state that has one of the others. */
   public void accept(String fingerprint, List<String> others) {
-    Stage.accept(fingerprint, others);
+    Operator.accept(fingerprint, others);
   }
 
   public Rejects rejects(String directory, String view) {
@@ -146,8 +146,9 @@ public final class Flow {
     try {
       int tasks = 2 * session.sparkContext().defaultParallelism();
       session.range(0, tasks, 1, tasks).foreachPartition((ForeachPartitionFunction<Long>) none -> Engines.forget(query));
-    } catch (RuntimeException ended) {
-      // The session has stopped: its executors went, and their engines with them.
+    } catch (Exception ended) {
+      // The session has stopped, which Scala says by a checked exception: its executors went, and
+      // their engines with them.
     }
   }
 }

@@ -39,24 +39,24 @@ public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
 
   private static final int ROOM_CHECKED_EVERY = 1024;
 
-  private final Stage stage;
+  private final Operator operator;
   private transient CellState state;
   private transient Map<Integer, Batch> batches;
 
-  public LiveProcessor(Stage stage) {
-    this.stage = stage;
+  public LiveProcessor(Operator operator) {
+    this.operator = operator;
   }
 
   @Override
   public void init(OutputMode outputMode, TimeMode timeMode) {
-    state = new CellState(stage, getHandle());
+    state = new CellState(operator, getHandle());
     batches = new HashMap<>();
   }
 
   @Override
   public scala.collection.Iterator<Row> handleInputRows(
       Row key, scala.collection.Iterator<Row> rows, TimerValues timers) {
-    Batch batch = batches.computeIfAbsent(stage.cell(key.getInt(0)), Batch::new);
+    Batch batch = batches.computeIfAbsent(operator.cell(key.getInt(0)), Batch::new);
     List<Row> deltas = new ArrayList<>();
     List<Row> marks = new ArrayList<>();
     while (rows.hasNext()) {
@@ -75,7 +75,7 @@ public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
   public void close() {
     for (Batch batch : batches.values()) {
       if (!batch.ended) {
-        throw new IllegalStateException("[CROWN-INTERNAL] " + stage.named(batch.cell) + ": the batch ended without its marks");
+        throw new IllegalStateException("[CROWN-INTERNAL] " + operator.named(batch.cell) + ": the batch ended without its marks");
       }
     }
   }
@@ -107,7 +107,7 @@ public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
         work.run();
       } catch (CrownException error) {
         abandon();
-        throw error.at(stage.named(cell));
+        throw error.at(operator.named(cell));
       } catch (RuntimeException | Error error) {
         abandon();
         throw error;
@@ -122,13 +122,13 @@ public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
         before = state.read();
         after = state.lastBatch();
         engine = state.engine(key, before);
-        Native.beginLive(engine, query.getBatchId(), origin(), stage.quarantine);
+        Native.beginLive(engine, query.getBatchId(), origin(), operator.quarantine);
       }
       if (++changes % ROOM_CHECKED_EVERY == 0) {
-        Engines.requireRoom(stage.memory);
+        Engines.requireRoom(operator.memory);
       }
       String table = row.getString(4);
-      show(Native.change(engine, table, (byte[]) row.get(5), stage.ordered(table), rows), deltas);
+      show(Native.change(engine, table, (byte[]) row.get(5), operator.ordered(table), rows), deltas);
     }
 
     void mark(long tasks, List<Row> deltas) {
@@ -145,7 +145,7 @@ public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
       }
       String rejected = Native.liveRejected(engine);
       if (rejected != null) {
-        stage.rejects.write(query.getQueryId().toString(), query.getBatchId(), origin(), rejected);
+        operator.rejects.write(query.getQueryId().toString(), query.getBatchId(), origin(), rejected);
       }
       long[] report = Native.report(engine);
       Meta written = state.write(before, query.getBatchId(), engine, log(), report, false);
@@ -170,7 +170,7 @@ public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
     }
 
     private String origin() {
-      return stage.name + "-" + cell;
+      return operator.name + "-" + cell;
     }
 
     private void abandon() {

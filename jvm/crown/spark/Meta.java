@@ -56,7 +56,7 @@ record Meta(
         row.getBoolean(7));
   }
 
-  Row toRow(long batch, Stage stage) {
+  Row toRow(long batch, Operator operator) {
     return RowFactory.create(
         version,
         token,
@@ -67,11 +67,11 @@ record Meta(
         fingerprint,
         lenient,
         batch,
-        stage.name,
-        stage.identity,
-        stage.inputs,
-        stage.plan,
-        stage.names);
+        operator.name,
+        operator.identity,
+        operator.inputs,
+        operator.plan,
+        operator.names);
   }
 
   /** The same under another fingerprint. */

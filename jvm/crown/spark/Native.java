@@ -83,7 +83,7 @@ final class Native {
   /** Adds a block of rows: three buffers for each column, then those for "is deleted" and the cell, or null. */
   static native void addRows(long dispatcher, int rows, ByteBuffer[] buffers);
 
-  /** Adds a stage's deltas as changes of the next stage. */
+  /** Adds an operator's deltas as changes of the next operator. */
   static native void addDeltas(long dispatcher, byte[] blob);
 
   /** All rows were added. */

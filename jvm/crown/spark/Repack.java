@@ -4,7 +4,7 @@ import java.util.Iterator;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
 
-/** Deltas of one stage in, packed changes of the next one's table out. */
+/** Deltas of one operator in, packed changes of the next one's table out. */
 public final class Repack implements MapPartitionsFunction<Row, Row> {
   private final String table;
   private final int[] keys;

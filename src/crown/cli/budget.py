@@ -6,20 +6,30 @@ it is declared (`rows`), or its window's, or counted in the footers of a static 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from crown.errors import CrownError
+from crown.ir.plan import Plan
+from crown.ir.tables import CLOCK
 from crown.plan import Explanation
-from crown.plan.explain.cells import table_shares
+from crown.plan.cells.together import lay_out_together
+from crown.plan.explain.cells import TableShare, routed_shares, table_shares
 from crown.spark.pipeline import Pipeline, TableSource
+from crown.spark.pipeline.checking import Check
+from crown.wording import counted
 from crown.workload.footprint import bytes_per_row
+
+_UNKNOWN = "give the table's section rows = NUMBER"
 
 
 @dataclass(frozen=True)
 class TableBudget:
-    """`copies` is the number of cells that a row goes to, on average; `rows` is None where nobody knows."""
+    """`copies` is the number of cells that a row goes to, on average; `rows` is None where nobody knows.
+
+    `told_by` says where `rows` is from, or how to give it.
+    """
 
     name: str
     bytes_per_row: float
@@ -47,9 +57,8 @@ class Budget:
         lines = ["STATE"]
         for table in self.tables:
             copies = f" x {table.copies:.3g} cells" if table.copies > 1 else ""
-            rows = (
-                "number of rows unknown (set rows)" if table.rows is None else f"{table.rows:,} rows ({table.told_by})"
-            )
+            known = "number of rows unknown" if table.rows is None else counted(table.rows, "row")
+            rows = f"{known} ({table.told_by})"
             size = "" if table.bytes is None else f" = {_size(table.bytes)}"
             lines.append(f"  {table.name:<17}  {table.bytes_per_row:,.0f} bytes per row{copies}, {rows}{size}")
         total = self.bytes
@@ -64,28 +73,42 @@ class Budget:
         return "\n".join(lines)
 
 
-def measure(explanation: Explanation, pipeline: Pipeline) -> Budget | None:
-    """None where made-up rows don't fit the query."""
+def measure(checked: Check, pipeline: Pipeline) -> Budget | None:
+    """Return what the state of a pipeline takes; None where made-up rows don't fit its queries."""
+    if checked.plan is None:
+        return None
     sources = {table.name.lower(): table for table in pipeline.tables}
-    windows = {table.name.lower(): table.window for table in explanation.plan.tables}
+    windows = {table.name.lower(): table.window for table in checked.plan.tables if table.name != CLOCK}
     rows = {name: _rows(None if window is None else window.rows, sources[name]) for name, window in windows.items()}
     try:
-        return budget(explanation, rows, pipeline.cells)
+        if pipeline.alone:
+            return budget(checked.explanations[0], rows, pipeline.cells)
+        alone, spread = (lay_out_together(checked.plan, cells).layout.cell for cells in (1, pipeline.cells))
+        return _budget(alone, routed_shares(spread), rows, linear=all(map(_is_linear, checked.explanations)))
     except CrownError:
         return None
 
 
 def budget(explanation: Explanation, rows: Mapping[str, tuple[int | None, str]], cells: int) -> Budget:
     """`rows`: how many each table will have, by lower-case name, and who says so."""
-    plan = explanation.plan
+    return _budget(explanation.plan, table_shares(explanation.plan, cells), rows, linear=_is_linear(explanation))
+
+
+def _budget(
+    plan: Plan, shares: Iterable[TableShare], rows: Mapping[str, tuple[int | None, str]], *, linear: bool
+) -> Budget:
     sizes = bytes_per_row(plan)
-    copies = {share.table: share.copies for share in table_shares(plan, cells)}
+    copies = {share.table: share.copies for share in shares}
     tables = tuple(
         TableBudget(table.name, sizes[table.name], copies.get(table.name, 1.0), *rows[table.name.lower()])
         for table in plan.tables
+        if table.name != CLOCK
     )
-    linear = all(conjunction.space == "O(N)" for conjunction in explanation.report.conjunctions)
     return Budget(tables, linear)
+
+
+def _is_linear(explanation: Explanation) -> bool:
+    return all(conjunction.space == "O(N)" for conjunction in explanation.report.conjunctions)
 
 
 def _rows(window: int | None, source: TableSource) -> tuple[int | None, str]:
@@ -95,7 +118,7 @@ def _rows(window: int | None, source: TableSource) -> tuple[int | None, str]:
         return window, "its window"
     if source.static and source.format == "parquet":
         return _counted(source)
-    return None, ""
+    return None, _UNKNOWN
 
 
 def _counted(source: TableSource) -> tuple[int | None, str]:
@@ -104,7 +127,7 @@ def _counted(source: TableSource) -> tuple[int | None, str]:
     path = Path(source.path or "")
     files = list(path.rglob("*.parquet")) if path.is_dir() else [path] if path.is_file() else []
     if not files:
-        return None, ""
+        return None, _UNKNOWN
     return sum(pyarrow.parquet.read_metadata(file).num_rows for file in files), "counted"
 
 

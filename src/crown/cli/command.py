@@ -1,4 +1,4 @@
-"""All subcommands under one."""
+"""The `crown` command: its subcommands, and errors of Crown as exit code 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`crown demo`."""
+"""`crown demo`: a social network whose view is maintained on Spark and compared with recomputation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def demo(
     output.mkdir(parents=True, exist_ok=True)
 
     def end_java(stop: Event) -> None:
-        # Nothing here is worth waiting for when the user wants to leave; Java may be about to start.
+        # Nothing here is worth waiting for when the user wants to leave; Java may be about to
+        # start.
         stop.wait()
         while True:
             kill_java()
@@ -106,14 +107,15 @@ def _run(console: Console, social: Network, explanation: Explanation, limit: flo
     import crown.spark
     from crown.console import Console as Page
     from crown.demo import pipeline
-    from crown.spark.pipeline.checking import Check
+    from crown.spark.pipeline.checking import Check, CheckedView
     from crown.spark.pipeline.console import PipelineSource
-    from crown.spark.pipeline.start import Start
+    from crown.spark.pipeline.resume import ResumePoint
 
     with tempfile.TemporaryDirectory(prefix="crown-demo-") as scratch:
         folder = Path(scratch)
         described = pipeline.description(social, folder, cells=cells)
-        shown = PipelineSource(described, Check("", None, (), explanation), Start(None, None), budget=limit)
+        checked = Check((CheckedView("crown demo", "", explanation),), None, plan=explanation.plan)
+        shown = PipelineSource(described, checked, ResumePoint(None, None), budget=limit)
         with Page(shown) as page:
             console.print(f"console, while this runs: {page.url}", soft_wrap=True)
             with console.status("starting Spark"):

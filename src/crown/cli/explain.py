@@ -1,4 +1,4 @@
-"""`crown explain`."""
+"""`crown explain`: the plan of a query and what it guarantees, as text or as a page."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import typer
 
 from crown.cli.inputs import write_text
 from crown.errors import CrownError
+from crown.wording import counted
 
 if TYPE_CHECKING:
     from crown.cli.samples import Sample
@@ -115,7 +116,7 @@ def _pipeline(samples: list[Sample], sink: str) -> str:
     lines = [
         "# crown run --check pipeline.toml   shows the plan, its guarantees and the memory it needs",
         "# crown run pipeline.toml           runs it; new files in changes/ are read as they appear",
-        'query_file = "query.sql"',
+        'query_file = "query.sql"          # for several views: views = "models", a folder of .sql files',
         'checkpoint = "checkpoint"',
         'master = "local[2]"',
         'trigger = "1 second"              # "available": process what is there, then stop',
@@ -147,10 +148,10 @@ def _pipeline(samples: list[Sample], sink: str) -> str:
 
 def _report(folder: Path, samples: list[Sample]) -> None:
     for table in samples:
-        source = f"{table.rows:,} rows from {table.file}" if table.file is not None else "no rows yet"
-        typer.echo(f"table {table.table}: {len(table.columns)} columns, {source}")
+        source = f"{counted(table.rows, 'row')} from {table.file}" if table.file is not None else "no rows yet"
+        typer.echo(f"table {table.table}: {counted(len(table.columns), 'column')}, {source}")
         for column in table.left_out:
-            typer.echo(f"  left out: {column}, a type that Crown does not support")
+            typer.echo(f"  left out: {column}, a type that Crown does not support on Spark")
     typer.echo(f"{folder / 'pipeline.toml'} can run. Next:")
     typer.echo(f"  crown run --check {folder / 'pipeline.toml'}   # plan, guarantees, memory")
     typer.echo(f"  crown run {folder / 'pipeline.toml'}")

@@ -1,4 +1,4 @@
-"""`crown profile`."""
+"""`crown profile`: how the tables of a stream change, and what that says about the cost of an update."""
 
 from __future__ import annotations
 

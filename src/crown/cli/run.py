@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crown.spark.pipeline import Pipeline
     from crown.spark.pipeline.checking import Check
     from crown.spark.pipeline.progress import Batches
-    from crown.spark.pipeline.start import Start
+    from crown.spark.pipeline.resume import ResumePoint
 
 _REFRESH_SECONDS = 0.5
 
@@ -50,7 +50,7 @@ def run(
         return
     _need_pyspark()
     log = log_beside(described.checkpoint)
-    prints = described.sink.format == "console"  # Java does, to its own standard output
+    prints = any(sink.format == "console" for sink in described.written.values())  # Java does, to its own output
     with ExitStack() as stack:
         terminal = Console(highlight=False, soft_wrap=True) if prints else stack.enter_context(output_to(log))
         _say_cells(terminal, described, checked)
@@ -76,27 +76,52 @@ def report(described: Pipeline, checked: Check) -> str:
     from crown.cli.budget import measure
 
     blocks = []
-    if checked.explanation is not None:
-        budget = measure(checked.explanation, described)
+    if checked.unknown is None:
+        for view in checked.views:
+            blocks += [] if described.alone else [f"VIEW {view.name}\n{'=' * (5 + len(view.name))}"]
+            blocks.append(str(view.explanation))
+        budget = measure(checked, described)
         none = "STATE\n  not measured: synthetic rows do not fit this query"
-        blocks += [str(checked.explanation), str(budget) if budget is not None else none]
+        blocks.append(str(budget) if budget is not None else none)
     else:
-        blocks.append(
-            f"The query is planned when the pipeline starts: only Spark knows the columns of {checked.unknown}."
-        )
-    blocks.append(f"DELIVERY\n  {described.sink.format:<17}  {checked.delivery}")
-    blocks += [f"table {name} is not read by the query" for name in checked.unread]
+        what = "The query is" if described.alone else "Views are"
+        blocks.append(f"{what} planned when the pipeline starts: only Spark knows the columns of {checked.unknown}.")
+    blocks.append("\n".join(["DELIVERY", *_delivery(described, checked)]))
+    blocks += [f"table {name} is not read by {_queries(described)}" for name in checked.unread]
     blocks.append(f"{described.file} can run")
     return "\n\n".join(blocks)
 
 
+def _delivery(described: Pipeline, checked: Check) -> list[str]:
+    lines = []
+    for view in checked.views:
+        sink = described.written[view.name]
+        if described.alone:
+            lines.append(f"  {sink.format:<17}  {view.delivery}")
+        else:
+            lines.append(f"  {view.name:<17}  {f'{sink.format} {sink.where}'.strip()}, {view.delivery}")
+    lines += [f"  {name:<17}  not written: expanded where other views read it" for name in described.names]
+    return lines
+
+
+def _queries(described: Pipeline) -> str:
+    return "the query" if described.alone else "any view"
+
+
 def _say_cells(console: Console, described: Pipeline, checked: Check) -> None:
     """What more than one cell costs, before it does."""
-    from crown.plan.explain.cells import cost_lines
+    from crown.plan.cells.together import lay_out_together
+    from crown.plan.explain.cells import cost_lines, routed_cost_lines
 
-    if checked.explanation is not None:
-        for label, values in cost_lines(checked.explanation.plan, described.cells).items():
-            console.print(f"{described.cells} cells, {label}: {'; '.join(values)}", markup=False)
+    if checked.plan is None:
+        return
+    if described.alone:
+        lines = cost_lines(checked.plan, described.cells)
+    else:
+        layout = lay_out_together(checked.plan, described.cells).layout
+        lines = routed_cost_lines(layout.cell, merged=layout.merge is not None)
+    for label, values in lines.items():
+        console.print(f"{described.cells} cells, {label}: {'; '.join(values)}", markup=False)
 
 
 class Shown:
@@ -104,12 +129,12 @@ class Shown:
 
     def __init__(self, described: Pipeline, checked: Check, terminal: Console, log: Path, *, plain: bool) -> None:
         from crown.spark.pipeline.console import PipelineSource
-        from crown.spark.pipeline.start import read_start
+        from crown.spark.pipeline.resume import read_resume_point
 
         self._described, self._terminal, self._log, self._plain = described, terminal, log, plain
-        start, budget = read_start(described.checkpoint), _budget(described, checked)
-        self._source = PipelineSource(described, checked, start, budget=budget)
-        self._about = _about(described, checked, start, budget, None)
+        self._start, budget = read_resume_point(described.checkpoint), _budget(described, checked)
+        self._source = PipelineSource(described, checked, self._start, budget=budget)
+        self._about = _about(described, checked, self._start, budget, None)
 
     def serve(self, stack: ExitStack, port: int) -> None:
         """Open the console and print its address."""
@@ -140,9 +165,10 @@ class Shown:
             raise StateError(error.message, code=error.code, reason=error.reason, hint=hint) from error
 
     def _follow(self, query: StreamingQuery, stop: threading.Event) -> None:
-        from crown.spark.pipeline.progress import Batches
+        from crown.spark.pipeline.progress import Batches, rows_at_start
 
-        batches = self._source.batches = Batches(query, self._described.rejects)
+        rows = rows_at_start(self._described, self._start)
+        batches = self._source.batches = Batches(query, self._described.rejects, rows)
         try:
             _watch(self._terminal, self._about, batches, stop, plain=self._plain)
         finally:
@@ -156,21 +182,21 @@ def _budget(described: Pipeline, checked: Check) -> float | None:
     """Return the bytes that the state will take, if the rows of all tables are known."""
     from crown.cli.budget import measure
 
-    if checked.explanation is None or not any(table.rows or table.window for table in described.tables):
+    if not any(table.rows or table.window for table in described.tables):
         return None
-    budget = measure(checked.explanation, described)
+    budget = measure(checked, described)
     return None if budget is None else budget.bytes
 
 
-def _about(described: Pipeline, checked: Check, start: Start, budget: float | None, address: str | None) -> About:
+def _about(described: Pipeline, checked: Check, start: ResumePoint, budget: float | None, address: str | None) -> About:
     from crown.cli.live import About
 
-    sink = described.sink
-    where = sink.path or sink.table or sink.topic or ""
-    plan = None if checked.explanation is None else checked.explanation.plan
+    sinks = {name: f"{sink.format} {sink.where}".strip() for name, sink in described.written.items()}
     tables = ", ".join(table.name for table in described.tables)
-    view = f"over {tables}" if plan is None else f"{', '.join(c.name for c in plan.columns)} over {tables}"
-    return About(described.title, view, f"{sink.format} {where}".strip(), str(start), budget, address)
+    shown = ", ".join(sinks)
+    if described.alone:
+        shown = "" if checked.plan is None else ", ".join(column.name for column in checked.plan.columns)
+    return About(described.title, f"{shown} over {tables}".strip(), sinks, described.alone, str(start), budget, address)
 
 
 def _watch(console: Console, about: About, batches: Batches, stop: threading.Event, *, plain: bool) -> None:
@@ -190,7 +216,7 @@ def _watch(console: Console, about: About, batches: Batches, stop: threading.Eve
 
 
 def _print_batches(console: Console, batches: Batches, stop: threading.Event) -> None:
-    from crown.cli.live import measures
+    from crown.cli.live import measures, view_measures
 
     printed = -1
     while not stop.wait(_REFRESH_SECONDS):
@@ -199,6 +225,8 @@ def _print_batches(console: Console, batches: Batches, stop: threading.Event) ->
             if batch.number > printed:
                 words = "  ".join(f"{name} {value}" for name, value in measures(batch).items())
                 console.print(words, markup=False)
+                for name, told in view_measures(batch).items():
+                    console.print(f"  {name}: {told}", markup=False)
                 printed = batch.number
         if not active:
             return

@@ -51,7 +51,8 @@ def of_query(sql: str, schema: str, counts: Mapping[str, int], cells: int) -> Bu
     explanation = explain(*plan_with_report(parse(sql, schema), cells=cells))
     names = {table.name.lower() for table in explanation.plan.tables}
     _check_names(counts, names)
-    return budget(explanation, {name: _count(counts, name) for name in names}, cells)
+    windows = {t.name.lower(): None if t.window is None else t.window.rows for t in explanation.plan.tables}
+    return budget(explanation, {name: _count(counts, name, windows[name]) for name in names}, cells)
 
 
 def of_tables(schema: str, counts: Mapping[str, int]) -> Budget:
@@ -66,7 +67,8 @@ def of_tables(schema: str, counts: Mapping[str, int]) -> Budget:
     tables = []
     for table in loaded.tables.values():
         (per_row,) = bytes_per_row(plan(parse(f"SELECT * FROM `{table.name}`", loaded))).values()
-        count, told_by = _count(counts, table.name.lower())
+        window = None if table.window is None else table.window.rows
+        count, told_by = _count(counts, table.name.lower(), window)
         tables.append(TableBudget(table.name, per_row, 1.0, count, told_by))
     return Budget(tuple(tables), linear=True)
 
@@ -89,8 +91,13 @@ def read_counts(given: list[str]) -> dict[str, int]:
     return counts
 
 
-def _count(counts: Mapping[str, int], table: str) -> tuple[int | None, str]:
-    return counts.get(table, counts.get("")), "given"
+def _count(counts: Mapping[str, int], table: str, window: int | None) -> tuple[int | None, str]:
+    found = counts.get(table, counts.get(""))
+    if found is not None:
+        return found, "given"
+    if window is not None:
+        return window, "its window"
+    return None, f"give it with --rows {table}=NUMBER"
 
 
 def _check_names(counts: Mapping[str, int], tables: set[str]) -> None:

@@ -35,6 +35,11 @@ class ViewFacts(Protocol):
     def report(self) -> Report | None: ...
     @property
     def quarantines(self) -> bool: ...
+    @property
+    def more(self) -> Mapping[str, Any]:
+        """What the overview says beyond the plan: `reads`, if these are not its tables, and `shared`."""
+        ...
+
     def stats(self) -> dict[str, Any]: ...
     def hot_keys(self, limit: int) -> list[list[dict[str, Any]]]: ...
     def page(self, offset: int, limit: int) -> pa.Table: ...
@@ -76,7 +81,7 @@ class EmbeddedSource:
 
     def overview(self) -> Mapping[str, Any]:
         views = [
-            view_overview(name, view.plan, view.report, quarantines=view.quarantines)
+            view_overview(name, view.plan, view.report, quarantines=view.quarantines, **view.more)
             for name, view in self._views.items()
         ]
         tables = tables_overview([view.plan for view in self._views.values()])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crown.ir.plan import BagStage, Node, Plan, TreeStage
-from crown.plan.explain.facts import PROFILE_TEXT, class_text, stage_text
+from crown.ir.plan import BagStage, Node, Plan, RecursionStage, TreeStage, every_stage
 from crown.plan.explain.picture import plan_svg
 from crown.plan.explain.report import ConjunctionReport, Report
+from crown.plan.explain.words import PROFILE_TEXT, class_text, stage_text
 
 
 def view_overview(name: str, plan: Plan, report: Report | None, *, live: bool = True, **more: Any) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def view_overview(name: str, plan: Plan, report: Report | None, *, live: bool = 
         "reads": [table.name for table in plan.tables],
         "svg": plan_svg(plan, live=live, narrow=True),
         "nodes": _nodes(plan),
-        "stages": [{"id": stage.id, "text": stage_text(stage)} for stage in plan.stages],
+        "stages": [{"id": stage.id, "text": stage_text(stage)} for stage in every_stage(plan)],
         "guarantee": None if report is None else _guarantee(report),
         "bound": bound(plan, report),
         **more,
@@ -40,14 +40,15 @@ def tables_overview(plans: Sequence[Plan]) -> list[dict[str, Any]]:
 
 
 def _nodes(plan: Plan) -> list[dict[str, Any]]:
-    several = sum(isinstance(stage, TreeStage) for stage in plan.stages) > 1
+    stages = every_stage(plan)
+    several = sum(isinstance(stage, TreeStage) for stage in stages) > 1
     return [
         {
             "mark": f"{stage.id}/{place}",
             "name": f"{stage.id} {node.name}" if several else node.name,
             "source": "" if node.atom is None else stage.atoms[node.atom].source,
         }
-        for stage in plan.stages
+        for stage in stages
         if isinstance(stage, TreeStage)
         for place, node in enumerate(stage.nodes)
     ]
@@ -85,7 +86,7 @@ def bound(plan: Plan, report: Report | None) -> float | None:
     and a change that reaches one row at each node changes two counters there. So the longest path, with one for each
     node and one for each of its children, bounds them all; optional children come twice, once as NULLs.
     """
-    if report is None or any(isinstance(stage, BagStage) for stage in plan.stages):
+    if report is None or any(isinstance(stage, BagStage | RecursionStage) for stage in plan.stages):
         return None
     declared = [g.update for c in report.conjunctions for g in c.guarantees if g.profile == "declared"]
     if not declared or set(declared) != {"O(1)"}:

@@ -54,8 +54,16 @@ class CellFrame:
 
 
 @dataclass(frozen=True)
+class ViewChange:
+    """What a batch did to one of several views. `rows` is how many it then has, None where nobody knows."""
+
+    deltas: int
+    rows: int | None
+
+
+@dataclass(frozen=True)
 class BatchFrame:
-    """One batch of a pipeline."""
+    """One batch of a pipeline; `views` by name, if it has several."""
 
     number: int
     updates: int
@@ -66,6 +74,7 @@ class BatchFrame:
     rejected: int
     effort: float
     time: str = ""
+    views: Mapping[str, ViewChange] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

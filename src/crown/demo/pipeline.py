@@ -13,17 +13,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 import crown.spark
 from crown.changes import CHANGE_TYPE, INSERT
 from crown.demo.network import SQL, Network
 from crown.spark.pipeline.console import PipelineSource
-from crown.spark.pipeline.description import PipelineDescription, Sink, TableSource
+from crown.spark.pipeline.description import PipelineDescription, PipelineView, Sink, TableSource
 from crown.spark.pipeline.progress import Batches
 from crown.workload.log import SEQUENCE
 
 Answer = Counter[tuple[Any, ...]]
+
+# In a process of half a minute, Java's second compiler takes more time than its code saves, and so
+# do threads that collect garbage. Both ways to the answer run in this process, Crown's and Spark's
+# batch SQL.
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ def start_spark(cells: int) -> SparkSession:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("crown demo").master(f"local[{cells}]")
     builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.driver.extraJavaOptions", _SHORT_LIVED)
     return crown.spark.configure(builder, cells=cells).getOrCreate()
 
 
@@ -74,9 +81,9 @@ def open_tables(spark: SparkSession, network: Network, folder: Path) -> dict[str
     """Streams of the files that `write_changes` left; those of static tables have one file of inserts."""
     tables = {}
     for name in (*network.static, *network.stream):
-        path = str(folder / name)
-        schema = spark.read.parquet(path).schema
-        tables[name] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(path)
+        # The schema of a file, without the Spark job that would find it out.
+        schema = from_arrow_schema(pq.read_schema(folder / name / "00000.parquet"))
+        tables[name] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / name))
     return tables
 
 
@@ -147,7 +154,8 @@ def description(network: Network, folder: Path, *, cells: int) -> PipelineDescri
     """Return the pipeline as a file would describe it, for the console."""
     tables = tuple(TableSource(name, "parquet", path=str(folder / name)) for name in (*network.static, *network.stream))
     checkpoint = str(folder / "checkpoint")
-    return PipelineDescription(SQL, checkpoint, tables, Sink("foreachBatch"), cells=cells, name="crown demo")
+    view = PipelineView("crown demo", SQL, Sink("foreachBatch"), "query")
+    return PipelineDescription((view,), checkpoint, tables, cells=cells, name="crown demo")
 
 
 def rows_of(frame: DataFrame) -> Answer:

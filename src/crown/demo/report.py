@@ -21,6 +21,7 @@ from crown.demo.pipeline import Answer, Progress
 from crown.plan.explain.cells import table_shares
 from crown.plan.explain.page import page_html
 from crown.plan.explain.text import Explanation, explain
+from crown.wording import counted
 from crown.workload.footprint import bytes_per_row
 
 WARM_UP = 4  # batches in which Spark compiles what the others run
@@ -43,8 +44,8 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.equal:
-            return f"{self.name} equals Spark's batch result, {self.rows:,} rows"
-        return f"{self.name} lacks {self.missing:,} rows of Spark's batch result and has {self.extra:,} others"
+            return f"{self.name} equals Spark's batch result, {counted(self.rows, 'row')}"
+        return f"{self.name} lacks {counted(self.missing, 'row')} of Spark's batch result and has {self.extra:,} others"
 
 
 def explained(network: Network, *, cells: int) -> Explanation:

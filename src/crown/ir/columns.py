@@ -12,6 +12,7 @@ from crown.ir.plan import (
     MapStage,
     MaterializeStage,
     Plan,
+    RecursionStage,
     SetOperationStage,
     Stage,
     TopStage,
@@ -58,3 +59,5 @@ def columns_of(stage: Stage, known: Mapping[str, tuple[Variable, ...]]) -> tuple
             return known[stage.input] + tuple(Variable(c.name, c.type, c.function not in _RANKS) for c in stage.columns)
         case DistinctStage() | MaterializeStage():
             return known[stage.input]
+        case RecursionStage():
+            return tuple(replace(column, nullable=True) for column in known[stage.base])

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from crown import types
-from crown.ir.functions import FUNCTIONS
+from crown.ir.functions import FUNCTIONS, Function, declared_name
 from crown.types import BINARY, BOOLEAN, STRING, DataType
 
 LiteralValue: TypeAlias = None | bool | int | float | str
@@ -24,7 +24,13 @@ LiteralValue: TypeAlias = None | bool | int | float | str
 _DECIMAL = re.compile(r"-?\d{1,38}(\.\d{1,38})?")
 _BINARY = re.compile(r"([0-9a-f]{2})*")
 # The integers that stand for dates and timestamps.
-_INTEGERS = {types.DATE: types.INT32, types.TIMESTAMP: types.INT64, types.TIMESTAMP_NTZ: types.INT64}
+_INTEGERS = {
+    types.DATE: types.INT32,
+    types.TIMESTAMP: types.INT64,
+    types.TIMESTAMP_NTZ: types.INT64,
+    types.TIME: types.INT64,
+}
+_ANY_NUMBER = Function(0, None)
 _SPECIAL_FLOATS = ("NaN", "Infinity", "-Infinity")
 
 
@@ -71,6 +77,11 @@ def fails_on_its_own(expression: Expression) -> bool:
     if not isinstance(expression, Call):
         return False
     return expression.function == "single_row" or any(fails_on_its_own(a) for a in expression.arguments)
+
+
+def makes_rows(expression: Expression) -> bool:
+    """Whether the expression makes a row of each element of an array: only as a column of a map stage."""
+    return isinstance(expression, Call) and expression.function.startswith("explode")
 
 
 def columns_of(expression: Expression) -> Iterator[str]:
@@ -121,6 +132,8 @@ def from_json(data: Any) -> Expression:
 
 def _checked_call(function: Any, arguments: Any, type_: DataType) -> Call:
     known = FUNCTIONS.get(function) if isinstance(function, str) else None
+    if isinstance(function, str) and declared_name(function):
+        known = _ANY_NUMBER
     if known is None:
         raise ValueError(f"{function!r} is not a function")
     if not isinstance(arguments, list) or not known.takes(len(arguments)):
@@ -135,7 +148,9 @@ def _checked_literal(value: Any, type_: DataType) -> Literal:
 
 
 def _fits(value: Any, type_: DataType) -> bool:
-    if type_.is_integer or type_.is_temporal:
+    if type_.is_nested:
+        return False
+    if type_.is_integer or type_ in _INTEGERS:
         integers = _INTEGERS.get(type_, type_).integers
         return isinstance(value, int) and not isinstance(value, bool) and value in integers
     if type_.is_float:
@@ -146,4 +161,4 @@ def _fits(value: Any, type_: DataType) -> bool:
         return False
     if type_ == BINARY:
         return _BINARY.fullmatch(value) is not None
-    return type_ == STRING or _DECIMAL.fullmatch(value) is not None
+    return type_ in (STRING, types.UUID) or _DECIMAL.fullmatch(value) is not None

@@ -6,8 +6,11 @@ types are the kernel's to check (`crates/crown-kernel/src/expression/compile.rs`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
+
+from crown.types import DataType
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,8 @@ def _named(names: str, function: Function) -> Iterable[tuple[str, Function]]:
 
 FUNCTIONS: dict[str, Function] = dict(
     [
-        # arithmetic; `divide` takes float64 or decimals (result scale as typed), `modulo` follows the dividend's sign
+        # arithmetic; `divide` takes float64 or decimals (result scale as typed), `modulo` follows
+        # the dividend's sign
         *_named("add subtract multiply", Function(2, 2)),
         *_named("divide modulo", Function(2, 2, total=False)),
         *_named("negate abs", Function(1, 1)),
@@ -60,11 +64,21 @@ FUNCTIONS: dict[str, Function] = dict(
         *_named("chr hex md5 sha1 crc32", Function(1, 1)),
         ("sha2", Function(2, 2, total=False)),
         *_named("hash xxhash64", Function(1, None, strict=False)),
+        *_named("json_text json_value", Function(2, 2, total=False)),  # (text, literal steps)
+        # arrays, structs and maps: `get_field` takes a literal position, `get_item` counts from 0
+        *_named("get_field get_item map_get array_contains", Function(2, 2, total=False)),
+        ("required_item", Function(2, 2, total=False)),
+        # a row of each element of an array, in the columns of a map stage only; positions count
+        # from 0
+        *_named("explode explode_outer explode_position explode_position_outer", Function(1, 1, strict=False)),
+        *_named("size map_keys map_values", Function(1, 1)),
+        *_named("make_array make_struct make_map", Function(0, None, strict=False)),
         # regular expressions and time patterns are literals
         ("rlike", Function(2, 2)),
         *_named("regexp_extract regexp_replace", Function(3, 3)),
         *_named("date_format to_timestamp", Function(2, 2)),
-        # `round` and `bround` take a literal number of digits; `floor` and `ceil` of a float are int64
+        # `round` and `bround` take a literal number of digits; `floor` and `ceil` of a float are
+        # int64
         *_named("round bround", Function(2, 2)),
         *_named("floor ceil", Function(1, 1)),
         # of float64; a logarithm is NULL where there is none
@@ -76,11 +90,13 @@ FUNCTIONS: dict[str, Function] = dict(
         # of integers of one type; shifts take an int32 or int64 and an int32
         *_named("div pmod bit_and bit_or bit_xor shiftleft shiftright shiftrightunsigned", Function(2, 2)),
         *_named("bit_not bit_count", Function(1, 1)),
-        # parts of a date or timestamp, as int32; `dayofweek` is 1 for Sunday, `weekday` 0 for Monday
+        # parts of a date or timestamp, as int32; `dayofweek` is 1 for Sunday, `weekday` 0 for
+        # Monday
         *_named("year quarter month day dayofweek weekday dayofyear weekofyear yearofweek", Function(1, 1)),
         *_named("hour minute second", Function(1, 1)),
         ("extract_second", Function(1, 1)),  # with its fraction, as decimal(8,6)
-        # (date, int32 days), (date, date) to int32 days, (literal unit, date or timestamp); weeks begin on Monday
+        # (date, int32 days), (date, date) to int32 days, (literal unit, date or timestamp); weeks
+        # begin on Monday
         *_named("date_add date_diff date_trunc", Function(2, 2)),
         *_named("add_months add_microseconds next_day complete_months", Function(2, 2)),
         ("months_between", Function(3, 3)),
@@ -89,8 +105,42 @@ FUNCTIONS: dict[str, Function] = dict(
 )
 
 
+# A function that the user declares is called by its name after one of these; the first is NULL for
+# a NULL argument.
+CALL = "call:"
+CALL_WITH_NULLS = "call_with_nulls:"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A function of the user: how a query calls it, and what the kernel calls for the values of many rows."""
+
+    name: str
+    arguments: tuple[DataType, ...]
+    returns: DataType
+    strict: bool  # NULL for a NULL argument
+    evaluate: Callable[[Any], Any]  # a stream of Arrow columns to one of their values
+
+    @property
+    def function(self) -> str:
+        """What an expression that calls it has as its function."""
+        return f"{CALL if self.strict else CALL_WITH_NULLS}{self.name}"
+
+
+def declared_name(function: str) -> str | None:
+    """Return the name of the user's function; None for one of the kernel's.
+
+    >>> declared_name("call:score"), declared_name("abs")
+    ('score', None)
+    """
+    prefix, colon, name = function.partition(":")
+    return name if prefix + colon in (CALL, CALL_WITH_NULLS) else None
+
+
 def is_strict(function: str) -> bool:
     """Whether a call is NULL when one of its arguments is."""
+    if function.startswith(CALL):
+        return True
     known = FUNCTIONS.get(function)
     return known is not None and known.strict
 

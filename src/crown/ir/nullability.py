@@ -32,7 +32,8 @@ def may_be_null(expression: Expression, nullable: Nullable) -> bool:
             results = [*arguments[1::2], *arguments[-1:]] if has_else else []
             return not has_else or any(may_be_null(result, nullable) for result in results)
         case Call("cast", (argument,), type_):
-            # NaN and the infinities are not decimals; any other value that does not fit is an error.
+            # NaN and the infinities are not decimals; any other value that does not fit is an
+            # error.
             return (argument.type.is_float and type_.is_decimal) or may_be_null(argument, nullable)
         case Call(function, arguments):
             known = is_total(function) or function in ("and", "or", "in")

@@ -1,15 +1,15 @@
 """The Plan: plain frozen data with a JSON form. The kernel reads only this.
 
 A plan is a list of stages in dependency order. A stage turns the net changes of its sources (tables or
-earlier stages) into the net changes of its own rows; the last stage is the view. Rows between stages are
-signed: weight +n for n copies that came, -n for n that went.
+earlier stages) into the net changes of its own rows; the last stage is the view, unless the plan names several
+results. Rows between stages are signed: weight +n for n copies that came, -n for n that went.
 
 The Rust mirror of this file is `crates/crown-kernel/src/plan.rs`; change both together.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ from crown.ir.tables import Table, TableColumn
 from crown.types import DataType
 
 VERSION = 1  # of the JSON form
+OPTIONAL = {"optional": True}  # of a field that JSON has only if it is not None
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,8 @@ class OrderBy:
 Folding: TypeAlias = OneOf[
     "count", "count_distinct", "sum", "avg", "min", "max",
     "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr",
-    "first", "string_agg", "percentile_cont", "percentile_disc", "mode", "bit_and", "bit_or", "bit_xor",
+    "first", "string_agg", "array_agg", "skewness", "kurtosis",
+    "percentile_cont", "percentile_disc", "mode", "bit_and", "bit_or", "bit_xor",
 ]  # fmt: skip
 
 
@@ -322,6 +324,27 @@ class ValuesStage:
     rows: tuple[tuple[Expression, ...], ...]
 
 
+ITSELF = "$itself"  # what the step of a recursion calls the recursion's own rows
+
+
+@dataclass(frozen=True)
+class RecursionStage:
+    """The rows of `base`, and those that `stages` (the step) make of the recursion's own rows, over and over.
+
+    The step's last stage gives its rows, with the columns of `base`. Its stages read `ITSELF`, each other and earlier
+    stages, but no tables. They are trees that join `ITSELF` (once, in each tree that reads it), maps and UNION ALL, and
+    give a row once for each row that it is derived from. `all`: with duplicates. More than `limit` rounds in a batch
+    are refused; None: the query is known to end. `name` is the user's.
+    """
+
+    id: str
+    name: str
+    base: str
+    stages: tuple[Stage, ...]
+    all: bool
+    limit: int | None
+
+
 Stage: TypeAlias = (
     TreeStage
     | BagStage
@@ -333,7 +356,24 @@ Stage: TypeAlias = (
     | TopStage
     | ValuesStage
     | WindowStage
+    | RecursionStage
 )
+
+
+def sources_of(stage: Stage) -> tuple[str, ...]:
+    """Return the tables and earlier stages that a stage reads."""
+    match stage:
+        case TreeStage() | BagStage():
+            return tuple(atom.source for atom in stage.atoms)
+        case SetOperationStage():
+            return stage.inputs
+        case ValuesStage():
+            return ()
+        case RecursionStage():
+            own = {ITSELF, *(inner.id for inner in stage.stages)}
+            read = dict.fromkeys(source for inner in stage.stages for source in sources_of(inner) if source not in own)
+            return (stage.base, *read)
+    return (stage.input,)
 
 
 @dataclass(frozen=True)
@@ -343,6 +383,7 @@ class Route:
     stage: str
     atom: int
     coordinates: tuple[Expression | None, ...]  # over the source table's columns
+    shares: tuple[int, ...] | None = field(default=None, metadata=OPTIONAL)  # None: those of the routing
 
 
 @dataclass(frozen=True)
@@ -359,8 +400,21 @@ class Routing:
 
 
 @dataclass(frozen=True)
+class NamedResult:
+    """One of several views that a plan maintains: the rows of a stage. `columns` and `bag` are as in `Plan`."""
+
+    name: str
+    stage: str
+    columns: tuple[TableColumn, ...]
+    bag: bool
+
+
+@dataclass(frozen=True)
 class Plan:
-    """`columns` are those of the last stage, renamed for the user. `bag`: results carry a multiplicity."""
+    """`columns` are those of the last stage, renamed for the user. `bag`: results carry a multiplicity.
+
+    A plan with `results` maintains several views at once, or none yet; stages that several of them read are there once.
+    """
 
     sql: str
     tables: tuple[Table, ...]
@@ -370,3 +424,13 @@ class Plan:
     order: tuple[OrderBy, ...] = ()  # of pulled results only; over the last stage's columns
     routing: Routing | None = None
     version: int = VERSION
+    results: tuple[NamedResult, ...] | None = field(default=None, metadata=OPTIONAL)
+
+
+def every_stage(plan: Plan) -> tuple[Stage, ...]:
+    """Return the stages of a plan with those of its recursions' steps, in order."""
+    found: list[Stage] = []
+    for stage in plan.stages:
+        found += stage.stages if isinstance(stage, RecursionStage) else ()
+        found.append(stage)
+    return tuple(found)

@@ -7,7 +7,7 @@ Everything is plain frozen data. The SQL text is kept only for messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 from typing import Literal as OneOf
@@ -20,12 +20,14 @@ from crown.types import DataType
 AggregateFunction: TypeAlias = OneOf[
     "count", "sum", "avg", "min", "max",
     "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr",
-    "first", "string_agg", "percentile_cont", "percentile_disc", "mode", "bit_and", "bit_or", "bit_xor",
+    "first", "string_agg", "array_agg", "skewness", "kurtosis",
+    "percentile_cont", "percentile_disc", "mode", "bit_and", "bit_or", "bit_xor",
 ]  # fmt: skip
 RANKS: Final = ("row_number", "rank", "dense_rank")
-# A construct of the query that adds branches to those that are there: the rows of an outer join without a match, the
-# rows that pass a NOT EXISTS because they have no group, the further queries of a UNION ALL. "outer values" adds none:
-# a subquery joined with the values that it compares itself with.
+# A construct of the query that adds branches to those that are there: the rows of an outer join
+# without a match, the rows that pass a NOT EXISTS because they have no group, the further queries
+# of a UNION ALL. "outer values" adds none: a subquery joined with the values that it compares
+# itself with.
 Origin: TypeAlias = OneOf["outer join", "not exists", "union all", "outer values"]
 
 
@@ -205,7 +207,8 @@ class WindowColumn:
 class Windowed:
     """The input's rows, each with the values of window functions over one partition and order.
 
-    `limit`: only the rows whose `by` is at most that are wanted; all columns are ranks then.
+    `limit`: only the rows whose `by` is at most that are wanted; all columns are ranks then. `word`: what the query
+    calls it, if that is not a window function.
     """
 
     input: Body
@@ -214,9 +217,26 @@ class Windowed:
     columns: tuple[WindowColumn, ...]
     by: RankFunction = "row_number"
     limit: int | None = None
+    word: str = ""
 
 
-Body: TypeAlias = Select | SetOperation | Top | Values | Windowed
+@dataclass(frozen=True)
+class Recursion:
+    """WITH RECURSIVE: the rows of `base`, and those that `step` makes of the rows so far, until there are no new ones.
+
+    Atoms of `step`, and of the bodies in `nested` (in dependency order), read the rows so far under the name of this
+    nested query itself. Each conjunction of theirs joins them once. Names and types of columns are those of `base`.
+    `name` is what the query calls it.
+    """
+
+    name: str
+    base: Body
+    step: Body
+    all: bool
+    nested: tuple[tuple[str, Body], ...] = ()
+
+
+Body: TypeAlias = Select | SetOperation | Top | Values | Windowed | Recursion
 
 
 @dataclass(frozen=True)
@@ -228,3 +248,33 @@ class Query:
     body: Body
     nested: tuple[tuple[str, Body], ...] = ()
     order: tuple[Order, ...] = ()  # ORDER BY without LIMIT: the order of pulled results only
+
+
+def body_sources(body: Body) -> Iterator[str]:
+    """Yield the source of every atom of a body."""
+    match body:
+        case Select():
+            for branch in body.branches:
+                yield from (atom.source for atom in branch.atoms)
+                yield from (source for one in branch.optional for source in _optional_sources(one))
+                yield from (source for condition in branch.conditions for source in _condition_sources(condition))
+        case SetOperation():
+            yield from body_sources(body.left)
+            yield from body_sources(body.right)
+        case Top() | Windowed():
+            yield from body_sources(body.input)
+        case Recursion():
+            for inner in (body.base, body.step, *(nested for _, nested in body.nested)):
+                yield from body_sources(inner)
+
+
+def _optional_sources(one: OptionalAtom) -> Iterator[str]:
+    yield one.atom.source
+    for below in one.optional:
+        yield from _optional_sources(below)
+
+
+def _condition_sources(condition: Condition) -> Iterator[str]:
+    yield from (atom.source for atom in condition.atoms)
+    for inner in condition.conditions:
+        yield from _condition_sources(inner)

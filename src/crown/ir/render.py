@@ -10,7 +10,8 @@ from __future__ import annotations
 import datetime
 
 from crown.ir.expression import Call, Column, Expression, Literal
-from crown.types import BINARY, BOOLEAN, DATE, FLOAT32, STRING, TIMESTAMP
+from crown.ir.functions import declared_name
+from crown.types import BINARY, BOOLEAN, DATE, FLOAT32, STRING, TIME, TIMESTAMP, UUID
 
 _INFIX = {
     "add": "+",
@@ -98,6 +99,14 @@ def _write(expression: Expression, *, for_spark: bool) -> str:
             return f"EXTRACT(SECOND FROM {write(argument)})"
         case Call("add_microseconds", (argument, Literal(int(amount))), _):
             return f"{operand(argument)} + INTERVAL {_interval(amount)}"
+        case Call("get_field", (argument, Literal(int(position))), _):
+            return f"{operand(argument)}.{argument.type.fields[position][0]}"
+        case Call("get_item" | "required_item" | "map_get", (argument, key), _):
+            return f"{operand(argument)}[{write(key)}]"
+        case Call("make_array" | "make_struct" | "make_map" as function, arguments, _):
+            return f"{function[5:]}({', '.join(map(write, arguments))})"
+        case Call("json_text" | "json_value", (argument, Literal(str(steps))), _):
+            return f"get_json_object({write(argument)}, '${steps.replace(chr(0), '')}')"
         case Call("bit_not", (argument,), _):
             return f"~{operand(argument)}"
         case Call("and" | "or" as function, arguments, _):
@@ -119,7 +128,8 @@ def _write(expression: Expression, *, for_spark: bool) -> str:
             whens = [f"WHEN {write(w)} THEN {write(t)}" for w, t in zip(pairs[::2], pairs[1::2], strict=True)]
             return f"CASE {' '.join(whens)} ELSE {write(otherwise)} END"
         case Call(function, arguments, _):
-            return f"{_SPARK_FUNCTION.get(function, function)}({', '.join(map(write, arguments))})"
+            name = declared_name(function) or _SPARK_FUNCTION.get(function, function)
+            return f"{name}({', '.join(map(write, arguments))})"
 
 
 def _interval(microseconds: int) -> str:
@@ -144,9 +154,11 @@ def _literal(literal: Literal, *, for_spark: bool) -> str:
         moment = (_EPOCH + datetime.timedelta(microseconds=int(value))).isoformat(sep=" ")
         # The zone is written, or it would be that of Spark's session.
         return f"{type_.upper()} '{moment}{'+00:00' if for_spark and type_ == TIMESTAMP else ''}'"
+    if type_ == TIME:
+        return f"TIME '{(_EPOCH + datetime.timedelta(microseconds=int(value))).time()}'"
     if type_ == BOOLEAN:
         return "TRUE" if value else "FALSE"
-    if type_ == STRING:
+    if type_ in (STRING, UUID):
         return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
     if type_ == BINARY:
         return f"X'{value}'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from crown.ir.expression import Call, Column, Expression, Literal, columns_of
-from crown.types import BINARY, BOOLEAN, STRING, DataType
+from crown.types import BINARY, BOOLEAN, STRING, UUID, DataType
 
 
 def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expression:
@@ -50,6 +50,8 @@ def zero(type_: DataType) -> Literal:
 
 def zero_of(type_: DataType) -> Literal:
     """A value of any type: 0, the empty string, FALSE, or the first day."""
-    if type_ in (STRING, BINARY):
+    if type_.is_nested:
+        return Literal(None, type_)
+    if type_ in (STRING, BINARY, UUID):
         return Literal("", type_)
     return Literal(False, type_) if type_ == BOOLEAN else Literal("0" if type_.is_decimal else 0, type_)

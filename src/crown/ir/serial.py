@@ -1,7 +1,7 @@
 """Plan <-> JSON, exactly as `crates/crown-kernel/src/plan.rs` reads it.
 
-Every dataclass becomes an object with its fields by name; a stage also says its `kind`. The decoder follows
-the type hints of the dataclasses, so a field added there needs no change here.
+Every dataclass becomes an object with its fields by name; a stage also says its `kind`. Optional fields that are None
+are left out. The decoder follows the type hints of the dataclasses, so a field added there needs no change here.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ STAGE_KINDS: dict[str, type] = {
     "top": model.TopStage,
     "values": model.ValuesStage,
     "window": model.WindowStage,
+    "recursion": model.RecursionStage,
 }
 _KIND_OF_STAGE = {stage: kind for kind, stage in STAGE_KINDS.items()}
 _EXPRESSIONS = (expressions.Column, expressions.Literal, expressions.Call)
@@ -91,7 +92,8 @@ def encode(value: Any) -> Any:
     if is_dataclass(value):
         kind = _KIND_OF_STAGE.get(type(value))
         tag = {} if kind is None else {"kind": kind}
-        return tag | {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+        shown = [field for field in fields(value) if not field.metadata or getattr(value, field.name) is not None]
+        return tag | {field.name: encode(getattr(value, field.name)) for field in shown}
     if isinstance(value, tuple):
         return [encode(item) for item in value]
     return value

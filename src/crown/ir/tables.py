@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from crown.types import DataType
 
+CLOCK = "crown_clock"  # the table with one row, the time that `now()` returns
 Profile: TypeAlias = OneOf["static", "insert_only", "fifo", "arbitrary"]
 
 

@@ -7,6 +7,8 @@ passes), `tree.trees` (all free-connex trees and the best), `cells.distribute` (
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from crown.ir.plan import Plan
 from crown.ir.query import Query
 from crown.ir.serial import from_json, to_json
@@ -23,6 +25,9 @@ def plan(query: Query) -> Plan:
     return plan_with_report(query)[0]
 
 
-def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
-    """Return the best plan, and the facts that explain it (its distribution over `cells` among them)."""
-    return planner.plan_with_report(query, cells=cells)
+def plan_with_report(query: Query, *, cells: int = 1, views: Mapping[str, Plan] | None = None) -> tuple[Plan, Report]:
+    """Return the best plan, and the facts that explain it (its distribution over `cells` among them).
+
+    `views` are the plans of the maintained views that the query may read, by name.
+    """
+    return planner.plan_with_report(query, cells=cells, views=views)

@@ -7,7 +7,7 @@ Three ways, the first that fits:
    several branches), a stage adds up its partial sums.
 2. *Distinct*: no aggregate minds duplicates (MIN, MAX, any DISTINCT), so a tree of mode `set` shows group and
    arguments, and a stage folds them. COUNT(DISTINCT x) alone then is a plain count.
-3. *Rows*: a tree of mode `bag` shows group and arguments, and a stage folds them.
+3. *StageRows*: a tree of mode `bag` shows group and arguments, and a stage folds them.
 
 SUM(DISTINCT x) next to other aggregates is folded apart from them (`regroup.py`).
 """
@@ -23,9 +23,9 @@ from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.plan import AggregateColumn, AggregateStage, Folding, OrderBy, Variable
 from crown.ir.query import Aggregate, Conjunction, Named, Select, grouping_name
 from crown.ir.scalars import cast, null_if, substitute, variables_of, zero
-from crown.plan.context import Context, Rows
 from crown.plan.explain.notes import note_branches, note_computed
 from crown.plan.factors import count_term, sum_terms
+from crown.plan.planning import Planning, StageRows
 from crown.plan.regroup import separate, side_by_side
 from crown.plan.rows import own_columns, project, union_all, unique
 from crown.plan.select import branch_outputs, plan_rows
@@ -36,34 +36,34 @@ from crown.types import BOOLEAN, FLOAT64, INT8, INT64, DataType, longest_decimal
 
 # Aggregates that don't mind duplicates, and those that read all values of a group.
 _INSENSITIVE = frozenset({"min", "max", "first", "bit_and", "bit_or"})
-_READ_WHOLE = frozenset({"string_agg", "percentile_cont", "percentile_disc", "mode"})
+_READ_WHOLE = frozenset({"string_agg", "array_agg", "percentile_cont", "percentile_disc", "mode"})
 
 
-def plan_aggregate(select: Select, context: Context) -> Rows:
+def plan_aggregate(select: Select, planning: Planning) -> StageRows:
     """Return the groups, filtered by HAVING, as the select's outputs."""
     assert select.group_by is not None
     if select.sets is not None:
-        groups, values = _by_sets(select, select.sets, context)
+        groups, values = _by_sets(select, select.sets, planning)
     elif not select.aggregates and select.group_by:
-        groups = plan_rows(Select(select.branches, select.group_by), "drop", context)
+        groups = plan_rows(Select(select.branches, select.group_by), "drop", planning)
         values = own_columns(groups)
     else:
         rings = [_branch_ring(branch, select) for branch in select.branches]
         known = [ring for ring in rings if ring is not None]
         if len(known) == len(rings):
-            groups, values = _by_ring(select, known, context)
+            groups, values = _by_ring(select, known, planning)
         else:
             names = [group.name for group in select.group_by]
-            parts = [_by_folding(replace(select, aggregates=part), context) for part in separate(select)]
-            groups, values = parts[0] if len(parts) == 1 else side_by_side(parts, names, context)
+            parts = [_by_folding(replace(select, aggregates=part), planning) for part in separate(select)]
+            groups, values = parts[0] if len(parts) == 1 else side_by_side(parts, names, planning)
     outputs = [Named(output.name, substitute(output.expression, values)) for output in select.outputs]
     having = None if select.having is None else substitute(select.having, values)
     if having is not None:
-        context.note(
+        planning.note(
             "HAVING", groups.stage, "checked once for each changed group", "constant delay: groups may be skipped"
         )
-    note_computed(select.outputs, groups.stage, context)
-    return project(groups, outputs, context, where=having)
+    note_computed(select.outputs, groups.stage, planning)
+    return project(groups, outputs, planning, where=having)
 
 
 @dataclass(frozen=True)
@@ -120,23 +120,23 @@ def _carried_type(type_: DataType) -> DataType:
     return longest_decimal(type_.scale) if type_.scale is not None else INT64 if type_.is_integer else FLOAT64
 
 
-def _by_ring(select: Select, rings: Sequence[_Ring], context: Context) -> tuple[Rows, dict[str, Expression]]:
+def _by_ring(select: Select, rings: Sequence[_Ring], planning: Planning) -> tuple[StageRows, dict[str, Expression]]:
     assert select.group_by is not None
     groups = [branch_outputs(branch, select.group_by) for branch in select.branches]
     always = not select.group_by
     partial = [
         plan_conjunction(
-            branch, variables_of(g.expression for g in group), "ring", context, terms=ring.terms, always=always
+            branch, variables_of(g.expression for g in group), "ring", planning, terms=ring.terms, always=always
         )
         for branch, group, ring in zip(select.branches, groups, rings, strict=True)
     ]
-    context.note(
+    planning.note(
         _labels(select.aggregates),
         partial[0].stage,
         "annotations in the tree: O(1) at each node that a change reaches; no values are stored"
         + ("; its one row exists from the start" if always else ""),
     )
-    note_branches(select.branches, partial[0].stage, context)
+    note_branches(select.branches, partial[0].stage, planning)
     ring = rings[0]
     plain = [group.expression.name if isinstance(group.expression, Column) else None for group in groups[0]]
     shown = [column.name for column in partial[0].columns[: -len(ring.terms)]]
@@ -145,7 +145,7 @@ def _by_ring(select: Select, rings: Sequence[_Ring], context: Context) -> tuple[
         by_name = {group.name: group.expression for group in groups[0]}
         counts, sums = ring.counts, ring.sums
     else:
-        rows, by_name, counts, sums = _summed(select, groups, rings, partial, always, context)
+        rows, by_name, counts, sums = _summed(select, groups, rings, partial, always, planning)
     values = by_name | {
         aggregate.name: _final(aggregate, counts, sums, always or any(aggregate.name in r.may_be_empty for r in rings))
         for aggregate in select.aggregates
@@ -157,10 +157,10 @@ def _summed(
     select: Select,
     groups: Sequence[tuple[Named, ...]],
     rings: Sequence[_Ring],
-    partial: Sequence[Rows],
+    partial: Sequence[StageRows],
     always: bool,
-    context: Context,
-) -> tuple[Rows, dict[str, Expression], dict[str, Expression], dict[str, Expression]]:
+    planning: Planning,
+) -> tuple[StageRows, dict[str, Expression], dict[str, Expression], dict[str, Expression]]:
     """A stage that adds up the trees' partial sums per group; the group and each count and sum by aggregate name."""
     assert select.group_by is not None
     parts = [
@@ -172,18 +172,18 @@ def _summed(
         for group, ring in zip(groups, rings, strict=True)
     ]
     rows = union_all(
-        [project(one, shown, context, named=True) for one, shown in zip(partial, parts, strict=True)], context
+        [project(one, shown, planning, named=True) for one, shown in zip(partial, parts, strict=True)], planning
     )
     group_columns, summed_columns = rows.columns[: len(select.group_by)], rows.columns[len(select.group_by) :]
     stage = AggregateStage(
-        context.new_id("sum"),
+        planning.new_id("sum"),
         rows.stage,
         tuple(column.name for column in group_columns),
         tuple(AggregateColumn(c.name, "sum", Column(c.name, c.type), c.type) for c in summed_columns),
         always,
     )
-    context.add(stage)
-    context.note(
+    planning.add(stage)
+    planning.note(
         "partial sums",
         stage.id,
         "one addition for each changed row of the tree; one number is stored per group and aggregate",
@@ -202,7 +202,7 @@ def _summed(
 
     counts = {name: total("count", name) for name in rings[0].counts}
     sums = {name: total("sum", name) for name in rings[0].sums}
-    named = Rows(stage.id, columns, tuple(c.name for c in columns), distinct=True, key=tuple(stage.group))
+    named = StageRows(stage.id, columns, tuple(c.name for c in columns), distinct=True, key=tuple(stage.group))
     return named, by_name, counts, sums
 
 
@@ -229,7 +229,7 @@ def _quotient(type_: DataType) -> DataType:
     return type_ if type_.is_decimal else FLOAT64
 
 
-def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expression]]:
+def _by_folding(select: Select, planning: Planning) -> tuple[StageRows, dict[str, Expression]]:
     assert select.group_by is not None
     arguments = dict.fromkeys(e for a in select.aggregates for e in a.expressions)
     insensitive = all(a.distinct or a.function in _INSENSITIVE for a in select.aggregates)
@@ -239,7 +239,7 @@ def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expre
     rows = plan_rows(
         Select(select.branches, select.group_by + extra),
         "drop" if one_argument else "ignore" if insensitive else "keep",
-        context,
+        planning,
     )
     own = own_columns(rows)
     column_of = {named.expression: own[named.name] for named in (*select.group_by, *extra)}
@@ -250,31 +250,33 @@ def _by_folding(select: Select, context: Context) -> tuple[Rows, dict[str, Expre
         for name, aggregate in zip(names[len(group_columns) :], select.aggregates, strict=True)
     )
     stage = AggregateStage(
-        context.new_id("aggregate"), rows.stage, tuple(c.name for c in group_columns), aggregates, not select.group_by
+        planning.new_id("aggregate"), rows.stage, tuple(c.name for c in group_columns), aggregates, not select.group_by
     )
-    context.add(stage)
-    _note_folding(select, stage, context)
+    planning.add(stage)
+    _note_folding(select, stage, planning)
     columns = group_columns + tuple(
         Variable(a.name, a.type, a.function not in ("count", "count_distinct")) for a in aggregates
     )
     values = {group.name: own[group.name] for group in select.group_by}
     values |= {a.name: Column(c.name, c.type) for a, c in zip(select.aggregates, aggregates, strict=True)}
     names = tuple(c.name for c in columns)
-    return Rows(stage.id, columns, names, distinct=True, key=stage.group), values
+    return StageRows(stage.id, columns, names, distinct=True, key=stage.group), values
 
 
-def _by_sets(select: Select, sets: tuple[tuple[str, ...], ...], context: Context) -> tuple[Rows, dict[str, Expression]]:
+def _by_sets(
+    select: Select, sets: tuple[tuple[str, ...], ...], planning: Planning
+) -> tuple[StageRows, dict[str, Expression]]:
     """One tree for the rows, one stage for each grouping, and their union."""
     assert select.group_by is not None
     arguments = dict.fromkeys(e for a in select.aggregates for e in a.expressions)
     given = {group.expression: group.name for group in select.group_by}
     extra = tuple(Named(f"argument {i}", argument) for i, argument in enumerate(arguments) if argument not in given)
-    rows = plan_rows(Select(select.branches, select.group_by + extra), "keep", context)
+    rows = plan_rows(Select(select.branches, select.group_by + extra), "keep", planning)
     own = own_columns(rows)
     column_of = {named.expression: own[named.name] for named in (*select.group_by, *extra)}
-    parts = [_grouping(select, one, rows, own, column_of, context) for one in sets]
-    united = union_all(parts, context)
-    context.note(
+    parts = [_grouping(select, one, rows, own, column_of, planning) for one in sets]
+    united = union_all(parts, planning)
+    planning.note(
         f"{len(sets)} grouping sets", united.stage, "the rows are joined once, and each change is folded into each set"
     )
     return united, own_columns(united)
@@ -283,11 +285,11 @@ def _by_sets(select: Select, sets: tuple[tuple[str, ...], ...], context: Context
 def _grouping(
     select: Select,
     names: tuple[str, ...],
-    rows: Rows,
+    rows: StageRows,
     own: Mapping[str, Expression],
     column_of: Mapping[Expression, Expression],
-    context: Context,
-) -> Rows:
+    planning: Planning,
+) -> StageRows:
     """The groups of one grouping set, with NULL for the other columns of GROUP BY, then the flags, then aggregates."""
     assert select.group_by is not None
     inside = [group for group in select.group_by if group.name in names]
@@ -298,16 +300,16 @@ def _grouping(
         aggregate_column(name, aggregate.over(column_of.__getitem__), False)
         for name, aggregate in zip(fresh, select.aggregates, strict=True)
     )
-    stage = AggregateStage(context.new_id("aggregate"), rows.stage, grouped, aggregates)
-    context.add(stage)
-    _note_folding(select, stage, context)
+    stage = AggregateStage(planning.new_id("aggregate"), rows.stage, grouped, aggregates)
+    planning.add(stage)
+    _note_folding(select, stage, planning)
     columns = tuple(c for name in grouped for c in rows.columns if c.name == name)
     columns += tuple(Variable(a.name, a.type, not a.function.startswith("count")) for a in aggregates)
-    groups = Rows(stage.id, columns, tuple(c.name for c in columns), distinct=True, key=grouped)
+    groups = StageRows(stage.id, columns, tuple(c.name for c in columns), distinct=True, key=grouped)
     shown = [Named(g.name, own[g.name] if g in inside else Literal(None, own[g.name].type)) for g in select.group_by]
     shown += [Named(grouping_name(g.name), Literal(int(g not in inside), INT8)) for g in select.group_by]
     shown += [Named(a.name, Column(c.name, c.type)) for a, c in zip(select.aggregates, aggregates, strict=True)]
-    return project(groups, shown, context, named=True)
+    return project(groups, shown, planning, named=True)
 
 
 def aggregate_column(name: str, aggregate: Aggregate, rows_are_distinct: bool) -> AggregateColumn:
@@ -326,7 +328,7 @@ def aggregate_column(name: str, aggregate: Aggregate, rows_are_distinct: bool) -
     )
 
 
-def _note_folding(select: Select, stage: AggregateStage, context: Context) -> None:
+def _note_folding(select: Select, stage: AggregateStage, planning: Planning) -> None:
     functions = {aggregate.function for aggregate in stage.aggregates}
     once = ", which has each value of a group once" if any(a.distinct for a in select.aggregates) else ""
     loses = "updates in O(λ): the changed rows of the tree are enumerated"
@@ -341,7 +343,7 @@ def _note_folding(select: Select, stage: AggregateStage, context: Context) -> No
         loses += "; linear space: the values of each group are stored"
     else:
         cost = f"O(1) for each changed row of the tree{once}; one number is stored per group and aggregate"
-    context.note(_labels(select.aggregates), stage.id, cost, loses)
+    planning.note(_labels(select.aggregates), stage.id, cost, loses)
 
 
 def _labels(aggregates: Sequence[Aggregate]) -> str:

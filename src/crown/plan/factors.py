@@ -39,7 +39,8 @@ def sum_terms(
         if typed is None:
             return None
         factors, type_ = typed
-        # A NULL in one summand makes the whole argument NULL, so the other summands must not count then either.
+        # A NULL in one summand makes the whole argument NULL, so the other summands must not count
+        # then either.
         others = [f for other in products if other is not product for f in other.factors if may_be_null(f, nullable)]
         guards = tuple(
             _one_unless_null(factor, type_) for factor in dict.fromkeys(others) if factor not in product.factors
@@ -93,7 +94,8 @@ def _products(expression: Expression, edges: Sequence[Hyperedge], nullable: Null
         case Call("multiply", (left, right), type_):
             return _crossed(inside(left), inside(right), type_)
         case Call("case", (when, then, Literal(otherwise))) if _is_zero(otherwise) and not may_be_null(then, nullable):
-            # Where `when` is not TRUE the value is 0, and so is the product, since its other factor is never NULL.
+            # Where `when` is not TRUE the value is 0, and so is the product, since its other factor
+            # is never NULL.
             chosen = Call("case", (when, Literal(1, INT64), Literal(0, INT64)), INT64)
             found = inside(then) if _home(chosen, edges) else None
             return None if found is None else [_Product((chosen, *product.factors)) for product in found]

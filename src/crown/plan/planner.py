@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Literal as OneOf
 
+from crown.ir.columns import stage_columns
 from crown.ir.expression import Column
 from crown.ir.plan import Atom, OrderBy, Plan, TopStage, TreeStage, ValuesStage, Variable
 from crown.ir.query import (
@@ -16,51 +18,59 @@ from crown.ir.query import (
     OptionalAtom,
     Order,
     Query,
+    Recursion,
     Select,
     SetOperation,
     Top,
     Values,
     Windowed,
+    body_sources,
 )
 from crown.ir.scalars import substitute
-from crown.ir.tables import TableColumn
+from crown.ir.tables import Table, TableColumn
 from crown.plan.aggregate import plan_aggregate
 from crown.plan.cells.distribute import describe
-from crown.plan.context import Context, Rows
-from crown.plan.explain.notes import note_computed, note_tables
+from crown.plan.explain.notes import note_computed, note_functions, note_tables
 from crown.plan.explain.report import Report
+from crown.plan.planning import Planning, StageRows
 from crown.plan.ranks import bound_ranks
+from crown.plan.recursion import Loop
 from crown.plan.rows import own_columns, project, without_duplicates
 from crown.plan.select import branch_outputs, plan_rows
 from crown.plan.setops import combine
-from crown.plan.windows import plan_windowed
+from crown.plan.window_functions import plan_windowed
 
 
-def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
-    """Return the best plan of a query, and the facts that explain it (the distribution over `cells` among them)."""
+def plan_with_report(query: Query, *, cells: int = 1, views: Mapping[str, Plan] | None = None) -> tuple[Plan, Report]:
+    """Return the best plan of a query, and the facts that explain it (the distribution over `cells` among them).
+
+    `views` are the plans of the maintained views that it may read, by name. Their stages are part of its plan.
+    """
     query = bound_ranks(query)
-    context = Context(query.sql, query.tables)
+    planning = _context(query, views or {})
     for name, body in query.nested:
-        rows = plan_body(_resolve(body, context), "keep", context)
-        named = [Named(n, value) for n, value in own_columns(rows).items()]
-        context.nested[name] = project(rows, named, context, named=True)
-        if isinstance(body, Windowed):
-            context.windows.add(context.nested[name].stage)
+        if isinstance(body, Recursion):
+            planning.nested[name] = _plan_recursion(name, body, planning)
+            planning.read_as_is.add(planning.nested[name].stage)
             continue
-        context.note(
+        planning.nested[name] = _plan_nested(body, planning)
+        if isinstance(body, Windowed):
+            planning.read_as_is.add(planning.nested[name].stage)
+            continue
+        planning.note(
             "subquery",
-            context.nested[name].stage,
+            planning.nested[name].stage,
             "a separate view, which the outer query reads like a table",
             "the guarantee of a table: one change inside may be many here",
         )
-    rows = plan_body(_resolve(query.body, context), "keep", context)
-    note_tables(query.tables, context)
+    rows = plan_body(_resolve(query.body, planning), "keep", planning)
+    note_tables(planning.tables, planning)
     if query.order:
-        context.note("ORDER BY", rows.stage, "sorted when the result is read; deltas have no order", "constant delay")
+        planning.note("ORDER BY", rows.stage, "sorted when the result is read; deltas have no order", "constant delay")
     plan = Plan(
         sql=query.sql,
-        tables=query.tables,
-        stages=tuple(context.stages),
+        tables=planning.tables,
+        stages=tuple(planning.stages),
         columns=tuple(
             TableColumn(name, column.type, column.nullable)
             for name, column in zip(rows.names, rows.columns, strict=True)
@@ -68,11 +78,71 @@ def plan_with_report(query: Query, *, cells: int = 1) -> tuple[Plan, Report]:
         bag=not rows.distinct,
         order=_order(query.order, rows),
     )
-    report = Report(query.sql, tuple(context.conjunctions), tuple(context.constructs), describe(plan, cells))
+    note_functions(plan, planning)
+    report = Report(query.sql, tuple(planning.conjunctions), tuple(planning.constructs), describe(plan, cells))
     return plan, report
 
 
-def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context, *, looked_up: bool = False) -> Rows:
+def _plan_nested(body: Body, planning: Planning) -> StageRows:
+    """Return the rows of a nested query; its stage has the query's names."""
+    rows = plan_body(_resolve(body, planning), "keep", planning)
+    return project(rows, [Named(n, value) for n, value in own_columns(rows).items()], planning, named=True)
+
+
+def _plan_recursion(name: str, body: Recursion, planning: Planning) -> StageRows:
+    """Return the rows of a recursion, whose step reads them by `name`."""
+    duplicates: OneOf["keep", "ignore"] = "keep" if body.all else "ignore"
+    rows = plan_body(_resolve(body.base, planning), duplicates, planning)
+    base = project(rows, [Named(n, value) for n, value in own_columns(rows).items()], planning, named=True)
+    loop = Loop(name, body, base, planning)
+    for inner, nested in body.nested:
+        planning.nested[inner] = _plan_nested(nested, planning)
+    # A derivation must not hide behind another, so the step keeps duplicates in any case.
+    return loop.close(plan_body(_resolve(body.step, planning), "keep", planning))
+
+
+def _context(query: Query, views: Mapping[str, Plan]) -> Planning:
+    """Return the planning of a query, with the stages of the views that it reads."""
+    read = {name: views[name] for name in dict.fromkeys(_sources(query)) if name in views}
+    tables = united_tables([query.tables, *(plan.tables for plan in read.values())])
+    planning = Planning(query.sql, tables)
+    # All of them first: what is added next must not take their ids.
+    for stage in (stage for plan in read.values() for stage in plan.stages):
+        if not planning.has(stage.id):
+            planning.add(stage)
+    for name, plan in read.items():
+        columns = stage_columns(plan)[plan.stages[-1].id]
+        rows = StageRows(plan.stages[-1].id, columns, tuple(c.name for c in plan.columns), distinct=not plan.bag)
+        named = [Named(n, value) for n, value in own_columns(rows).items()]
+        planning.nested[name] = project(rows, named, planning, named=True)
+        planning.note(
+            "view",
+            planning.nested[name].stage,
+            f"{name} is read like a table; its stages are kept once",
+            "the guarantee of a table: one change of the view may be many here",
+        )
+    return planning
+
+
+def united_tables(all_tables: Iterable[tuple[Table, ...]]) -> tuple[Table, ...]:
+    """Return each table once, with all columns that some plan reads of it."""
+    found: dict[str, Table] = {}
+    for table in (table for tables in all_tables for table in tables):
+        known = found.setdefault(table.name, table)
+        names = {column.name for column in known.columns}
+        more = tuple(column for column in table.columns if column.name not in names)
+        found[table.name] = replace(known, columns=known.columns + more)
+    return tuple(found.values())
+
+
+def _sources(query: Query) -> Iterator[str]:
+    for body in (*(body for _, body in query.nested), query.body):
+        yield from body_sources(body)
+
+
+def plan_body(
+    body: Body, duplicates: OneOf["keep", "ignore"], planning: Planning, *, looked_up: bool = False
+) -> StageRows:
     """Return the rows of a body. `ignore`: a set operation above looks only at whether a row is there.
 
     `looked_up`: a set operation above looks rows up in them.
@@ -80,43 +150,47 @@ def plan_body(body: Body, duplicates: OneOf["keep", "ignore"], context: Context,
     match body:
         case Select():
             if body.group_by is not None:
-                rows = plan_aggregate(body, context)
+                rows = plan_aggregate(body, planning)
             else:
-                rows = plan_rows(body, "drop" if body.distinct else duplicates, context, looked_up=looked_up)
-                note_computed(branch_outputs(body.branches[0], body.outputs), rows.stage, context)
-                if body.distinct and isinstance(context.stages[-1], TreeStage):
-                    context.note("DISTINCT", rows.stage, "the tree has each row once; nothing else is stored")
-            return without_duplicates(rows, context) if body.distinct else rows
+                rows = plan_rows(body, "drop" if body.distinct else duplicates, planning, looked_up=looked_up)
+                note_computed(branch_outputs(body.branches[0], body.outputs), rows.stage, planning)
+                if body.distinct and isinstance(planning.stages[-1], TreeStage):
+                    planning.note("DISTINCT", rows.stage, "the tree has each row once; nothing else is stored")
+            return without_duplicates(rows, planning) if body.distinct else rows
         case SetOperation():
             below: OneOf["keep", "ignore"] = "keep" if body.all else "ignore"
             asked = looked_up or not (body.operator == "union" and body.all)
-            left = plan_body(body.left, below, context, looked_up=asked)
-            right = plan_body(body.right, below, context, looked_up=asked)
-            return combine(body, left, right, context, looked_up=looked_up)
+            left = plan_body(body.left, below, planning, looked_up=asked)
+            right = plan_body(body.right, below, planning, looked_up=asked)
+            return combine(body, left, right, planning, looked_up=looked_up)
         case Values():
-            return _plan_values(body, context)
+            return _plan_values(body, planning)
         case Top():
-            rows = plan_body(body.input, "keep", context)
-            stage = TopStage(context.new_id("top"), rows.stage, _order(body.order, rows), body.limit, body.offset)
-            context.add(stage)
-            _note_top(body, stage, context)
+            rows = plan_body(body.input, "keep", planning)
+            stage = TopStage(planning.new_id("top"), rows.stage, _order(body.order, rows), body.limit, body.offset)
+            planning.add(stage)
+            _note_top(body, stage, planning)
             topped = replace(rows, stage=stage.id)
             if body.shown is None:
                 return topped
             shown = zip(topped.names[: body.shown], topped.columns, strict=False)
-            return project(topped, [Named(name, Column(c.name, c.type)) for name, c in shown], context)
+            return project(topped, [Named(name, Column(c.name, c.type)) for name, c in shown], planning)
         case Windowed():
-            return plan_windowed(body, plan_body(body.input, "keep", context), context)
+            return plan_windowed(body, plan_body(body.input, "keep", planning), planning)
+        case Recursion():
+            raise AssertionError("a recursion is nested: its step reads it by name")
 
 
-def _plan_values(body: Values, context: Context) -> Rows:
+def _plan_values(body: Values, planning: Planning) -> StageRows:
     columns = tuple(Variable(column.name, column.type, column.nullable) for column in body.columns)
-    stage = ValuesStage(context.new_id("values"), columns, body.rows)
-    context.add(stage)
-    return Rows(stage.id, columns, tuple(c.name for c in columns), distinct=len(set(body.rows)) == len(body.rows) <= 1)
+    stage = ValuesStage(planning.new_id("values"), columns, body.rows)
+    planning.add(stage)
+    return StageRows(
+        stage.id, columns, tuple(c.name for c in columns), distinct=len(set(body.rows)) == len(body.rows) <= 1
+    )
 
 
-def _note_top(body: Top, stage: TopStage, context: Context) -> None:
+def _note_top(body: Top, stage: TopStage, planning: Planning) -> None:
     name, cost = "ORDER BY ... LIMIT", "O(log N) for each changed row"
     if not body.order:
         name = "LIMIT" if body.limit < NO_LIMIT else "OFFSET"
@@ -125,49 +199,51 @@ def _note_top(body: Top, stage: TopStage, context: Context) -> None:
         name = "ORDER BY a column that is not shown"
     elif body.limit >= NO_LIMIT:
         name, cost = "ORDER BY ... OFFSET", "all rows are compared in each batch"
-    context.note(name, stage.id, cost, "linear space: the rows of the input are stored in order")
+    planning.note(name, stage.id, cost, "linear space: the rows of the input are stored in order")
 
 
-def _order(order: tuple[Order, ...], rows: Rows) -> tuple[OrderBy, ...]:
+def _order(order: tuple[Order, ...], rows: StageRows) -> tuple[OrderBy, ...]:
     values = own_columns(rows)
     return tuple(OrderBy(substitute(o.expression, values), o.descending, o.nulls_first) for o in order)
 
 
-def _resolve(body: Body, context: Context) -> Body:
+def _resolve(body: Body, planning: Planning) -> Body:
     """Return the body with the names of nested views replaced by their stages."""
     match body:
         case Select():
-            return replace(body, branches=tuple(_resolve_branch(branch, context) for branch in body.branches))
+            return replace(body, branches=tuple(_resolve_branch(branch, planning) for branch in body.branches))
         case SetOperation():
-            return replace(body, left=_resolve(body.left, context), right=_resolve(body.right, context))
+            return replace(body, left=_resolve(body.left, planning), right=_resolve(body.right, planning))
         case Top() | Windowed():
-            return replace(body, input=_resolve(body.input, context))
+            return replace(body, input=_resolve(body.input, planning))
         case Values():
             return body
+        case Recursion():
+            raise AssertionError("a recursion is nested: its step reads it by name")
 
 
-def _resolve_branch(branch: Conjunction, context: Context) -> Conjunction:
+def _resolve_branch(branch: Conjunction, planning: Planning) -> Conjunction:
     return replace(
         branch,
-        atoms=tuple(_resolve_atom(atom, context) for atom in branch.atoms),
-        conditions=tuple(_resolve_condition(condition, context) for condition in branch.conditions),
-        optional=tuple(_resolve_optional(one, context) for one in branch.optional),
+        atoms=tuple(_resolve_atom(atom, planning) for atom in branch.atoms),
+        conditions=tuple(_resolve_condition(condition, planning) for condition in branch.conditions),
+        optional=tuple(_resolve_optional(one, planning) for one in branch.optional),
     )
 
 
-def _resolve_condition(condition: Condition, context: Context) -> Condition:
+def _resolve_condition(condition: Condition, planning: Planning) -> Condition:
     return replace(
         condition,
-        atoms=tuple(_resolve_atom(atom, context) for atom in condition.atoms),
-        conditions=tuple(_resolve_condition(inner, context) for inner in condition.conditions),
+        atoms=tuple(_resolve_atom(atom, planning) for atom in condition.atoms),
+        conditions=tuple(_resolve_condition(inner, planning) for inner in condition.conditions),
     )
 
 
-def _resolve_optional(one: OptionalAtom, context: Context) -> OptionalAtom:
-    below = tuple(_resolve_optional(inner, context) for inner in one.optional)
-    return replace(one, atom=_resolve_atom(one.atom, context), optional=below)
+def _resolve_optional(one: OptionalAtom, planning: Planning) -> OptionalAtom:
+    below = tuple(_resolve_optional(inner, planning) for inner in one.optional)
+    return replace(one, atom=_resolve_atom(one.atom, planning), optional=below)
 
 
-def _resolve_atom(atom: Atom, context: Context) -> Atom:
-    rows = context.nested.get(atom.source)
+def _resolve_atom(atom: Atom, planning: Planning) -> Atom:
+    rows = planning.nested.get(atom.source)
     return atom if rows is None else replace(atom, source=rows.stage)

@@ -18,6 +18,7 @@ from crown.ir.query import (
     Conjunction,
     OptionalAtom,
     Query,
+    Recursion,
     Select,
     SetOperation,
     Top,
@@ -171,6 +172,10 @@ def _rewritten(body: Body, rewrite: Callable[[Atom], Atom]) -> Body:
             return replace(body, input=_rewritten(body.input, rewrite))
         case Values():
             return body
+        case Recursion():
+            base, step = _rewritten(body.base, rewrite), _rewritten(body.step, rewrite)
+            nested = tuple((name, _rewritten(inner, rewrite)) for name, inner in body.nested)
+            return replace(body, base=base, step=step, nested=nested)
 
 
 def _branch(branch: Conjunction, rewrite: Callable[[Atom], Atom]) -> Conjunction:

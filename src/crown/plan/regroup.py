@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from crown.ir.expression import Column, Expression
 from crown.ir.plan import Atom, Binding, TreeStage, Variable
 from crown.ir.query import Aggregate, Select
-from crown.plan.context import Context, Rows
+from crown.plan.planning import Planning, StageRows
 from crown.plan.tree.price import to_nodes
 from crown.plan.tree.trees import find_trees
 
@@ -35,8 +35,8 @@ def separate(select: Select) -> list[tuple[Aggregate, ...]]:
 
 
 def side_by_side(
-    parts: Sequence[tuple[Rows, dict[str, Expression]]], group: Sequence[str], context: Context
-) -> tuple[Rows, dict[str, Expression]]:
+    parts: Sequence[tuple[StageRows, dict[str, Expression]]], group: Sequence[str], planning: Planning
+) -> tuple[StageRows, dict[str, Expression]]:
     """Return one row per group with the columns of all parts; and what the select's names stand for in it."""
     first_rows, first_values = parts[0]
     group_columns = [_named(first_values[name], first_rows) for name in group]
@@ -54,15 +54,15 @@ def side_by_side(
     names = tuple(variable.name for variable in variables)
     trees = find_trees([frozenset(a.variables) for a in atoms], frozenset(names), [1.0] * len(atoms))
     nodes = to_nodes(trees.best[0], atoms, names)
-    stage = TreeStage(context.new_id("groups"), tuple(variables), tuple(atoms), nodes, names, "set")
-    context.add(stage)
-    context.note(
+    stage = TreeStage(planning.new_id("groups"), tuple(variables), tuple(atoms), nodes, names, "set")
+    planning.add(stage)
+    planning.note(
         "SUM(DISTINCT) with others", stage.id, "computed separately and joined by group", "groups are kept twice"
     )
     key = tuple(column.name for column in group_columns)
-    return Rows(stage.id, tuple(variables), names, distinct=True, key=key), values
+    return StageRows(stage.id, tuple(variables), names, distinct=True, key=key), values
 
 
-def _named(value: Expression, rows: Rows) -> Variable:
+def _named(value: Expression, rows: StageRows) -> Variable:
     assert isinstance(value, Column)
     return next(column for column in rows.columns if column.name == value.name)

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crown.ir.expression import Column, Expression
+from crown.ir.expression import Column, Expression, makes_rows
 from crown.ir.nullability import may_be_null
 from crown.ir.plan import DistinctStage, MapStage, MaterializeStage, OutputColumn, SetOperationStage, Variable
 from crown.ir.query import Named
-from crown.plan.context import Context, Rows
+from crown.plan.planning import Planning, StageRows
 
 
 def project(
-    rows: Rows, outputs: Sequence[Named], context: Context, *, where: Expression | None = None, named: bool = False
-) -> Rows:
+    rows: StageRows,
+    outputs: Sequence[Named],
+    planning: Planning,
+    *,
+    where: Expression | None = None,
+    named: bool = False,
+) -> StageRows:
     """Show `outputs` (over the stage's own columns) of the rows for which `where` holds.
 
     Without a filter, and when the outputs are just the columns in order, no stage is needed; unless `named` asks that
@@ -30,12 +35,20 @@ def project(
         OutputColumn(name, output.expression.type, may_be_null(output.expression, nullable), output.expression)
         for name, output in zip(unique(names), outputs, strict=True)
     )
-    stage = MapStage(context.new_id("map"), rows.stage, shown, where)
-    context.add(stage)
+    stage = MapStage(planning.new_id("map"), rows.stage, shown, where)
+    planning.add(stage)
     place_of = {name: shown[position].name for position, name in enumerate(plain) if name is not None}
     key = rows.key if rows.key is not None else tuple(columns)
-    still_distinct = rows.distinct and all(name in place_of for name in key)
-    return Rows(
+    exploded = any(makes_rows(output.expression) for output in outputs)
+    still_distinct = rows.distinct and not exploded and all(name in place_of for name in key)
+    if exploded:
+        planning.note(
+            "UNNEST",
+            stage.id,
+            "one row for each element of the array, made when its row changes and when it is read; not stored",
+            "constant time for a change: it has as many rows as the array has elements",
+        )
+    return StageRows(
         stage.id,
         tuple(Variable(c.name, c.type, c.nullable) for c in shown),
         names,
@@ -61,51 +74,51 @@ def unique(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def union_all(branches: Sequence[Rows], context: Context, *, looked_up: bool = False) -> Rows:
+def union_all(branches: Sequence[StageRows], planning: Planning, *, looked_up: bool = False) -> StageRows:
     """Return the bag union of rows with the same columns; `looked_up`: a set operation will look rows up in it."""
-    if looked_up and any(context.can_look_up(branch) for branch in branches):
-        branches = [with_lookup(branch, context) for branch in branches]
+    if looked_up and any(planning.can_look_up(branch) for branch in branches):
+        branches = [with_lookup(branch, planning) for branch in branches]
     united, *rest = branches
     for other in rest:
-        stage = SetOperationStage(context.new_id("union"), "union", True, (united.stage, other.stage))
-        context.add(stage)
+        stage = SetOperationStage(planning.new_id("union"), "union", True, (united.stage, other.stage))
+        planning.add(stage)
         columns = tuple(
             Variable(one.name, one.type, one.nullable or two.nullable)
             for one, two in zip(united.columns, other.columns, strict=True)
         )
-        united = Rows(stage.id, columns, united.names)
+        united = StageRows(stage.id, columns, united.names)
     if not looked_up:
         return united
-    if rest and context.can_look_up(united):
+    if rest and planning.can_look_up(united):
         cost = "one look-up in every other branch for each row that is read, so that no row appears twice"
-        context.note("united branches", united.stage, cost)
-    return with_lookup(united, context)
+        planning.note("united branches", united.stage, cost)
+    return with_lookup(united, planning)
 
 
-def with_lookup(rows: Rows, context: Context) -> Rows:
+def with_lookup(rows: StageRows, planning: Planning) -> StageRows:
     """`rows` in a form in which a set operation can look single rows up: kept, where that is impossible otherwise."""
-    if context.can_look_up(rows):
+    if planning.can_look_up(rows):
         return rows
-    stage = MaterializeStage(context.new_id("kept"), rows.stage)
-    context.add(stage)
-    context.note("kept branch", stage.id, "its rows are stored for look-up", "linear space")
+    stage = MaterializeStage(planning.new_id("kept"), rows.stage)
+    planning.add(stage)
+    planning.note("kept branch", stage.id, "its rows are stored for look-up", "linear space")
     return replace(rows, stage=stage.id)
 
 
-def without_duplicates(rows: Rows, context: Context) -> Rows:
+def without_duplicates(rows: StageRows, planning: Planning) -> StageRows:
     if rows.distinct:
         return rows
-    stage = DistinctStage(context.new_id("distinct"), rows.stage)
-    context.add(stage)
-    context.note(
+    stage = DistinctStage(planning.new_id("distinct"), rows.stage)
+    planning.add(stage)
+    planning.note(
         "DISTINCT after projection",
         stage.id,
         "the rows of the result are stored with counts",
         "constant delay and linear space",
     )
-    return Rows(stage.id, rows.columns, rows.names, distinct=True)
+    return StageRows(stage.id, rows.columns, rows.names, distinct=True)
 
 
-def own_columns(rows: Rows) -> dict[str, Expression]:
+def own_columns(rows: StageRows) -> dict[str, Expression]:
     """Return what the query's names of the rows' columns stand for."""
     return {name: Column(c.name, c.type) for name, c in zip(rows.names, rows.columns, strict=True)}

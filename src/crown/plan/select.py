@@ -7,26 +7,26 @@ from typing import Literal as OneOf
 from crown.ir.expression import Call, Expression
 from crown.ir.query import Conjunction, Named, Select
 from crown.ir.scalars import all_of, substitute, variables_of
-from crown.plan.context import Context, Rows
 from crown.plan.explain.notes import note_branches
+from crown.plan.planning import Planning, StageRows
 from crown.plan.rows import project, union_all, without_duplicates
 from crown.plan.tree.passes import plan_conjunction
 from crown.types import BOOLEAN
 
 
 def plan_rows(
-    select: Select, duplicates: OneOf["keep", "drop", "ignore"], context: Context, *, looked_up: bool = False
-) -> Rows:
+    select: Select, duplicates: OneOf["keep", "drop", "ignore"], planning: Planning, *, looked_up: bool = False
+) -> StageRows:
     """Return the rows of a select list. `ignore`: the caller doesn't mind duplicates, so that the cheaper way is taken.
 
     `looked_up`: a set operation will look rows up in them.
     """
     branches = [
-        _branch(branch, select.outputs, duplicates, len(select.branches) > 1, context) for branch in select.branches
+        _branch(branch, select.outputs, duplicates, len(select.branches) > 1, planning) for branch in select.branches
     ]
-    rows = union_all(branches, context, looked_up=looked_up and duplicates != "drop")
-    note_branches(select.branches, rows.stage, context)
-    return without_duplicates(rows, context) if duplicates == "drop" else rows
+    rows = union_all(branches, planning, looked_up=looked_up and duplicates != "drop")
+    note_branches(select.branches, rows.stage, planning)
+    return without_duplicates(rows, planning) if duplicates == "drop" else rows
 
 
 def branch_outputs(branch: Conjunction, outputs: tuple[Named, ...]) -> tuple[Named, ...]:
@@ -40,29 +40,29 @@ def _branch(
     outputs: tuple[Named, ...],
     duplicates: OneOf["keep", "drop", "ignore"],
     named: bool,
-    context: Context,
-) -> Rows:
+    planning: Planning,
+) -> StageRows:
     shown = branch_outputs(branch, outputs)
-    if duplicates == "keep" and (read := _read(branch, shown, context)) is not None:
+    if duplicates == "keep" and (read := _read(branch, shown, planning)) is not None:
         ranked, columns, where = read
-        return project(ranked, columns, context, where=where, named=named)
+        return project(ranked, columns, planning, where=where, named=named)
     wanted = variables_of(output.expression for output in shown)
-    rows = plan_conjunction(branch, wanted, "bag" if duplicates == "keep" else "set", context)
-    return project(rows, shown, context, named=named)
+    rows = plan_conjunction(branch, wanted, "bag" if duplicates == "keep" else "set", planning)
+    return project(rows, shown, planning, named=named)
 
 
 def _read(
-    branch: Conjunction, outputs: tuple[Named, ...], context: Context
-) -> tuple[Rows, list[Named], Expression | None] | None:
-    """Ranked rows that are read as they are: the rows, the outputs over them and a filter. They need no tree.
+    branch: Conjunction, outputs: tuple[Named, ...], planning: Planning
+) -> tuple[StageRows, list[Named], Expression | None] | None:
+    """Ranked or recursive rows that are read as they are: the rows, the outputs over them and a filter.
 
-    Then they lie in the cells of their own partitions.
+    They need no tree, which would keep them twice. Ranked rows then lie in the cells of their own partitions.
     """
     if len(branch.atoms) != 1 or branch.conditions or branch.optional:
         return None
     (atom,) = branch.atoms
-    rows = next((rows for name, rows in context.nested.items() if rows.stage == atom.source), None)
-    if rows is None or atom.source not in context.windows or len(atom.variables) != len(atom.bindings):
+    rows = next((rows for name, rows in planning.nested.items() if rows.stage == atom.source), None)
+    if rows is None or atom.source not in planning.read_as_is or len(atom.variables) != len(atom.bindings):
         return None
     values = {binding.variable: binding.expression for binding in atom.bindings}
     conditions = [] if atom.filter is None else [atom.filter]

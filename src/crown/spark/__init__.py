@@ -4,10 +4,11 @@
     deltas.writeStream.format("parquet").option("checkpointLocation", checkpoint).start(path)
     snapshot(spark, checkpoint)                                                               # the whole view
 
-The life of a change: `sources` reads it and `streaming` prepares it in Spark (columns, selections), or
-`parquet` reads it past Spark's rows; `dispatch` sends it to its cells in packed blobs, `processor` (the stateful
-operator) has the engine in the `host` apply it and writes it to the state store, `unpack` returns deltas. `topology`
-says which stages a query needs; `snapshots`, `batch`, `sinks` and `pipeline` build on these.
+The life of a change: `sources` reads it, and `flow.streaming` prepares it in Spark (columns, selections). It is sent to
+its cells in packed blobs, a stateful operator has the cell's engine apply it and writes it to the state store, and the
+deltas are unpacked. `flow.jvm` does this with the kernel inside Spark's executors (the Java sources are in `jvm`);
+`flow.python` with Python workers (`flow.dispatch`, `flow.processor`, `flow.unpack`) and the engines in a `host`.
+`flow.topology` says which operators a query needs; `snapshots`, `sinks` and `pipeline` build on these.
 """
 
 from __future__ import annotations

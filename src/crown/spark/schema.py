@@ -30,10 +30,11 @@ from crown.changes import AFTER, ATTEMPT, BATCH, CHANGE_TYPE, COMMIT_COLUMNS, MU
 from crown.errors import SchemaError
 from crown.ir.plan import Plan
 
-# On the way to the cells, in the place of `_change_type`: whether the row is deleted; null if the word is unknown.
+# On the way to the cells, in the place of `_change_type`: whether the row is deleted; null if the
+# word is unknown.
 DELETED = "_deleted"
-# Of a record that can't be read: its text and the fault; of one that only a table with a primary key can take, its text
-# (empty: it belongs to the record of the row before).
+# Of a record that can't be read: its text and the fault; of one that only a table with a primary
+# key can take, its text (empty: it belongs to the record of the row before).
 CORRUPT = "_corrupt_record"
 CORRUPT_REASON = "_corrupt_reason"
 KEYED_RECORD = "_keyed_record"
@@ -72,6 +73,12 @@ def spark_type(type_: types.DataType) -> DataType:
     """
     if (parts := type_.as_decimal) is not None and type_.is_decimal:
         return DecimalType(*parts)
+    if type_ not in _SPARK_TYPES:
+        raise SchemaError(
+            f"a view on Spark can't have a column of type {type_.sql_name}",
+            code="CROWN-SCHEMA-TYPE",
+            hint="take its parts as columns, or cast it to a string",
+        )
     return _SPARK_TYPES[type_]
 
 

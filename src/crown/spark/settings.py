@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from crown.errors import PlanError
@@ -21,6 +22,11 @@ MEMORY = "spark.crown.memory"
 JAR = Path(__file__).parent / "jars" / "crown-spark.jar"
 
 _JARS = "spark.jars"
+_MASTER = "spark.master"
+# How Hadoop writes checkpoints to local disks.
+_LOCAL = "spark.hadoop.fs.AbstractFileSystem.file.impl"
+_LOCAL_CLASS = "crown.spark.LocalFs"
+_CHECKSUMS = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
@@ -51,8 +57,8 @@ def recommended(cells: int) -> dict[str, str]:
         # Stateful streams are never re-planned; the checks alone would cost time in each batch.
         "spark.sql.adaptive.enabled": "false",
         "spark.python.unix.domain.socket.enabled": "true",
-        # Unless the limit is the largest number, Spark measures the whole Arrow batch after each row on its way to
-        # Python. Batches stay limited by their rows.
+        # Unless the limit is the largest number, Spark measures the whole Arrow batch after each
+        # row on its way to Python. Batches stay limited by their rows.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         # Each Arrow batch has a fixed cost on both sides of the socket.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
@@ -65,26 +71,49 @@ def configure(builder: SparkSession.Builder, *, cells: int = 2) -> SparkSession.
 
     >>> spark = configure(SparkSession.builder.master("local[2]"), cells=2).getOrCreate()  # doctest: +SKIP
     """
-    # A driver that was not started by spark-submit reads only the variable, and would take any python3 of the PATH.
+    # A driver that was not started by spark-submit reads only the variable, and would take any
+    # python3 of the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for name, value in recommended(cells).items():
         builder = builder.config(name, value)
+    options = _options(builder)
+    if str(options.get(_MASTER, "")).startswith("local") and _CHECKSUMS not in options:
+        # Hadoop's local file system has checksums of its own; Spark's would be two more files for
+        # each.
+        builder = builder.config(_CHECKSUMS, "false")
     return with_jar(builder)
 
 
 def with_jar(builder: SparkSession.Builder) -> SparkSession.Builder:
     """With the jar that runs cells in Spark's JVM, unless the session is Spark Connect's or there is no jar."""
-    options: dict[str, Any] = getattr(builder, "_options", {})
+    options = _options(builder)
     if not JAR.exists() or "spark.remote" in options or "SPARK_REMOTE" in os.environ:
         return builder
     jars = [jar for jar in str(options.get(_JARS, "")).split(",") if jar]
-    return builder if str(JAR) in jars else builder.config(_JARS, ",".join([*jars, str(JAR)]))
+    if str(JAR) not in jars:
+        builder = builder.config(_JARS, ",".join([*jars, str(JAR)]))
+    if _LOCAL not in options and _can_load_local():
+        builder = builder.config(_LOCAL, _LOCAL_CLASS)
+    return builder
+
+
+def _options(builder: SparkSession.Builder) -> dict[str, Any]:
+    found: dict[str, Any] = getattr(builder, "_options", {})
+    return found
+
+
+def _can_load_local() -> bool:
+    """Whether Java has the jar on its class path: it is running with it, or the session will start it."""
+    jvm: Any = SparkContext._jvm
+    if jvm is None:
+        return "PYSPARK_GATEWAY_PORT" not in os.environ
+    return type(jvm.crown.spark.LocalFs).__name__ == "JavaClass"
 
 
 def session(name: str = "crown", *, master: str | None = None, cells: int = 2) -> SparkSession:
     """Return a session made for Crown: `crown.spark.session(master="local[2]", cells=2)`."""
-    builder = configure(SparkSession.builder.appName(name), cells=cells)
-    return (builder if master is None else builder.master(master)).getOrCreate()
+    builder = SparkSession.builder.appName(name)
+    return configure(builder if master is None else builder.master(master), cells=cells).getOrCreate()
 
 
 def require(spark: SparkSession, plan: Plan) -> None:

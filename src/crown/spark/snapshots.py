@@ -16,31 +16,40 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from crown.errors import StateError
-from crown.ir.columns import stage_columns
-from crown.ir.expression import Call, Column, Expression
-from crown.ir.plan import Plan
+from crown.ir.plan import OrderBy
+from crown.ir.serial import decode
 from crown.plan import from_json
+from crown.plan.cells.together import Slots
 from crown.spark.flow.chunks import Chunk
 from crown.spark.flow.identity import tables_of
 from crown.spark.flow.meaning import same
+from crown.spark.flow.project import shown_order
 from crown.spark.flow.selection import to_spark_sql
-from crown.spark.flow.state import StoredStage, last_batch, stored_stages
+from crown.spark.flow.state import StoredOperator, last_batch, stored_operators
 from crown.spark.flow.unpack import conform
+from crown.spark.flow.views import deltas_of
 from crown.spark.host.engines import rebuild
 from crown.spark.schema import output_schema
 
 
-def snapshot(spark: SparkSession, checkpoint: str, *, batch: int | None = None, sql: str | None = None) -> DataFrame:
+def snapshot(
+    spark: SparkSession,
+    checkpoint: str,
+    *,
+    batch: int | None = None,
+    sql: str | None = None,
+    view: str | None = None,
+) -> DataFrame:
     """The view as of the last committed batch (or `batch`, while the state store still has it), as a batch DataFrame.
 
     A query's ORDER BY without LIMIT is the order of this DataFrame. Of a stream with several views, it is the one that
-    reads the others; `sql` names another.
+    reads the others; `sql` names another. Of views that were maintained together by name, `view` names one.
     """
-    stage = _result_stage(spark, checkpoint, batch, sql)
-    plan = from_json(stage.plan)
-    schema = output_schema(plan, names=stage.names, deltas=False)
-    reader = CellReader(stage.plan, schema, dict(stage.ranges))
-    rows = stage.read("chunks").select(
+    operator = _result_operator(spark, checkpoint, batch, sql)
+    plan = from_json(operator.plan)
+    schema = output_schema(plan, names=operator.names, deltas=False)
+    reader = CellReader(operator.plan, schema, dict(operator.ranges))
+    rows = operator.read("chunks").select(
         F.col("key.cell").alias("cell"),
         F.col("user_map_key.index").alias("index"),
         "user_map_value.version",
@@ -48,7 +57,11 @@ def snapshot(spark: SparkSession, checkpoint: str, *, batch: int | None = None, 
         "user_map_value.checksum",
         "user_map_value.data",
     )
-    return _ordered(rows.mapInArrow(reader, schema), plan, stage.names)
+    slots = _slots(operator, checkpoint, view)
+    found = rows.mapInArrow(reader, schema)
+    if slots is None:
+        return _ordered(found, shown_order(plan, operator.names))
+    return _ordered(deltas_of(found, slots), slots.order)
 
 
 @dataclass(frozen=True)
@@ -77,16 +90,16 @@ class CellReader:
                 yield conform(rows, schema)
 
 
-def _result_stage(spark: SparkSession, checkpoint: str, batch: int | None, sql: str | None) -> StoredStage:
-    """Return the stage whose rows are the result."""
+def _result_operator(spark: SparkSession, checkpoint: str, batch: int | None, sql: str | None) -> StoredOperator:
+    """Return the operator whose rows are the result."""
     found = last_batch(checkpoint) if batch is None else batch
-    stages = [] if found is None else stored_stages(spark, checkpoint, found)
-    views: dict[str, list[StoredStage]] = {}
-    for stage in stages:
+    operators = [] if found is None else stored_operators(spark, checkpoint, found)
+    views: dict[str, list[StoredOperator]] = {}
+    for operator in operators:
         # The parts of a single view may still be told apart by the version that wrote each.
-        views.setdefault(stage.view if _several(stages) else "", []).append(stage)
+        views.setdefault(operator.view if _several(operators) else "", []).append(operator)
     if sql is None:
-        read = {view for stage in stages for view in stage.inputs} if _several(stages) else set()
+        read = {view for operator in operators for view in operator.inputs} if _several(operators) else set()
         chosen = [own for view, own in views.items() if view not in read]
     else:
         chosen = [own for own in views.values() if _is_view(own, sql)]
@@ -96,7 +109,7 @@ def _result_stage(spark: SparkSession, checkpoint: str, batch: int | None, sql: 
             code="CROWN-STATE-NONE",
             reason="no batch with changes is committed yet, or the checkpoint belongs to another query",
         )
-    results = [stage for own in chosen for stage in _results(own)]
+    results = [operator for own in chosen for operator in _results(own)]
     if len(results) > 1:
         raise StateError(
             f"there are {len(views)} views in the checkpoint {checkpoint}",
@@ -106,41 +119,43 @@ def _result_stage(spark: SparkSession, checkpoint: str, batch: int | None, sql: 
     return results[0]
 
 
-def _several(stages: list[StoredStage]) -> bool:
-    names = [stage.stage for stage in stages]
+def _slots(operator: StoredOperator, checkpoint: str, view: str | None) -> Slots | None:
+    """Return where the rows of the named view are; None for a query that is alone."""
+    views = {one["name"]: one for one in operator.identity.get("views", ())}
+    if view in views:
+        slots = decode(Slots, views[view])
+        assert isinstance(slots, Slots)
+        return slots
+    if view is None and not views:
+        return None
+    missing = "there are several views" if view is None else f"there is no view {view}"
+    raise StateError(
+        f"{missing} in the checkpoint {checkpoint}",
+        code="CROWN-STATE-VIEWS",
+        hint=f"name one with view=...; they are: {', '.join(views)}" if views else "it holds one query: leave view out",
+    )
+
+
+def _several(operators: list[StoredOperator]) -> bool:
+    names = [operator.name for operator in operators]
     return len(set(names)) < len(names)
 
 
-def _results(stages: list[StoredStage]) -> list[StoredStage]:
-    """Return a view's last stages: one, unless the stream holds the same view twice."""
-    return [stage for stage in stages if stage.stage == "merge"] or [s for s in stages if s.stage == "cells"]
+def _results(operators: list[StoredOperator]) -> list[StoredOperator]:
+    """Return a view's last operators: one, unless the stream holds the same view twice."""
+    return [one for one in operators if one.name == "merge"] or [one for one in operators if one.name == "cells"]
 
 
-def _is_view(stages: list[StoredStage], sql: str) -> bool:
-    tables = tables_of(stage.plan for stage in stages if stage.stage != "merge")
-    return same(from_json(stages[0].plan).sql, sql, tables)
+def _is_view(operators: list[StoredOperator], sql: str) -> bool:
+    tables = tables_of(operator.plan for operator in operators if operator.name != "merge")
+    return same(from_json(operators[0].plan).sql, sql, tables)
 
 
-def _ordered(rows: DataFrame, plan: Plan, shown: tuple[str, ...]) -> DataFrame:
+def _ordered(rows: DataFrame, order: tuple[OrderBy, ...]) -> DataFrame:
     """By the query's ORDER BY, where all of it can be said in Spark SQL."""
-    # The plan orders by the last stage's own columns; the user's names for them are in the same order.
-    last = stage_columns(plan)[plan.stages[-1].id]
-    names = {own.name: name for own, name in zip(last, shown, strict=True)}
     terms = [
-        getattr(
-            F.expr(text), f"{'desc' if order.descending else 'asc'}_nulls_{'first' if order.nulls_first else 'last'}"
-        )()
-        for order in plan.order
-        if (text := to_spark_sql(_renamed(order.expression, names))) is not None
+        getattr(F.expr(text), f"{'desc' if one.descending else 'asc'}_nulls_{'first' if one.nulls_first else 'last'}")()
+        for one in order
+        if (text := to_spark_sql(one.expression)) is not None
     ]
-    return rows.sort(*terms) if terms and len(terms) == len(plan.order) else rows
-
-
-def _renamed(expression: Expression, names: dict[str, str]) -> Expression:
-    match expression:
-        case Column(name, type_):
-            return Column(names.get(name, name), type_)
-        case Call(function, arguments, type_):
-            return Call(function, tuple(_renamed(argument, names) for argument in arguments), type_)
-        case _:
-            return expression
+    return rows.sort(*terms) if terms and len(terms) == len(order) else rows

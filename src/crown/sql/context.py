@@ -11,6 +11,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from crown.ir.expression import Call, Column, Expression, Literal
+from crown.ir.functions import Declared
 from crown.ir.nullability import Nullable, may_be_null
 from crown.ir.query import Body
 from crown.ir.tables import Table, TableColumn, Window
@@ -24,10 +25,11 @@ from crown.types import UnreadType
 
 
 class Context:
-    def __init__(self, sql: str, dialect: str, schema: Schema) -> None:
+    def __init__(self, sql: str, dialect: str, schema: Schema, functions: Mapping[str, Declared] | None = None) -> None:
         self.sql = sql
         self.dialect = dialect
         self.schema = schema
+        self.functions = functions or {}  # of the user, by lower-case name
         self.nested: list[tuple[str, Body]] = []
         self.windows: dict[str, Window] = {}  # by table key, from FROM
         self.places: dict[Expression, Place] = {}
@@ -38,7 +40,7 @@ class Context:
         self._nullable: dict[str, bool] = {}
         self._read: dict[str, set[str]] = {}
         self._computed: dict[str, dict[str, Expression]] = {}  # by atom, then by column id
-        self._names: set[str] = {name.lower() for name in schema.tables}
+        self._names: set[str] = {name.lower() for name in (*schema.tables, *schema.results)}
         self._counter = 0
         self.definitions: list[Definition] = []  # the names of every WITH
         self.views: dict[str, Definition] = {}  # those read so far, by lower-case name
@@ -193,13 +195,18 @@ class Context:
 
     def nest(self, name: str, body: Body) -> str:
         """Store `body` as a nested body under a unique name derived from `name`."""
+        unique = self.new_name(name)
+        self.nested.append((unique, body))
+        return unique
+
+    def new_name(self, name: str) -> str:
+        """Return a name for a nested body, derived from `name`."""
         base = "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "nested"
         unique, number = base, 1
         while unique.lower() in self._names:
             number += 1
             unique = f"{base}_{number}"
         self._names.add(unique.lower())
-        self.nested.append((unique, body))
         return unique
 
     def nullable(self, column: str) -> bool:

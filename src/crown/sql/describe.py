@@ -11,6 +11,7 @@ from crown.ir.query import (
     OptionalAtom,
     Order,
     Query,
+    Recursion,
     Select,
     SetOperation,
     Values,
@@ -60,6 +61,11 @@ def _body(body: Body) -> list[str]:
     if isinstance(body, Values):
         names = ", ".join(f"{c.name} {c.type}" for c in body.columns)
         return [f"values ({names})", *_indented([", ".join(to_text(e) for e in row) for row in body.rows])]
+    if isinstance(body, Recursion):
+        lines = [f"recursion{' all' if body.all else ''}", *_indented(_body(body.base))]
+        for name, inner in body.nested:
+            lines += _indented([f"nested {name}:", *_indented(_body(inner))])
+        return [*lines, *_indented(["step", *_indented(_body(body.step))])]
     order = ", ".join(_order(o) for o in body.order)
     if isinstance(body, Windowed):
         by = f" by {', '.join(body.partition)}" if body.partition else ""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -12,11 +11,12 @@ from typing import Any, NoReturn
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from crown.codes import CODES
 from crown.errors import SqlError
-from crown.sql.dialect import reader
+from crown.sql.dialect import parse_text, reader
+from crown.sql.misspelt import misspelt_beginning, misspelt_keyword, nearest_type, unknown_type
 
 Span = tuple[int, int]
 _SPAN = "crown_span"
@@ -25,6 +25,8 @@ _CONNECTIVE = re.compile(r"\b(?:and|or)\b", re.IGNORECASE)
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _OPENED = re.compile(r"([A-Za-z_]\w*)\s*\(\s*(?:DISTINCT\s+|ALL\s+)?\Z", re.IGNORECASE)
 MOST_CONNECTIVES = 4000
+_UNEXPECTED = "Invalid expression / Unexpected token"
+_EXPECTING = re.compile(r"^Expecting (\S+)$")
 _MISSING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
 
 
@@ -97,17 +99,6 @@ def written_name(sql: str, node: exp.Expr) -> str | None:
     return around[1] if around is not None else None
 
 
-def nearest(name: str, candidates: Iterable[str], likeness: float = 0.6) -> str | None:
-    """Return a hint that names what the user may have meant.
-
-    >>> nearest("pirce", ["price", "discount"])
-    'did you mean price?'
-    """
-    by_lower = {c.lower(): c for c in candidates}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=likeness)
-    return f"did you mean {by_lower[close[0]]}?" if close else None
-
-
 def refuse_depth(sql: str) -> NoReturn:
     """The text is nested more deeply than it can be read; points at its innermost parenthesis."""
     depth, deepest, place = 0, 0, 0
@@ -125,6 +116,20 @@ def refuse_depth(sql: str) -> NoReturn:
     )
 
 
+def refuse_command(sql: str, statement: Sequence[Token], dialect: str) -> None:
+    """Point at what keeps a CREATE statement from being read, if it can be told."""
+    if (found := misspelt_beginning(statement)) is not None:
+        word, hint = found
+        fail(sql, _span_of(word), "SYNTAX", f"syntax error: {word.text} is not a keyword", hint=hint)
+    query = next((token.end + 1 for token in statement if token.token_type == TokenType.ALIAS), None)
+    if query is not None:
+        alone = re.sub(r"[^\n]", " ", sql[:query]) + sql[query : statement[-1].end + 1]  # at the same positions
+        try:
+            parse_statements(alone, dialect)
+        except SqlError as error:
+            fail(sql, error.position, error.code.removeprefix("CROWN-SQL-"), error.message, error.reason, error.hint)
+
+
 def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
     """sqlglot's parse, with its errors (and its accidents on malformed text) as `SqlError`."""
     if odd := _NO_TEXT.search(sql):
@@ -132,15 +137,14 @@ def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
         fail(sql, odd.span(), "SYNTAX", f"syntax error: the character {shown} is not allowed", hint="remove it")
     _refuse_length(sql, dialect)
     try:
-        statements = [s for s in sqlglot.parse(sql, dialect=reader(dialect)) if s is not None]
+        statements = parse_text(sql, dialect)
         for statement in statements:
             note_spans(statement)
         return statements
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         message = str(first.get("description") or error).split(" but got <Token")[0]
-        message = _MISSING.sub("an expression or name is missing", message)
-        fail(sql, _position_of(sql, first), "SYNTAX", f"syntax error: {message}", hint="check the text at the caret")
+        _refuse_syntax(sql, dialect, _position_of(sql, first), message)
     except SqlglotError:
         end = (max(0, len(sql) - 1), len(sql))
         message = "a quote or comment is not closed, or a character is not allowed"
@@ -158,8 +162,41 @@ def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
             )
         fail(sql, (0, 1), "SYNTAX", f"syntax error: {_first_line(error)}")
     except (AttributeError, TypeError, IndexError, KeyError, AssertionError) as error:
-        # The parser trips over some malformed texts; to the user that is a syntax error like any other.
+        # The parser trips over some malformed texts; to the user that is a syntax error like any
+        # other.
         fail(sql, (0, 1), "SYNTAX", f"syntax error: the parser failed ({_first_line(error)})")
+
+
+def _refuse_syntax(sql: str, dialect: str, position: Span | None, message: str) -> NoReturn:
+    """Say what the parser says, unless a word near the place was probably meant as another."""
+    if position is not None:
+        statements = statement_tokens(sql, dialect)
+        tokens = next((tokens for tokens in reversed(statements) if tokens[0].start <= position[0]), [])
+        if (type_ := unknown_type(tokens, position[0])) is not None:
+            fail(sql, _span_of(type_), "UNKNOWN-TYPE", f"{type_.text} is not a type", hint=nearest_type(type_.text))
+        if (found := misspelt_keyword(tokens, position[0])) is not None:
+            word, hint = found
+            fail(sql, _span_of(word), "SYNTAX", f"syntax error: {word.text} is not a keyword", hint=hint)
+        if message == _UNEXPECTED:
+            message = f"{sql[slice(*position)]} is not expected here"
+    message = _MISSING.sub("an expression or name is missing", message)
+    message = _EXPECTING.sub(r"\1 is expected here", message)
+    fail(sql, position, "SYNTAX", f"syntax error: {message}", hint="check the text at the caret")
+
+
+def statement_tokens(sql: str, dialect: str) -> list[list[Token]]:
+    """Return the tokens of each statement."""
+    found: list[list[Token]] = [[]]
+    for token in sqlglot.tokenize(sql, read=reader(dialect)):
+        if token.token_type == TokenType.SEMICOLON:
+            found.append([])
+        else:
+            found[-1].append(token)
+    return [tokens for tokens in found if tokens]
+
+
+def _span_of(token: Token) -> Span:
+    return token.start, token.end + 1
 
 
 def _refuse_length(sql: str, dialect: str) -> None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from crown.ir.expression import Column
 from crown.sql.context import Context
-from crown.sql.diagnose import nearest
+from crown.sql.misspelt import nearest
 from crown.sql.relation import Relation
 from crown.sql.scope import check_database, check_readable, tables_named
 
@@ -40,7 +40,10 @@ def expand_items(context: Context, node: exp.Select, relation: Relation) -> list
         else:
             items.append(Item(expression.sql("spark").lower(), expression))
     if not items:
-        context.fail(node, "SYNTAX", "SELECT has no columns", hint="list columns, or write *")
+        hint = (
+            "list columns, or write *" if node.args.get("from_") is not None else "add FROM and a table, or list values"
+        )
+        context.fail(node, "SYNTAX", "SELECT has no columns", hint=hint)
     return _unique(items)
 
 

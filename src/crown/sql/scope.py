@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from crown.sql.context import Context
-from crown.sql.diagnose import nearest
+from crown.sql.misspelt import nearest
 from crown.sql.relation import Relation, VisibleColumn, VisibleTable
 from crown.types import UnreadType
 
@@ -60,6 +60,26 @@ def resolve(context: Context, scope: Scope, node: exp.Column) -> VisibleColumn:
         f"no table in FROM has a column {name}",
         hint=nearest(name, columns) or _listing("there are", columns),
     )
+
+
+def struct_path(scope: Scope, node: exp.Column) -> tuple[exp.Column, list[str]] | None:
+    """Return the column of `s.field` or `t.s.field`, and the fields taken from it; None if it is a plain column.
+
+    An alias of a table goes before a column of the same name.
+    """
+    parts = [node.args[key] for key in ("catalog", "db", "table", "this") if node.args.get(key)]
+    if len(parts) < 2:
+        return None
+    for level in scope.chain():
+        tables = tables_named(level.relation, parts[0].name)
+        named = {column.name.lower() for table in tables for column in table.columns if column.type.fields}
+        if len(parts) > 2 and parts[1].name.lower() in named:
+            return exp.column(parts[1], table=parts[0]), [part.name for part in parts[2:]]
+        if tables:
+            return None
+        if any(c.name.lower() == parts[0].name.lower() and c.type.fields for c in level.relation.visible):
+            return exp.Column(this=parts[0]), [part.name for part in parts[1:]]
+    return None
 
 
 def check_readable(context: Context, node: exp.Expr, column: VisibleColumn, *, of_star: bool = False) -> None:

@@ -30,6 +30,14 @@ _BY_KIND = {
     Kind.TIMESTAMP: types.TIMESTAMP_NTZ,
     Kind.TIMESTAMPNTZ: types.TIMESTAMP_NTZ,
     Kind.DATETIME: types.TIMESTAMP_NTZ,
+    Kind.TIME: types.TIME,
+    Kind.UUID: types.UUID,
+    Kind.UTINYINT: types.UINT8,
+    Kind.USMALLINT: types.UINT16,
+    Kind.UINT: types.UINT32,
+    Kind.UBIGINT: types.decimal(20, 0),
+    Kind.JSON: types.STRING,
+    Kind.VARIANT: types.STRING,
 }
 _OTHER_NAMES = {"long": types.INT64, "str": types.STRING, "bool": types.BOOLEAN}
 
@@ -42,7 +50,35 @@ def from_sqlglot(data_type: exp.DataType) -> DataType | None:
         precision = numbers[0] if numbers else 10
         scale = numbers[1] if len(numbers) > 1 else 0
         return types.exact_decimal(precision, scale)
-    return _BY_KIND.get(kind)
+    if kind in (Kind.ARRAY, Kind.LIST):
+        return _array(data_type)
+    if kind == Kind.MAP:
+        return _map(data_type)
+    return _struct(data_type) if kind == Kind.STRUCT else _BY_KIND.get(kind)
+
+
+def _array(data_type: exp.DataType) -> DataType | None:
+    element = _part(data_type.expressions[0]) if len(data_type.expressions) == 1 else None
+    return None if element is None else types.array_of(element)
+
+
+def _map(data_type: exp.DataType) -> DataType | None:
+    parts = [_part(part) for part in data_type.expressions]
+    if len(parts) != 2 or parts[0] is None or parts[1] is None:
+        return None
+    return types.map_of(parts[0], parts[1])
+
+
+def _struct(data_type: exp.DataType) -> DataType | None:
+    fields = [(field.name, _part(field.args.get("kind"))) for field in data_type.expressions]
+    known = [(name, type_) for name, type_ in fields if name and type_ is not None]
+    return types.struct_of(known) if fields and len(known) == len(fields) else None
+
+
+def _part(node: exp.Expr | None) -> DataType | None:
+    """The type within a nested one, where an unsigned integer is a larger signed one."""
+    type_ = from_sqlglot(node) if isinstance(node, exp.DataType) else None
+    return None if type_ is None else type_.read_as
 
 
 def from_name(text: str) -> DataType | None:

@@ -22,7 +22,8 @@ class Change:
     weight: int = 1
 
 
-# A list of changes, or of tuples with the fields of one; or tables and data as `View.apply` takes them.
+# A list of changes, or of tuples with the fields of one; or tables and data as `View.apply` takes
+# them.
 Batch: TypeAlias = Iterable[Change] | Iterable[tuple[str, Row, int]] | Changes
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -46,7 +47,20 @@ def normal(value: Any) -> Any:
         return value.astimezone(datetime.UTC).replace(tzinfo=None)
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, dict | list | tuple):
+        return _frozen(value)
     return value
+
+
+def _frozen(value: Any) -> tuple[Any, ...]:
+    """Return a nested value as one that can be hashed. Arrow shows a map as a list of pairs, others as a dict."""
+    if isinstance(value, list) and value and all(isinstance(part, tuple) and len(part) == 2 for part in value):
+        value = {normal(key): part for key, part in value}
+    if isinstance(value, dict):
+        return tuple(sorted(((normal(key), normal(part)) for key, part in value.items()), key=repr))
+    return tuple(map(normal, value))
 
 
 def differences(expected: Counter[Row], got: Counter[Row]) -> tuple[Counter[Row], Counter[Row]]:
@@ -81,4 +95,6 @@ def _close_values(left: Any, right: Any) -> bool:
         # Spark's AVG of decimals is a decimal, rounded; DuckDB's is a float.
         places = [v.as_tuple().exponent for v in (left, right) if isinstance(v, decimal.Decimal)]
         return math.isclose(left, right, rel_tol=1e-9, abs_tol=max(1e-9, *(0.51 * 10.0 ** int(e) for e in places), 0.0))
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return _close(left, right)
     return bool(left == right)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import functools
 
-import sqlglot
 from sqlglot import exp
 
+from crown.sql.clauses.clock import is_clock, is_current_date
+from crown.sql.clauses.time_windows import WINDOW_START, write_out_windows
+from crown.sql.context import Context
+from crown.sql.dialect import parse_to_translate
+from crown.sql.schema.options import take_options
+from crown.sql.schema.schema import Schema
+
+NOW = "crown_now"  # the variable that has the time
+_EPOCH = exp.cast(exp.Literal.string("1970-01-01"), "timestamp")
 _GROUPING_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
@@ -17,7 +25,27 @@ def in_duckdb(sql: str, dialect: str = "spark") -> str:
     >>> in_duckdb("SELECT COUNT_IF(a) FROM `r`")
     'SELECT COUNT(CASE WHEN a THEN 1 END) FROM "r"'
     """
-    return sqlglot.parse_one(sql, read=dialect).transform(_as_in_spark).sql("duckdb")
+    query = parse_to_translate(take_options(sql)[0], dialect)[0]
+    write_out_windows(Context(sql, dialect, Schema({}, {})), query)
+    for node in reversed(list(query.walk())):  # children before their parents
+        if (written := _time(node)) is not None:
+            node.replace(written)
+    return query.transform(_as_in_spark).sql("duckdb")
+
+
+def _time(node: exp.Expr) -> exp.Expr | None:
+    """What stands for a window of time, or for the current time."""
+    if isinstance(node, exp.Anonymous) and str(node.this) == WINDOW_START:
+        moment, slide, offset = node.expressions
+        origin = exp.Add(this=_EPOCH.copy(), expression=_microseconds(offset))
+        return exp.Anonymous(this="time_bucket", expressions=[_microseconds(slide), moment, origin])
+    if isinstance(node, exp.Anonymous) and str(node.this) == "timestampadd":  # of windows: others are TimestampAdd
+        _, amount, moment = node.expressions
+        return exp.Paren(this=exp.Add(this=moment, expression=_microseconds(amount)))
+    if is_clock(node):
+        now = exp.cast(exp.Anonymous(this="getvariable", expressions=[exp.Literal.string(NOW)]), "timestamptz")
+        return exp.cast(now, "date") if is_current_date(node) else now
+    return None
 
 
 def _as_in_spark(node: exp.Expr) -> exp.Expr:
@@ -33,6 +61,10 @@ def _as_in_spark(node: exp.Expr) -> exp.Expr:
         # Over no rows DuckDB has a group for the empty grouping set; Spark has none.
         return node.having("COUNT(*) > 0", copy=False)  # (in place: the SELECTs in it are visited too)
     return node
+
+
+def _microseconds(number: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="to_microseconds", expressions=[number])
 
 
 def _count_of_several(node: exp.Count) -> exp.Expr:

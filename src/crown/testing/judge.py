@@ -11,6 +11,7 @@ import itertools
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import pyarrow as pa
@@ -18,11 +19,13 @@ import sqlglot
 
 from crown.changes import CHANGE_TYPE, DELETE, INSERT
 from crown.errors import CrownError
+from crown.functions import PythonFunctions, declare
 from crown.sql import load_schema
 from crown.sql.schema.schema import SchemaLike
 from crown.testing.batches import Batch, Change, read_batch
 from crown.testing.compare import differences, multiset, split_delta, tuples
-from crown.testing.dialect import in_duckdb
+from crown.testing.dialect import NOW, in_duckdb
+from crown.testing.functions import register
 from crown.view import View
 from crown.view.engines import OnInvalid
 from crown.view.interface import Profiles, Row
@@ -64,14 +67,15 @@ class ViewOptions(TypedDict, total=False):
     threads: int
     on_invalid: OnInvalid
     dialect: str
+    functions: PythonFunctions | None
 
 
 class Judge:
     """Keeps the tables of `sql` under changes, and answers the query over them by recomputation in DuckDB.
 
     `schema` is what `View` takes. A table with a PRIMARY KEY takes upserts: a new row for a key replaces the old one.
-    Tables must not have windows. A query with LIMIT needs an ORDER BY that leaves no ties, or DuckDB may choose
-    other rows.
+    Tables must not have windows. A query with LIMIT or an ASOF JOIN needs an order that leaves no ties, or DuckDB may
+    choose other rows.
 
     >>> sql, schema = "SELECT a, COUNT(*) AS n FROM r GROUP BY a", "CREATE TABLE r (a INT, b INT)"
     >>> view, judge = View(sql, schema), Judge(sql, schema)
@@ -89,16 +93,19 @@ class Judge:
     >>> judge.check_result(view.to_arrow())
     """
 
-    def __init__(self, sql: str, schema: SchemaLike, *, dialect: str = "spark") -> None:
+    def __init__(
+        self, sql: str, schema: SchemaLike, *, dialect: str = "spark", functions: PythonFunctions | None = None
+    ) -> None:
         self.sql = sql
         self.schema = schema
-        self.history: list[list[Change]] = []
+        self.history: list[list[Change] | datetime] = []
         self.tables: dict[str, Counter[Row]] = {}
         self._keys: dict[str, tuple[int, ...]] = {}
         self._columns: dict[str, list[str]] = {}
         self._arrow_schemas: dict[str, pa.Schema] = {}
         self._connection = _own_schema(self)
-        self._question = in_duckdb(sql, dialect)
+        self.functions = declare(functions)
+        self._question = register(self._connection, in_duckdb(sql, dialect), self.functions, self)
         for statement in _statements(schema, dialect):
             self._connection.execute(statement)
         for (table,) in self._connection.execute(_TABLES).fetchall():
@@ -107,13 +114,30 @@ class Judge:
             self._keys[table] = tuple(i for i, column in enumerate(described) if column[3] == "PRI")
             self.tables[table] = Counter()
         self._stale = set(self.tables)
-        self.result = self.recompute()
-        # The first delta of a global aggregate shows its one row as an insert, although the row was there before.
+        self.result = self._first_answer()
+        # The first delta of a global aggregate shows its one row as an insert, although the row was
+        # there before.
         self._shown: Counter[Row] = Counter()
         self._before = self._shown
 
-    def follow(self, view: View, batch: Batch) -> pa.Table:
-        """Apply one batch to the view and here, check delta, result and length, and return the delta."""
+    def _first_answer(self) -> Counter[Row]:
+        import duckdb
+
+        try:
+            return self.recompute()
+        except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException) as error:
+            raise CrownError(
+                "DuckDB can't answer this query",
+                code="CROWN-ARGUMENT",
+                reason=str(error).splitlines()[0],
+                hint="compare the view with rows that you know, or write the query in words that both have",
+            ) from error
+
+    def follow(self, view: View, batch: Batch | datetime) -> pa.Table:
+        """Apply one batch to the view and here, check delta, result and length, and return the delta.
+
+        A datetime is the time that `now()` returns from then on: see `View.advance`.
+        """
         windowed = [table.name for table in view.plan.tables if table.window is not None]
         if windowed:
             raise CrownError(
@@ -122,9 +146,13 @@ class Judge:
                 reason="the judge recomputes over all rows, and does not know which have expired",
                 hint="test the query without windows, or delete the expired rows and call check_result yourself",
             )
-        changes = read_batch(batch, self._columns)
-        delta = view.apply(self.as_arrow(changes))
-        self.apply(changes)
+        if isinstance(batch, datetime):
+            delta = view.advance(batch)
+            self.advance(batch)
+        else:
+            changes = read_batch(batch, self._columns)
+            delta = view.apply(self.as_arrow(changes))
+            self.apply(changes)
         self.check_delta(delta)
         self.check_result(view.to_arrow())
         assert len(view) == self.result.total(), f"len(view) is {len(view)}, but it has {self.result.total()} rows"
@@ -136,6 +164,14 @@ class Judge:
         self.history.append(batch)
         for change in batch:
             self._apply(change)
+        self._before = self._shown
+        self.result = self._shown = self.recompute()
+
+    def advance(self, now: datetime) -> None:
+        """Take the time that `now()` returns (UTC if it has no time zone), and recompute."""
+        self.history.append(now)
+        moment = now if now.tzinfo is not None else now.replace(tzinfo=UTC)
+        self._connection.execute(f"SET VARIABLE {NOW} = TIMESTAMPTZ '{moment.isoformat()}'")
         self._before = self._shown
         self.result = self._shown = self.recompute()
 
@@ -200,7 +236,8 @@ class Judge:
         """Compare the net change of the last batch, with `_change_type` and, for bags, `_multiplicity`."""
         came, went = split_delta(delta)
         assert not came & went, f"{where}: a row is both inserted and deleted"
-        # DuckDB divides decimals as doubles, so its answer may change in the last bit where Crown's does not at all.
+        # DuckDB divides decimals as doubles, so its answer may change in the last bit where Crown's
+        # does not at all.
         came, went = differences(came, went)
         expected_came, expected_went = differences(self.result, self._before)
         self._compare(expected_came, came, f"{where}, inserted rows")
@@ -219,21 +256,26 @@ class Judge:
         yield "To replay:"
         yield f"  sql = {self.sql!r}"
         yield f"  schema = {self.schema!r}"
-        yield f"  batches = {[[(c.table, c.row, c.weight) for c in batch] for batch in self.history]!r}"
+        yield f"  batches = {[_as_text(batch) for batch in self.history]!r}"
         yield "  crown.testing.check(sql, schema, batches)"
 
 
-def check(sql: str, schema: SchemaLike, batches: Iterable[Batch], **options: Unpack[ViewOptions]) -> View:
+def _as_text(batch: list[Change] | datetime) -> list[tuple[str, Row, int]] | datetime:
+    return batch if isinstance(batch, datetime) else [(c.table, c.row, c.weight) for c in batch]
+
+
+def check(sql: str, schema: SchemaLike, batches: Iterable[Batch | datetime], **options: Unpack[ViewOptions]) -> View:
     """Apply the batches to a new view and compare it with DuckDB after each; return the view.
 
-    `options` go to `View`. A batch is what `View.apply` takes, or a list of `Change`.
+    `options` go to `View`. A batch is what `View.apply` takes, or a list of `Change`; a datetime among them is the time
+    that `now()` returns in the query from then on.
 
     >>> batches = [{"r": [(1, 2), (1, 3)]}, [("r", (1, 2), -1)]]
     >>> list(check("SELECT a, SUM(b) AS total FROM r GROUP BY a", "CREATE TABLE r (a INT, b INT)", batches))
     [(1, 3)]
     """
     view = View(sql, schema, **options)
-    judge = Judge(sql, schema, dialect=options.get("dialect", "spark"))
+    judge = Judge(sql, schema, dialect=options.get("dialect", "spark"), functions=options.get("functions"))
     for batch in batches:
         judge.follow(view, batch)
     return view

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
 from crown import _kernel
 from crown.errors import StateError
+from crown.ir.functions import Declared
 from crown.ir.plan import Plan
 from crown.ir.serial import to_json
 from crown.plan.cells.distribute import can_be_spread
 from crown.plan.cells.layout import Layout, lay_out
-from crown.plan.identity import identity
+from crown.plan.cells.project import ProjectLayout
+from crown.plan.passthrough import passthrough
 
 OnInvalid: TypeAlias = Literal["raise", "quarantine"]
 State: TypeAlias = Mapping[str, list[bytes]]
+Functions: TypeAlias = Mapping[str, Declared]
 
 
 def read_all(stream: Any) -> pa.Table:
@@ -32,30 +35,88 @@ def layout_of(plan: Plan, threads: int, on_invalid: OnInvalid) -> Layout | None:
     return lay_out(plan, threads, resolve_all=on_invalid == "quarantine")
 
 
-def open_engine(plan: Plan, layout: Layout | None, *, deltas: bool, state: State | None = None) -> _kernel.Engine:
+def open_engine(
+    plan: Plan, layout: Layout | None, *, deltas: bool, state: State | None = None, functions: Functions | None = None
+) -> _kernel.Engine:
     """Return an empty engine, or the one that was saved as `state`."""
+    known = called(functions or {})
     if layout is not None:
-        return _spread(layout, deltas=deltas, state=state)
+        return _spread(layout, deltas=deltas, state=state, functions=known)
     if state is None:
-        return _kernel.Engine(to_json(plan), deltas=deltas)
+        return _kernel.Engine(to_json(plan), deltas=deltas, functions=known)
     if "engine" not in state:
         raise StateError("the saved view has no part 'engine'", code="CROWN-STATE-CORRUPT")
-    return _kernel.Engine.load(to_json(plan), state["engine"], deltas=deltas)
+    return _kernel.Engine.load(to_json(plan), state["engine"], deltas=deltas, functions=known)
 
 
-def check_plan(plan: Plan) -> None:
+def open_project(
+    project: Plan, layout: ProjectLayout | None, *, deltas: bool, state: State | None, functions: Functions
+) -> _kernel.Engine:
+    """Return the engine of many views, empty or as it was saved."""
+    if layout is None:
+        return open_engine(project, None, deltas=deltas, state=state, functions=functions)
+    return _kernel.Engine.spread(
+        to_json(layout.cell),
+        layout.cells,
+        front=to_json(layout.front),
+        merge=None if layout.merge is None else to_json(layout.merge),
+        views=list(layout.views),
+        deltas=deltas,
+        parts=None if state is None else dict(state),
+        functions=called(functions),
+    )
+
+
+def replan(
+    engine: _kernel.Engine,
+    project: Plan,
+    layout: ProjectLayout | None,
+    *,
+    empty: Sequence[str],
+    fresh: bool,
+    deltas: bool,
+    functions: Functions,
+    progress: Callable[[int, int], object] | None = None,
+) -> None:
+    """Let an engine run other views. `empty` are tables that never had a row; `fresh`: none had."""
+    if layout is None:
+        engine.replan(to_json(project), empty=empty, fresh=fresh, functions=called(functions), progress=progress)
+        return
+    engine.replan(
+        to_json(layout.cell),
+        cells=layout.cells,
+        front=to_json(layout.front),
+        merge=None if layout.merge is None else to_json(layout.merge),
+        views=list(layout.views),
+        deltas=deltas,
+        empty=empty,
+        fresh=fresh,
+        functions=called(functions),
+        progress=progress,
+    )
+
+
+def called(functions: Functions) -> dict[str, Callable[[Any], Any]]:
+    """Return the functions as the kernel calls them."""
+    return {name: function.evaluate for name, function in functions.items()}
+
+
+def check_plan(plan: Plan, functions: Functions) -> None:
     """Let the kernel judge a plan that only its layout runs."""
-    _kernel.Engine(to_json(plan), deltas=False)
+    open_engine(plan, None, deltas=False, functions=functions)
 
 
-def _spread(layout: Layout, *, deltas: bool, state: State | None) -> _kernel.Engine:
+def _spread(
+    layout: Layout, *, deltas: bool, state: State | None, functions: dict[str, Callable[[Any], Any]]
+) -> _kernel.Engine:
     """Return one cell per thread. One engine resolves all tables that must be, before routing; one merges."""
     first = tuple(resolver.table for resolver in layout.resolvers)
     return _kernel.Engine.spread(
         to_json(layout.cell),
         layout.cells,
-        front=to_json(identity(*first)) if first else None,
+        front=to_json(passthrough(*first)) if first else None,
         merge=None if layout.merge is None else to_json(layout.merge),
         deltas=deltas,
         parts=None if state is None else dict(state),
+        functions=functions,
     )

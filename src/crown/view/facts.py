@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,6 +16,17 @@ from crown.view.engines import read_all
 Observer: TypeAlias = Callable[[pa.Table], None]
 
 
+def enumerated(engine: _kernel.Engine, plan: Plan, offset: int, limit: int, view: str = "") -> pa.Table:
+    """Return rows of the enumeration; `_multiplicity` only where the view has duplicates."""
+    rows = read_all(engine.distinct_page(offset, limit, view=view))
+    return rows if plan.bag else rows.drop_columns(["_multiplicity"])
+
+
+def not_taken(engine: _kernel.Engine) -> pa.Table:
+    """Return the rejected changes that nobody has taken yet, and leave them there."""
+    return read_all(engine.rejected(keep=True))
+
+
 @dataclass(frozen=True)
 class ViewFacts:
     """`observe` sets who sees the view's deltas, `sorted` reads the result in its order."""
@@ -27,6 +38,10 @@ class ViewFacts:
     sorted: Callable[[], pa.Table]
     observe: Callable[[Observer | None], None]
 
+    @property
+    def more(self) -> Mapping[str, Any]:
+        return {}
+
     def stats(self) -> dict[str, Any]:
         return self.engine.stats()
 
@@ -34,10 +49,7 @@ class ViewFacts:
         return self.engine.hot_keys(limit)
 
     def page(self, offset: int, limit: int) -> pa.Table:
-        """Return rows of the enumeration; `_multiplicity` only where the view has duplicates."""
-        rows = read_all(self.engine.page(offset, limit))
-        return rows if self.plan.bag else rows.drop_columns(["_multiplicity"])
+        return enumerated(self.engine, self.plan, offset, limit)
 
     def rejected(self) -> pa.Table:
-        """Return the rejected changes that nobody has taken yet, and leave them there."""
-        return read_all(self.engine.rejected(keep=True))
+        return not_taken(self.engine)

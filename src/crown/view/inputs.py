@@ -14,8 +14,11 @@ from crown.arrow import read_table
 from crown.changes import CHANGE_TYPE, COMMIT_COLUMNS, DELETE, DELETIONS, INSERT, MULTIPLICITY, NetWord
 from crown.errors import InvalidChange
 from crown.ir.tables import Table
+from crown.types import STRING, DataType
 from crown.view.arguments import shown
+from crown.view.casts import cast_column, cast_rows
 from crown.view.engines import read_all
+from crown.wording import with_article
 
 # Columns that describe a change, and their types.
 CONTROL_COLUMNS = {CHANGE_TYPE: "string", MULTIPLICITY: "int64"}
@@ -40,6 +43,10 @@ class TableInput:
     @cached_property
     def types(self) -> dict[str, str]:
         return {column.name: column.type for column in self.table.columns} | CONTROL_COLUMNS
+
+    @cached_property
+    def _kinds(self) -> dict[str, DataType]:
+        return {column.name: column.type for column in self.table.columns}
 
     @cached_property
     def positions(self) -> tuple[int, ...]:
@@ -68,13 +75,13 @@ class TableInput:
             return self._finish(read_table(data, self.table.name), word)
         if isinstance(data, Mapping | str | bytes) or not isinstance(data, Iterable):
             raise self._error(
-                f"a {type(data).__name__} is not a collection of rows of table {self.table.name}",
+                f"{with_article(type(data).__name__)} is not a collection of rows of table {self.table.name}",
                 hint="give a list of tuples or dicts, pandas, polars, pyarrow, or anything with __arrow_c_stream__",
             )
         return self._finish(self._from_rows(list(data), word), word)
 
     def _finish(self, table: pa.Table, word: NetWord | None) -> pa.Table:
-        table = self._named(table)
+        table = self._cast(self._named(table))
         if word is not None:
             if CHANGE_TYPE in table.column_names:
                 raise self._error(
@@ -85,6 +92,15 @@ class TableInput:
                 indices = pa.repeat(pa.scalar(0, pa.int8()), table.num_rows)
                 words = pa.DictionaryArray.from_arrays(indices, pa.array([DELETE]))
                 table = table.append_column(CHANGE_TYPE, words)
+        return table
+
+    def _cast(self, table: pa.Table) -> pa.Table:
+        """Return the columns in the types of the table where their values can be cast exactly."""
+        for position, name in enumerate(table.column_names):
+            if name in self.needed:
+                column = cast_column(table.column(position), self._kinds[name])
+                if column is not table.column(position):
+                    table = table.set_column(position, name, column)
         return table
 
     def _named(self, table: pa.Table) -> pa.Table:
@@ -110,6 +126,9 @@ class TableInput:
         if rows and all(isinstance(row, Mapping) for row in rows):
             return self._from_dicts(rows, word)
         width = len(self.columns)
+        key = self.table.primary_key
+        if word == DELETE and key and rows and all(type(row) is tuple and len(row) == len(key) < width for row in rows):
+            return self._table(key, rows)
         for index, row in enumerate(rows):
             if isinstance(row, Mapping | str | bytes) or not isinstance(row, Sequence) or len(row) != width:
                 raise self._error(
@@ -160,7 +179,16 @@ class TableInput:
                 )
 
     def _table(self, names: Sequence[str], rows: list[tuple[Any, ...]]) -> pa.Table:
-        return read_all(_kernel.rows_to_arrow(self.table.name, [(name, self.types[name]) for name in names], rows))
+        columns = [(name, self.types[name]) for name in names]
+        try:
+            return read_all(_kernel.rows_to_arrow(self.table.name, columns, rows))
+        except InvalidChange as error:
+            kinds = [self._kinds.get(name, STRING) for name in names]
+            cast = cast_rows(kinds, rows)
+            same = all(a is b for old, new in zip(rows, cast, strict=True) for a, b in zip(old, new, strict=True))
+            if error.code != "CROWN-CHANGE-TYPE" or same:
+                raise
+        return read_all(_kernel.rows_to_arrow(self.table.name, columns, cast))
 
     def _error(
         self, message: str, *, code: str = "CROWN-CHANGE-TYPE", reason: str | None = None, hint: str | None = None

@@ -78,3 +78,35 @@ class Stats(_Stats, total=False):
 
     interner: dict[str, int]
     engines: dict[str, Stats]
+
+
+class SharedStage(StageStats):
+    """A stage of a database, with the names of the views that read it."""
+
+    shared_by: list[str]
+
+
+class ViewStats(TypedDict):
+    """What a view of a database reads; `own_bytes` are those of the stages that no other view reads."""
+
+    stages: list[str]
+    rows: int
+    bytes: int
+    own_bytes: int
+    shared_with: list[str]
+
+
+class DatabaseStats(TypedDict):
+    """`interner` is what strings and other values of variable length take."""
+
+    bytes: int
+    interner: dict[str, int]
+    batches: int
+    changes: int
+    updates: int
+    counter_changes: int
+    counter_changes_per_update: float
+    rejects: int
+    tables: list[TableStats]
+    stages: list[SharedStage]
+    views: dict[str, ViewStats]

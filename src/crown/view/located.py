@@ -5,7 +5,8 @@ The kernel knows which expression failed, but not the SQL, so its errors are com
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 from crown.errors import CrownError
@@ -18,6 +19,31 @@ _CODES = frozenset({"CROWN-DIVIDE-BY-ZERO", "CROWN-CAST", "CROWN-OVERFLOW", "CRO
 def located(kernel: _T, sql: str) -> _T:
     """Return an object of the kernel whose errors show the place in `sql`."""
     return cast(_T, _Located(kernel, sql))
+
+
+@contextlib.contextmanager
+def located_in(queries: Sequence[str]) -> Iterator[None]:
+    """Complete errors of expressions that are in one of several queries, where only one of them can fail so."""
+    try:
+        yield
+    except CrownError as error:
+        if error.code not in _CODES or error.position is not None:
+            raise
+        places = [(sql, place) for sql in queries if (place := failing_place(sql, error.code)) is not None]
+        if len(places) != 1:
+            raise
+        raise _completed(error, *places[0]) from None
+
+
+def _completed(error: CrownError, sql: str, position: tuple[int, int] | None) -> CrownError:
+    return type(error)(
+        error.message,
+        code=error.code,
+        sql=sql,
+        position=position,
+        reason=error.reason,
+        hint=error.hint or hint(error.code, error.message),
+    )
 
 
 class _Located:
@@ -34,18 +60,11 @@ class _Located:
             try:
                 return method(*args, **options)
             except CrownError as error:
-                raise self._complete(error) from None
+                raise self._complete(error) from error.__cause__
 
         return call
 
     def _complete(self, error: CrownError) -> CrownError:
         if error.code not in _CODES or error.position is not None:
             return error
-        return type(error)(
-            error.message,
-            code=error.code,
-            sql=self._sql,
-            position=failing_place(self._sql, error.code),
-            reason=error.reason,
-            hint=error.hint or hint(error.code, error.message),
-        )
+        return _completed(error, self._sql, failing_place(self._sql, error.code))

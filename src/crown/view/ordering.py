@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pyarrow as pa
@@ -9,12 +10,13 @@ import pyarrow as pa
 from crown import _kernel
 from crown.ir.columns import stage_columns
 from crown.ir.plan import Plan, TopStage
-from crown.ir.serial import to_json
+from crown.ir.serial import encode
 from crown.ir.tables import Table, TableColumn
-from crown.plan.identity import identity
+from crown.plan.passthrough import passthrough
+from crown.view.engines import Functions, called, open_engine, read_all
 
 
-def ordered(plan: Plan, rows: pa.Table) -> pa.Table:
+def ordered(plan: Plan, rows: pa.Table, functions: Functions) -> pa.Table:
     """Sort `rows` of the view (perhaps with `_multiplicity`) by the plan's order.
 
     The kernel orders them, as for ORDER BY with a LIMIT that keeps all: one rule for NULLs, NaN and ties.
@@ -23,9 +25,24 @@ def ordered(plan: Plan, rows: pa.Table) -> pa.Table:
         return rows
     own = stage_columns(plan)[plan.stages[-1].id]
     table = Table("rows", tuple(TableColumn(column.name, column.type, column.nullable) for column in own))
-    all_of_them = identity(table)
+    all_of_them = passthrough(table)
     top = TopStage("$order", all_of_them.stages[-1].id, plan.order, limit=2**62)
-    engine = _kernel.Engine(to_json(replace(all_of_them, stages=(*all_of_them.stages, top))), deltas=False)
+    engine = open_engine(
+        replace(all_of_them, stages=(*all_of_them.stages, top)), None, deltas=False, functions=functions
+    )
     extra = rows.column_names[len(own) :]
     engine.apply([("rows", rows.rename_columns([column.name for column in own] + extra))])
     return pa.table(engine.rows(multiplicity=bool(extra))).rename_columns(rows.column_names)
+
+
+def ordered_page(
+    plan: Plan, engine: _kernel.Engine, view: str, offset: int, limit: int, functions: Functions
+) -> pa.Table:
+    """Return rows by their position in the plan's order."""
+    columns = [column.name for column in stage_columns(plan)[plan.stages[-1].id]]
+    order = json.dumps(encode(plan.order))
+    page = engine.ordered_page(order, columns, offset, limit, view=view, functions=called(functions))
+    if page is not None:
+        return read_all(page)
+    # The rows are in several cells, each in an order of its own.
+    return ordered(plan, read_all(engine.rows(view=view)), functions).slice(offset, limit)

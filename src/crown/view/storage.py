@@ -31,10 +31,15 @@ _CHUNK = re.compile(r"state/([^/]+)/([0-9]{6,9})\.arrow")
 
 def write(path: str | os.PathLike[str], about: Mapping[str, Any], state: Mapping[str, list[bytes]]) -> None:
     """Replace the file at `path` atomically: after a crash it is either the old or the new one."""
+    write_archive(path, _ABOUT, json.dumps({"format": _FORMAT, **about}), state)
+
+
+def write_archive(path: str | os.PathLike[str], name: str, about: str, state: Mapping[str, list[bytes]]) -> None:
+    """Write the description under its name, and the state by part."""
     target = Path(path)
     try:
         with _replacing(target) as file, _archive(file) as archive:
-            archive.writestr(_ABOUT, json.dumps({"format": _FORMAT, **about}))
+            archive.writestr(name, about)
             for part, chunks in state.items():
                 for number, chunk in enumerate(chunks):
                     archive.writestr(f"state/{quote(part, safe='')}/{number:06d}.arrow", chunk)
@@ -54,7 +59,8 @@ def _archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     try:
         yield archive
     except BaseException:
-        # Closing it would complain about the half-written member, and hide why it is half-written (Ctrl-C).
+        # Closing it would complain about the half-written member, and hide why it is half-written
+        # (Ctrl-C).
         archive.fp = None
         raise
     archive.close()
@@ -95,6 +101,8 @@ def opening(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except StateError:
         raise
+    except FileNotFoundError as error:
+        raise StateError(f"there is no file {os.fspath(path)}", code="CROWN-FILE", hint="check the path") from error
     except CrownError as error:
         raise _corrupt(path, error.message) from error
     except Exception as error:
@@ -103,6 +111,15 @@ def opening(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
     """Return the description of a saved view, checked, and its state by part. Use within `opening`."""
+    about, chunks = read_archive(path, _ABOUT)
+    check_format(path, about, _OLDEST, _FORMAT)
+    about.setdefault("layout", None)
+    _check_about(path, about, chunks)
+    return about, chunks
+
+
+def read_archive(path: str | os.PathLike[str], name: str) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
+    """Return the description of that name, and the state by part. Use within `opening`."""
     # A pipe would block, and a device may never end.
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise _corrupt(path, "not a regular file")
@@ -115,12 +132,14 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, list[b
             raise _corrupt(path, "a part is compressed")
         if sum(member.file_size for member in members) > size:
             raise _corrupt(path, "its parts are larger than the file")
-        about = json.loads(archive.read(_ABOUT))
-        _check_format(path, about.get("format") if isinstance(about, dict) else about)
-        about.setdefault("layout", None)
+        if name not in archive.namelist():
+            raise _corrupt(
+                path, "it is the file of something else: a view is opened by View.load, a database by Database.load"
+            )
+        about = json.loads(archive.read(name))
         state: dict[str, dict[int, bytes]] = {}
         for member in members:
-            if member.filename == _ABOUT:
+            if member.filename == name:
                 continue
             match = _CHUNK.fullmatch(member.filename)
             if match is None:
@@ -129,18 +148,19 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, list[b
     if any(max(numbered) != len(numbered) - 1 for numbered in state.values()):
         raise _corrupt(path, "a chunk is missing")
     chunks = {part: [chunk for _, chunk in sorted(numbered.items())] for part, numbered in state.items()}
-    _check_about(path, about, chunks)
     return about, chunks
 
 
-def _check_format(path: str | os.PathLike[str], found: object) -> None:
-    if type(found) is int and _OLDEST <= found <= _FORMAT:
+def check_format(path: str | os.PathLike[str], about: object, oldest: int, newest: int) -> None:
+    """Raise `StateError` unless this version reads the format of a description."""
+    found = about.get("format") if isinstance(about, dict) else about
+    if type(found) is int and oldest <= found <= newest:
         return
     raise StateError(
-        f"{os.fspath(path)} has format {str(found)[:100]}; this version reads {_OLDEST} to {_FORMAT}",
+        f"{os.fspath(path)} has format {str(found)[:100]}; this version reads {oldest} to {newest}",
         code="CROWN-STATE-FORMAT",
         hint="load it with the version of Crown that saved it, or a newer one"
-        if type(found) is int and found > _FORMAT
+        if type(found) is int and found > newest
         else "create the view again from SQL, load its tables and save it",
     )
 
@@ -151,7 +171,8 @@ def _check_about(path: str | os.PathLike[str], about: dict[str, Any], state: Map
     tables = about.get("tables")
     checks = {
         "deltas": isinstance(about.get("deltas"), bool),
-        # Each thread has its part, unless the query can't be spread and one engine holds the whole view.
+        # Each thread has its part, unless the query can't be spread and one engine holds the whole
+        # view.
         "threads": type(threads) is int and 0 < threads < 1 << 20 and (cells == threads or "engine" in state),
         "on_invalid": about.get("on_invalid") in ("raise", "quarantine"),
         "plan": isinstance(about.get("plan"), str),
@@ -189,5 +210,5 @@ def _corrupt(path: str | os.PathLike[str], reason: str) -> StateError:
         f"{os.fspath(path)} is not a saved view",
         code="CROWN-STATE-CORRUPT",
         reason=reason,
-        hint="give a file that View.save wrote",
+        hint="give a file that `save` wrote",
     )

@@ -28,7 +28,8 @@ class DisjointIntervals:
         order = np.lexsort((-intervals.end, intervals.start))
         start, end = intervals.start[order], intervals.end[order]
         if len(end):
-            # An interval that contains another one is never needed: keep those that end before all later ones.
+            # An interval that contains another one is never needed: keep those that end before all
+            # later ones.
             following = np.minimum.accumulate(np.r_[end[1:], _NEVER][::-1])[::-1]
             start, end = start[end < following], end[end < following]
         self.start: Moments = start
@@ -60,7 +61,8 @@ def tuple_enclosureness(spans: Lifespans) -> Moments:
     """Definition 5.1 for each tuple: the largest number of disjoint lifespans properly inside its own."""
     intervals = DisjointIntervals(spans)
     count = intervals.inside(spans.start, spans.end)
-    # Where nothing ends earlier, the greedy choice is the tuple itself or, if it never ends, a later one without end.
+    # Where nothing ends earlier, the greedy choice is the tuple itself or, if it never ends, a
+    # later one without end.
     alone = intervals.first_end(spans.start) == spans.end
     unending = spans.start[spans.end == AFTER]
     latest = unending.max() if len(unending) else BEFORE

@@ -1,4 +1,4 @@
-"""How many bytes per row of each table adds to an engine, measured on the plan itself.
+"""How many bytes each row of a table adds to an engine, measured on the plan itself.
 
 The plan gets made-up rows in which each joins with one row of every other table and text has 16 characters, and is
 asked for its size. Rows that the query's selections drop cost nothing, so selections are left out of the plan: the
@@ -13,9 +13,10 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from crown.ir.plan import BagStage, Plan, Stage, TreeStage
-from crown.ir.tables import Table
-from crown.types import DataType
+from crown.ir.expression import Literal
+from crown.ir.plan import ITSELF, BagStage, Plan, RecursionStage, Stage, TreeStage
+from crown.ir.tables import CLOCK, Table
+from crown.types import BOOLEAN, DataType
 from crown.view import View
 
 _ROWS = 4096
@@ -30,10 +31,13 @@ def bytes_per_row(plan: Plan) -> dict[str, float]:
         tables=tuple(replace(table, window=None) for table in plan.tables),
         stages=tuple(map(_unfiltered, plan.stages)),
     )
-    sizes = {}
-    for table in plan.tables:
+    tables = [table for table in plan.tables if table.name != CLOCK]
+    sizes = {CLOCK: 0.0} if len(tables) < len(plan.tables) else {}  # one row, however long the stream
+    for table in tables:
         view = View.from_plan(bare, deltas=True)
-        for other in plan.tables:
+        if len(tables) < len(plan.tables):
+            view.advance(datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC))
+        for other in tables:
             view.insert(other.name, _made_up(other, 0))
         before = view.stats()["bytes"]
         view.insert(table.name, _made_up(table, _ROWS))
@@ -44,7 +48,17 @@ def bytes_per_row(plan: Plan) -> dict[str, float]:
 def _unfiltered(stage: Stage) -> Stage:
     if isinstance(stage, TreeStage | BagStage):
         return replace(stage, atoms=tuple(replace(atom, filter=None) for atom in stage.atoms))
+    if isinstance(stage, RecursionStage):
+        return replace(stage, stages=tuple(_resting(inner) for inner in stage.stages))
     return stage
+
+
+def _resting(stage: Stage) -> Stage:
+    """A stage of a recursion's step that never fires: over made-up rows it would have no end."""
+    if not isinstance(stage, TreeStage | BagStage):
+        return stage
+    never = Literal(False, BOOLEAN)
+    return replace(stage, atoms=tuple(replace(a, filter=never) if a.source == ITSELF else a for a in stage.atoms))
 
 
 def _made_up(table: Table, first: int) -> list[dict[str, Any]]:

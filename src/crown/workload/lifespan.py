@@ -64,7 +64,8 @@ def _encode(column: Any) -> tuple[Moments, int]:
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode(null_encoding="encode")
-    # A dictionary column from outside may hold a NULL as a missing index: give it a number after the others.
+    # A dictionary column from outside may hold a NULL as a missing index: give it a number after
+    # the others.
     indices = column.indices.fill_null(len(column.dictionary)).to_numpy(zero_copy_only=False)
     return indices.astype(np.int64), len(column.dictionary) + 1
 

@@ -77,7 +77,8 @@ def _read_mapping(tables: dict[str, pa.Table]) -> dict[str, TableLog]:
             "number the changes of all tables in order of arrival",
         )
     sequences = [np.arange(table.num_rows) if unordered else table[SEQUENCE].to_numpy() for table in tables.values()]
-    # Changes of different tables may bear one number: ranks set them apart, in the order of the tables.
+    # Changes of different tables may bear one number: ranks set them apart, in the order of the
+    # tables.
     order = np.argsort(np.concatenate(sequences), kind="stable") if sequences else np.empty(0, np.int64)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))

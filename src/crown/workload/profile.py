@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from crown.ir.plan import Node, Plan, TreeStage
+from crown.ir.plan import Node, Plan, TreeStage, every_stage
 from crown.ir.tables import Profile, Table
 from crown.plan import plan_with_report
-from crown.plan.explain.facts import tree_text
 from crown.plan.explain.report import Candidate, ConjunctionReport, Report
+from crown.plan.explain.words import tree_text
 from crown.sql import parse
 from crown.workload.enclosureness import enclosureness, tree_enclosureness
 from crown.workload.lifespan import AFTER, BEFORE, Lifespans, concatenate, lifespans, row_codes
@@ -174,7 +174,7 @@ def _query_logs(logs: Mapping[str, TableLog], plan: Plan) -> dict[str, TableLog]
 def _tree_profiles(
     logs: Mapping[str, TableLog], plan: Plan, report: Report
 ) -> tuple[tuple[TreeProfile, ...], tuple[str, ...]]:
-    stages = {stage.id: stage for stage in plan.stages if isinstance(stage, TreeStage)}
+    stages = {stage.id: stage for stage in every_stage(plan) if isinstance(stage, TreeStage)}
     tables = {table.name: table for table in plan.tables}
     trees: list[TreeProfile] = []
     notes: list[str] = []

@@ -74,7 +74,8 @@ def atom_lifespans(log: TableLog, table: Table, atom: Atom) -> Lifespans:
 
 def atom_rows(rows: pa.Table, table: Table, atom: Atom) -> pa.Table:
     """Return the atom's variables for those of the table's rows that are rows of the atom, and the rows' positions."""
-    # A column declared NOT NULL may contain NULL: such a row is an error for a view, but not for a profile.
+    # A column declared NOT NULL may contain NULL: such a row is an error for a view, but not for a
+    # profile.
     types = {c.name: c.type for c in table.columns}
     columns = (*(TableColumn(name, type_) for name, type_ in types.items()), TableColumn(_ROW, INT64, False))
     numbered = dataclasses.replace(atom, bindings=(*atom.bindings, Binding(_ROW, Column(_ROW, INT64))))

@@ -1,5 +1,5 @@
-//! The paper's queries on DBSP, written as its users would: a chain of incremental binary joins; `_rewritten` variants
-//! add the semi-join or pre-aggregation that a careful user writes by hand.
+//! The paper's queries on DBSP, written as its users would: a chain of incremental binary joins;
+//! `_rewritten` variants add the semi-join or pre-aggregation that a careful user writes by hand.
 
 mod graph;
 #[path = "../../common/rows.rs"]
@@ -7,11 +7,12 @@ mod rows;
 mod social;
 #[path = "../../common/stream.rs"]
 mod stream;
+mod views;
 
 use dbsp::typed_batch::IndexedZSetReader;
 use dbsp::{DBData, OrdZSet, RootCircuit, Runtime, Stream};
 use std::time::Instant;
-use stream::{FromLine, Totals};
+use stream::{resident, FromLine, Mark, Totals};
 
 type Rows<T> = Stream<RootCircuit, OrdZSet<T>>;
 /// Adds what the last step gave out.
@@ -27,7 +28,8 @@ trait Family: Sized + Send + 'static {
 
 /// `add` hashes a row's columns in the order of the query.
 fn counted<Row: DBData>(rows: &Rows<Row>, add: impl Fn(&mut Totals, Row, i64) + Send + 'static) -> Count {
-    // Accumulated: a step with much to say gives its rows out in several parts, and `output` would keep the last one only.
+    // Accumulated: a step with much to say gives its rows out in several parts, and `output` would
+    // keep the last one only.
     let output = rows.accumulate_output();
     Box::new(move |totals| {
         output.concat().consolidate().iter().for_each(|(row, (), weight)| add(totals, row, weight));
@@ -48,8 +50,9 @@ fn run<F: Family>() {
     let (mut circuit, (tables, count)) =
         Runtime::init_circuit(task.threads, move |circuit| Ok(F::build(circuit, &query, filter)))
             .expect("the circuit builds");
+    let before = resident();
     let started = Instant::now();
-    let (mut done, mut totals, mut mark, mut laps) = (0, Totals::default(), Totals::default(), Vec::new());
+    let (mut done, mut totals, mut mark, mut laps) = (0, Totals::default(), Mark::default(), Vec::new());
     for batch in task.batches() {
         let begun = Instant::now();
         for update in batch {
@@ -62,7 +65,7 @@ fn run<F: Family>() {
         }
         done += batch.len();
         if done == task.mark {
-            mark = totals;
+            mark = Mark { totals, growth: resident().saturating_sub(before) };
         }
         if started.elapsed().as_secs_f64() > task.seconds {
             break;

@@ -1,7 +1,7 @@
 //! The queries on the social network. Rows carry the columns that a query uses, strings as strings.
 
 use crate::rows::{word, SocialRow};
-use crate::{counted, Count, Family};
+use crate::{counted, views, Count, Family};
 use dbsp::utils::{Tup2, Tup3, Tup4, Tup5};
 use dbsp::{RootCircuit, ZSetHandle};
 
@@ -40,7 +40,8 @@ impl Family for Social {
                 let names = person.map_index(|Tup3(id, first, last)| (*id, Tup2(first.clone(), last.clone())));
                 let friends = knows.map_index(|Tup2(p1, p2)| (*p2, *p1));
                 let messages = message.map_index(|Tup3(id, creator, _)| (*creator, *id));
-                // Friends before messages, which are many: names are then kept once for each friend.
+                // Friends before messages, which are many: names are then kept once for each
+                // friend.
                 let result = names
                     .join_index(&friends, |person, names, friend| Some((*person, Tup2(names.clone(), *friend))))
                     .join(&messages, |person, Tup2(names, friend), message| {
@@ -99,7 +100,13 @@ impl Family for Social {
                     totals.add(&[word(&name), tag, messages as u64], weight)
                 })
             }
-            other => panic!("no plan for {other}"),
+            other => match other.strip_prefix("snb_views_") {
+                Some(number) => {
+                    let number = number.parse().expect("a number of views");
+                    views::build(&knows, &message, &message_tag, &tag, number)
+                }
+                None => panic!("no plan for {other}"),
+            },
         };
         (tables, count)
     }

@@ -1,5 +1,6 @@
-//! The paper's queries on differential dataflow, written as its users would: shared arrangements and a chain of
-//! binary joins; `_rewritten` variants add the semi-join or pre-aggregation that a careful user writes by hand.
+//! The paper's queries on differential dataflow, written as its users would: shared arrangements
+//! and a chain of binary joins; `_rewritten` variants add the semi-join or pre-aggregation that a
+//! careful user writes by hand.
 
 mod graph;
 #[path = "../../common/rows.rs"]
@@ -7,11 +8,12 @@ mod rows;
 mod social;
 #[path = "../../common/stream.rs"]
 mod stream;
+mod views;
 
 use differential_dataflow::VecCollection;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use stream::{Arguments, FromLine, Totals};
+use stream::{resident, Arguments, FromLine, Mark, Totals};
 use timely::dataflow::operators::probe;
 use timely::dataflow::Scope;
 
@@ -32,11 +34,23 @@ trait Family: Sized {
 
 /// `add` hashes a row's columns in the order of the query.
 fn counted<Row: Clone + 'static>(rows: Rows<Row>, sums: Sums, add: impl Fn(&mut Totals, &Row, i64) + 'static) -> Probe {
+    let probe = Probe::new();
+    count_with(rows, sums, &probe, add);
+    probe
+}
+
+/// As `counted`, for one of several answers that are complete together.
+fn count_with<Row: Clone + 'static>(
+    rows: Rows<Row>,
+    sums: Sums,
+    probe: &Probe,
+    add: impl Fn(&mut Totals, &Row, i64) + 'static,
+) {
     let rows = rows.inspect_batch(move |_, rows| {
         let mut sums = sums.lock().expect("no panic while counting");
         rows.iter().for_each(|(row, _, weight)| add(&mut sums, row, *weight as i64));
     });
-    rows.probe().0
+    rows.probe_with(probe);
 }
 
 fn main() {
@@ -54,8 +68,9 @@ fn run<F: Family>() {
     let (task, sums) = (arguments.clone(), totals.clone());
     timely::execute(timely::Config::process(threads), move |worker| {
         let (mut tables, probe) = worker.dataflow(|scope| F::build(scope, &task, sums.clone()));
+        let before = resident();
         let started = Instant::now();
-        let (mut done, mut mark, mut laps) = (0, Totals::default(), Vec::new());
+        let (mut done, mut mark, mut laps) = (0, Mark::default(), Vec::new());
         for (time, batch) in (1..).zip(task.batches()) {
             let begun = Instant::now();
             for (position, update) in batch.iter().enumerate() {
@@ -71,7 +86,8 @@ fn run<F: Family>() {
                 laps.push(begun.elapsed().as_secs_f64());
             }
             if done == task.mark {
-                mark = *sums.lock().expect("no panic while counting");
+                let totals = *sums.lock().expect("no panic while counting");
+                mark = Mark { totals, growth: resident().saturating_sub(before) };
             }
             if started.elapsed().as_secs_f64() > task.seconds {
                 break;

@@ -1,7 +1,7 @@
 //! The queries on the social network. Rows carry the columns that a query uses, strings as strings.
 
 use crate::rows::{word, SocialRow};
-use crate::{counted, Family, Probe, Sums, Task};
+use crate::{counted, views, Family, Probe, Sums, Task};
 use differential_dataflow::input::{Input, InputSession};
 use timely::dataflow::Scope;
 
@@ -39,7 +39,8 @@ impl Family for Social {
         };
         let probe = match task.query.as_str() {
             "snb_q1" => {
-                // Friends before messages, which are many: names are then kept once for each friend.
+                // Friends before messages, which are many: names are then kept once for each
+                // friend.
                 let result = person
                     .join_map(knows.map(|(p1, p2)| (p2, p1)), |person, names, friend| {
                         (*person, (names.clone(), *friend))
@@ -87,7 +88,13 @@ impl Family for Social {
                     totals.add(&[word(name), *tag, *messages as u64], weight)
                 })
             }
-            other => panic!("no plan for {other}"),
+            other => match other.strip_prefix("snb_views_") {
+                Some(number) => {
+                    let number = number.parse().expect("a number of views");
+                    views::build(knows, message, message_tag, tag, number, sums)
+                }
+                None => panic!("no plan for {other}"),
+            },
         };
         (tables, probe)
     }

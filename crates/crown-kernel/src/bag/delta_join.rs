@@ -1,8 +1,9 @@
 //! How a change of one atom is joined with the others: computed once, per atom.
 //!
-//! The changed atom's variables are bound first. Then one join variable at a time: always the one that most atoms
-//! can restrict by what is already bound (ties by the plan's order), so that lists are intersected as early as
-//! possible. Variables that a single atom has are bound last, by running through its rows.
+//! The changed atom's variables are bound first. Then one join variable at a time: always the one
+//! that most atoms can restrict by what is already bound (ties by the plan's order), so that lists
+//! are intersected as early as possible. Variables that a single atom has are bound last, by
+//! running through its rows.
 
 use super::relation::Relation;
 use crate::error::{KernelError, Result};
@@ -92,7 +93,8 @@ impl BagVariables {
     }
 }
 
-/// Programs and the relations with the indexes that they need; relation i is atom i for the first ones.
+/// Programs and the relations with the indexes that they need; relation i is atom i for the first
+/// ones.
 pub(super) struct Compiler<'a> {
     shape: &'a BagVariables,
     pub relations: Vec<Relation>,
@@ -155,7 +157,8 @@ impl Compiler<'_> {
         let with: Vec<usize> = others.iter().copied().filter(|atom| shape.atoms[*atom].contains(&variable)).collect();
         let restricting: Vec<usize> =
             with.iter().copied().filter(|atom| shape.restricts(*atom, variable, bound)).collect();
-        // An atom of which nothing is bound yet restricts little; it gets its turn with its next variable.
+        // An atom of which nothing is bound yet restricts little; it gets its turn with its next
+        // variable.
         let taken = if restricting.is_empty() { with } else { restricting };
         let sources = taken.into_iter().map(|atom| {
             let kept = |other: &usize| bound[*other] || *other == variable;
@@ -194,7 +197,8 @@ impl Compiler<'_> {
 }
 
 impl BagVariables {
-    /// Whether an atom limits the values of a variable by others that are bound, or has no other join variable.
+    /// Whether an atom limits the values of a variable by others that are bound, or has no other
+    /// join variable.
     fn restricts(&self, atom: usize, variable: usize, bound: &[bool]) -> bool {
         let variables = &self.atoms[atom];
         variables.contains(&variable)

@@ -1,11 +1,12 @@
 //! A bag of a cyclic query: the join of its atoms, by worst-case-optimal delta joins.
 //!
-//! The law: a join is linear in each atom, so a change of one atom's row changes the result by the join of that row with
-//! the other atoms as they are, times the change. Several atoms over one table are changed one after the other.
+//! The law: a join is linear in each atom, so a change of one atom's row changes the result by the
+//! join of that row with the other atoms as they are, times the change. Several atoms over one
+//! table are changed one after the other.
 //!
-//! No pairwise join is ever materialised: state is the atoms' rows and indexes on them. A change binds its variables,
-//! and then variables are bound one by one, each by running through the *smallest* of the lists that restrict it and
-//! probing the others (see `delta_join`).
+//! No pairwise join is ever materialised: state is the atoms' rows and indexes on them. A change
+//! binds its variables, and then variables are bound one by one, each by running through the
+//! *smallest* of the lists that restrict it and probing the others (see `delta_join`).
 
 mod delta_join;
 pub(crate) mod relation;
@@ -85,8 +86,9 @@ impl Bag {
         self.relations[atom].count(words, nulls)
     }
 
-    /// Changes an atom's row and appends what this changes in the bag: rows over the outputs with signed multiplicity.
-    /// Where outputs leave variables out, a row may come several times. On an error nothing has changed.
+    /// Changes an atom's row and appends what this changes in the bag: rows over the outputs with
+    /// signed multiplicity. Where outputs leave variables out, a row may come several times. On an
+    /// error nothing has changed.
     pub fn apply(
         &mut self,
         atom: usize,
@@ -109,7 +111,8 @@ impl Bag {
         }
         self.join(atom, words, nulls, weight, out)?;
         self.relations[atom].add(words, nulls, weight, interner);
-        // Projections only tell whether there is a row: they count rows, not copies, so that they can't overflow.
+        // Projections only tell whether there is a row: they count rows, not copies, so that they
+        // can't overflow.
         let rows = i64::from(count + weight > 0) - i64::from(count > 0);
         if rows == 0 {
             return Ok(());
@@ -170,8 +173,8 @@ impl Bag {
         Ok(())
     }
 
-    /// Appends the join of the rows `start..start + limit` of the first atom with all others, and returns the next
-    /// start: from 0 to `atom_len(0)` this is the whole bag.
+    /// Appends the join of the rows `start..start + limit` of the first atom with all others, and
+    /// returns the next start: from 0 to `atom_len(0)` this is the whole bag.
     #[cfg(test)]
     pub fn read(&mut self, start: usize, limit: usize, out: &mut Chunk) -> Result<usize> {
         let end = self.atom_len(0).min(start.saturating_add(limit));

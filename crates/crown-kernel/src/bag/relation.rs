@@ -1,6 +1,8 @@
-//! Rows of an atom (or of a projection of it) with counts, and indexes from keys to contiguous lists of candidates.
+//! Rows of an atom (or of a projection of it) with counts, and indexes from keys to contiguous
+//! lists of candidates.
 //!
-//! Rows are without gaps (see `RowSet`), so everything here that goes by a row's position swaps along when one goes.
+//! Rows are without gaps (see `RowSet`), so everything here that goes by a row's position swaps
+//! along when one goes.
 
 use crate::chunk::{Nulls, Word};
 use crate::stages::RowSet;
@@ -22,7 +24,8 @@ impl Relation {
         Relation { rows: RowSet::new(types), counts: Vec::new(), indexes: Vec::new() }
     }
 
-    /// An index from the columns `key` to the rows that have it; the candidates show the word of column `value`.
+    /// An index from the columns `key` to the rows that have it; the candidates show the word of
+    /// column `value`.
     pub fn add_index(&mut self, key: Vec<usize>, value: Option<usize>) -> usize {
         let known = self.indexes.iter().position(|index| index.key == key && index.value == value);
         known.unwrap_or_else(|| {
@@ -174,8 +177,8 @@ impl KeyIndex {
         }
     }
 
-    /// Once most entries are unused, numbers them anew without gaps. That takes time linear in the rows, and at least
-    /// three quarters of all entries went since the last time.
+    /// Once most entries are unused, numbers them anew without gaps. That takes time linear in the
+    /// rows, and at least three quarters of all entries went since the last time.
     fn tidy(&mut self, rows: &RowSet) {
         if self.free.len() <= 3 * self.table.len() + 64 {
             return;

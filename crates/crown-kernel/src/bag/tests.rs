@@ -173,8 +173,8 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     assert_eq!((error.code, out.len(), bag.atom_multiplicity(4, &[1, 2], 0)), ("CROWN-OVERFLOW", 0, 0));
 }
 
-/// A change's work follows the smallest list, not the largest: a hub with many neighbours costs nothing as long as
-/// the other side has few.
+/// A change's work follows the smallest list, not the largest: a hub with many neighbours costs
+/// nothing as long as the other side has few.
 #[test]
 fn work_follows_the_smallest_list() {
     let mut interner = Interner::default();

@@ -1,9 +1,9 @@
-//! A batch through all parts.
+//! A batch through all cells of a view at once; if one refuses it, the others undo it.
 
-use super::{Cells, Spread, MERGED};
+use super::{Cells, Home, Spread, MERGED};
 use crate::arrow_in::Changes;
 use crate::arrow_out::Output;
-use crate::engine::{Emit, Engine, Input, OnInvalid, TableChanges};
+use crate::engine::{Emit, Engine, Input, OnInvalid, PerView, TableChanges};
 use crate::error::{KernelError, RefusedChange, Result};
 use crate::store::interner::Interner;
 use crate::store::pool::ColumnPool;
@@ -42,14 +42,14 @@ impl Cells {
             return self.engines[0].apply(inputs, per_update, on_invalid, emit);
         }
         let changes = inputs.iter().map(rows).sum();
-        let delta = if per_update {
-            self.apply_updates(inputs, on_invalid)
+        let deltas = if per_update {
+            self.apply_updates(inputs, on_invalid).map(|delta| vec![delta])
         } else {
-            let delta = self.resolve(inputs, on_invalid).and_then(|routed| self.run(&routed));
-            self.finish(delta)
+            let deltas = self.resolve(inputs, on_invalid).and_then(|routed| self.run(&routed));
+            self.finish(deltas)
         }?;
         self.count_batch(changes);
-        show(delta, emit)
+        show(deltas, emit)
     }
 
     /// Moves the clock of a table's time window forward and emits the net change of the view.
@@ -86,6 +86,7 @@ impl Cells {
         for engine in self.parts_mut() {
             engine.undo().map_err(broken)?;
         }
+        self.withhold();
         result
     }
 
@@ -108,11 +109,14 @@ impl Cells {
         Ok(routed)
     }
 
-    /// Sends the changes to the cells and merges what they give.
-    fn run(&mut self, routed: &[Routed]) -> Result<Vec<RecordBatch>> {
+    /// Sends the changes to the cells and merges what they give; the delta of each view.
+    fn run(&mut self, routed: &[Routed]) -> Result<Vec<Vec<RecordBatch>>> {
         let Some(spread) = self.spread.as_deref_mut() else { return Ok(Vec::new()) };
         let mut shares: Vec<Vec<Input>> = self.engines.iter().map(|_| Vec::new()).collect();
         for Routed { table, batches, .. } in routed {
+            if !spread.router.reads(table) {
+                continue;
+            }
             for (cell, batches) in spread.router.route(table, batches)? {
                 shares[cell as usize].push(Input::Arrow { table: table.clone(), batches });
             }
@@ -120,11 +124,12 @@ impl Cells {
         let everyone = !spread.started;
         let busy = shares.into_iter().zip(&mut self.engines).enumerate();
         let busy: Vec<_> = busy.filter(|(_, (share, _))| everyone || !share.is_empty()).collect();
-        let mut deltas = Vec::new();
+        let names: Vec<String> = busy.first().map_or(Vec::new(), |(_, (_, engine))| names(engine));
+        let mut deltas: Vec<Vec<RecordBatch>> = names.iter().map(|_| Vec::new()).collect();
         let mut failures = Vec::new();
         for (cell, done) in run_cells(busy) {
             match done {
-                Ok(mut delta) => deltas.append(&mut delta),
+                Ok(of_cell) => deltas.iter_mut().zip(of_cell).for_each(|(all, mut delta)| all.append(&mut delta)),
                 Err(error) => failures.push(spread.original(routed, cell, error)?),
             }
         }
@@ -133,16 +138,55 @@ impl Cells {
         if let Some(error) = failures.into_iter().min_by_key(place) {
             return Err(error);
         }
-        spread.merged(deltas)
+        spread.withhold(&self.engines);
+        let mut merged = spread.merged(&names, &deltas, routed)?;
+        let shown = self.views.iter().map(|(_, home)| match home {
+            Home::Cells(number) => deltas.get(*number).cloned().unwrap_or_default(),
+            Home::Merge(number) => merged.get_mut(*number).map(std::mem::take).unwrap_or_default(),
+        });
+        Ok(shown.collect())
     }
 }
 
+fn names(engine: &Engine) -> Vec<String> {
+    engine.view_names().map(String::from).collect()
+}
+
 impl Spread {
-    fn merged(&mut self, deltas: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
-        let Some(merge) = &mut self.merge else { return Ok(deltas) };
-        let mut delta = Vec::new();
-        merge.apply(merge_inputs(deltas), false, OnInvalid::Raise, &mut delta)?;
-        Ok(delta)
+    /// As `Cells::withhold`.
+    pub(super) fn withhold(&mut self, cells: &[Engine]) {
+        let Some(merge) = &mut self.merge else { return };
+        let views = cells[0].view_names().enumerate();
+        let undefined = views.filter_map(|(view, name)| {
+            let error = cells.iter().find_map(|cell| cell.check_defined(view).err())?;
+            Some((merged_table(name), error))
+        });
+        merge.withhold(&undefined.collect::<Vec<_>>());
+    }
+
+    /// What the merge makes of the cells' deltas, and of the changes of tables that it reads
+    /// itself.
+    fn merged(
+        &mut self,
+        names: &[String],
+        deltas: &[Vec<RecordBatch>],
+        routed: &[Routed],
+    ) -> Result<Vec<Vec<RecordBatch>>> {
+        let Some(merge) = &mut self.merge else { return Ok(Vec::new()) };
+        let mut inputs = Vec::new();
+        for (name, delta) in names.iter().zip(deltas) {
+            if merge.source_position(&merged_table(name)).is_some() {
+                inputs.extend(merge_inputs(name, delta.clone()));
+            }
+        }
+        for Routed { table, batches, .. } in
+            routed.iter().filter(|routed| merge.source_position(&routed.table).is_some())
+        {
+            inputs.push(Input::Arrow { table: table.clone(), batches: batches.clone() });
+        }
+        let mut shown = PerView::default();
+        merge.apply(inputs, false, OnInvalid::Raise, &mut shown)?;
+        Ok(shown.views)
     }
 
     /// A cell's error, saying which of the caller's changes it was.
@@ -150,6 +194,9 @@ impl Spread {
         let Some(change) = error.change.as_deref() else { return Ok(error) };
         let mut before = 0;
         for Routed { table, batches, first } in routed {
+            if !self.router.reads(table) {
+                continue;
+            }
             let rows = self.router.rows_of(table, batches, cell)?;
             let own = change.position.checked_sub(before).and_then(|position| rows.get(position as usize));
             if let (Some(row), Some(first)) = (own, first) {
@@ -163,20 +210,29 @@ impl Spread {
     }
 }
 
-pub(super) fn merge_inputs(deltas: Vec<RecordBatch>) -> Vec<Input> {
+/// The table by which the merge reads a view of the cells.
+pub(super) fn merged_table(view: &str) -> String {
+    if view.is_empty() {
+        MERGED.into()
+    } else {
+        format!("{MERGED}:{view}")
+    }
+}
+
+pub(super) fn merge_inputs(view: &str, deltas: Vec<RecordBatch>) -> Vec<Input> {
     let deltas: Vec<RecordBatch> = deltas.into_iter().filter(|batch| batch.num_rows() > 0).collect();
-    let input = |batches| Input::Arrow { table: MERGED.into(), batches };
+    let input = |batches| Input::Arrow { table: merged_table(view), batches };
     (!deltas.is_empty()).then(|| input(deltas)).into_iter().collect()
 }
 
 type Share<'a> = (usize, (Vec<Input>, &'a mut Engine));
 
 /// Each cell's delta or failure, from a thread of its own where that is worth it.
-fn run_cells(busy: Vec<Share>) -> Vec<(usize, Result<Vec<RecordBatch>>)> {
+fn run_cells(busy: Vec<Share>) -> Vec<(usize, Result<Vec<Vec<RecordBatch>>>)> {
     let apply = |(cell, (share, engine)): Share| {
-        let mut delta = Vec::new();
-        let done = engine.apply(share, false, OnInvalid::Raise, &mut delta);
-        (cell, done.map(|()| delta))
+        let mut deltas = PerView::default();
+        let done = engine.apply(share, false, OnInvalid::Raise, &mut deltas);
+        (cell, done.map(|()| deltas.views))
     };
     let changes: u64 = busy.iter().flat_map(|(_, (share, _))| share.iter().map(rows)).sum();
     if busy.len() < 2 || changes < WORTH_THREADS as u64 {
@@ -188,10 +244,14 @@ fn run_cells(busy: Vec<Share>) -> Vec<(usize, Result<Vec<RecordBatch>>)> {
     })
 }
 
-fn show(delta: Vec<RecordBatch>, emit: &mut dyn Emit) -> Result<()> {
+fn show(deltas: Vec<Vec<RecordBatch>>, emit: &mut dyn Emit) -> Result<()> {
     // (The batch is final; what can fail in here is only a reader that has gone.)
     emit.validated()?;
-    delta.into_iter().filter(|batch| batch.num_rows() > 0).try_for_each(|batch| emit.emit(batch))
+    for (view, delta) in deltas.into_iter().enumerate() {
+        emit.view(view);
+        delta.into_iter().filter(|batch| batch.num_rows() > 0).try_for_each(|batch| emit.emit(batch))?;
+    }
+    Ok(())
 }
 
 /// A part that can't take a batch back: the parts no longer agree.

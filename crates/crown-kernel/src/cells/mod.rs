@@ -1,17 +1,23 @@
 //! A view over one engine, or over one per HyperCube cell; both behave the same.
 //!
-//! Where there are several cells, an engine in front resolves the tables that need all their rows in one place (primary
-//! keys, windows, faulty changes that are set aside), a router sends each change to the cells that need it, and where
-//! the cells' outputs are not disjoint a last engine merges them. A batch is final once every part has taken
-//! it; when one refuses, all others take it back.
+//! Where there are several cells, an engine in front resolves the tables that need all their rows
+//! in one place (primary keys, windows, faulty changes that are set aside), a router sends each
+//! change to the cells that need it, and where the cells' outputs are not disjoint a last engine
+//! merges them. A batch is final once every part has taken it; when one refuses, all others take it
+//! back.
 //!
-//! - `apply`: a batch through all parts; `updates`: one change at a time; `read`: the result
+//! A plan may show several views; each is read in the cells, or behind the merge.
+//!
+//! - `apply`: a batch through all parts; `updates`: one change at a time; `read`: the results;
+//!   `replan`: other views
 
 mod apply;
 mod read;
+mod replan;
 mod updates;
 
 pub use read::CellsCursor;
+pub use replan::Replan;
 
 use crate::arrow_in::InputColumn;
 use crate::engine::Engine;
@@ -23,13 +29,22 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde_json::{json, Value};
 
-/// The only table of the plan that merges the cells' outputs.
+/// The table of the plan that merges the cells' outputs. A view of the cells that has a name adds
+/// it after a colon.
 pub const MERGED: &str = "cells";
 
 /// A view over one engine, or over several that each hold a cell of it.
 pub struct Cells {
     engines: Vec<Engine>,
     spread: Option<Box<Spread>>,
+    views: Vec<(String, Home)>,
+}
+
+/// Where a view is: its number among those of the cells, or of the merge.
+#[derive(Clone, Copy)]
+enum Home {
+    Cells(usize),
+    Merge(usize),
 }
 
 /// What several cells have around them.
@@ -37,7 +52,8 @@ struct Spread {
     front: Option<Engine>,
     router: Router,
     merge: Option<Engine>,
-    /// Every cell has taken part in a batch, so that its output shows the rows that it had from the start.
+    /// Every cell has taken part in a batch, so that its output shows the rows that it had from the
+    /// start.
     started: bool,
     batches: u64,
     changes: u64,
@@ -53,6 +69,8 @@ pub struct SpreadPlans {
     pub front: Option<Plan>,
     /// The plan that merges the deltas of the cells, where they are not disjoint.
     pub merge: Option<Plan>,
+    /// The names of the views; none where there is one without a name.
+    pub views: Vec<String>,
     /// Whether the view shows its deltas.
     pub deltas: bool,
 }
@@ -66,12 +84,26 @@ pub type Saved<'a> = dyn Fn(&str) -> Result<Vec<&'a [u8]>> + 'a;
 impl Cells {
     /// A view over one engine.
     pub fn one(engine: Engine) -> Cells {
-        Cells { engines: vec![engine], spread: None }
+        let views = engine.view_names().enumerate().map(|(number, name)| (name.into(), Home::Cells(number))).collect();
+        Cells { engines: vec![engine], spread: None, views }
+    }
+
+    /// The number of a view by its name.
+    pub fn view(&self, name: &str) -> Result<usize> {
+        self.views
+            .iter()
+            .position(|(known, _)| known == name)
+            .ok_or_else(|| KernelError::invalid("CROWN-VIEW-UNKNOWN", format!("there is no view '{name}' any more")))
+    }
+
+    /// The names of the views.
+    pub fn view_names(&self) -> Vec<String> {
+        self.views.iter().map(|(name, _)| name.clone()).collect()
     }
 
     /// Empty, or as it was saved.
     pub fn many(plans: SpreadPlans, saved: Option<&Saved>) -> Result<Cells> {
-        let SpreadPlans { cell, cells, front, merge, deltas } = plans;
+        let SpreadPlans { cell, cells, front, merge, views, deltas } = plans;
         let open = |name: &str, plan: Plan, deltas: bool| {
             let mut engine = match saved {
                 Some(saved) => Engine::load(plan, &saved(name)?, deltas)?,
@@ -91,7 +123,17 @@ impl Cells {
         }
         let merge = merge.map(|plan| open("merge", plan, deltas)).transpose()?;
         let spread = Spread { front, router, merge, started: saved.is_some(), batches: 0, changes: 0 };
-        Ok(Cells { engines, spread: Some(Box::new(spread)) })
+        let views = homes(&views, &engines[0], spread.merge.as_ref())?;
+        let mut cells = Cells { engines, spread: Some(Box::new(spread)), views };
+        cells.withhold();
+        Ok(cells)
+    }
+
+    /// Lets the merge show nothing of a view that has no value in a cell.
+    fn withhold(&mut self) {
+        if let Some(spread) = self.spread.as_deref_mut() {
+            spread.withhold(&self.engines);
+        }
     }
 
     fn parts(&self) -> impl Iterator<Item = (String, &Engine)> {
@@ -110,42 +152,55 @@ impl Cells {
         front.into_iter().chain(&mut self.engines).chain(merge)
     }
 
-    /// The engines that together hold the result.
-    fn ends(&mut self) -> &mut [Engine] {
-        match self.spread.as_deref_mut() {
-            Some(Spread { merge: Some(merge), .. }) => std::slice::from_mut(merge),
-            _ => &mut self.engines,
+    /// The engines that together hold the result of a view, and its number there.
+    fn ends(&mut self, view: usize) -> (&mut [Engine], usize) {
+        match (self.views[view].1, self.spread.as_deref_mut()) {
+            (Home::Merge(number), Some(Spread { merge: Some(merge), .. })) => (std::slice::from_mut(merge), number),
+            (Home::Cells(number) | Home::Merge(number), _) => (&mut self.engines, number),
         }
     }
 
+    /// Of the only view.
     fn known_count(&self) -> Option<i128> {
-        match self.spread.as_deref() {
-            Some(Spread { merge: Some(merge), .. }) => merge.known_count(),
-            _ => self.engines.iter().map(Engine::known_count).sum(),
+        match (&self.views[..], self.spread.as_deref()) {
+            ([_], Some(Spread { merge: Some(merge), .. })) => merge.known_count(),
+            ([_], _) => self.engines.iter().map(Engine::known_count).sum(),
+            _ => None,
         }
     }
 
-    fn end(&self) -> &Engine {
-        match self.spread.as_deref() {
-            Some(Spread { merge: Some(merge), .. }) => merge,
-            _ => &self.engines[0],
+    fn end(&self, view: usize) -> (&Engine, usize) {
+        match (self.views[view].1, self.spread.as_deref()) {
+            (Home::Merge(number), Some(Spread { merge: Some(merge), .. })) => (merge, number),
+            (Home::Cells(number) | Home::Merge(number), _) => (&self.engines[0], number),
         }
     }
 
-    /// The schema of deltas, with a column that numbers the updates if they are shown one by one.
-    pub fn delta_schema(&self, per_update: bool) -> SchemaRef {
-        self.end().delta_schema(per_update)
+    /// The schema of a view's deltas, with a column that numbers the updates if they are shown one
+    /// by one.
+    pub fn delta_schema(&self, view: usize, per_update: bool) -> SchemaRef {
+        let (end, number) = self.end(view);
+        end.delta_schema(number, per_update)
     }
 
-    /// Name and type of each column of the view.
-    pub fn columns(&self) -> Vec<(String, DataType)> {
-        self.end().columns()
+    /// Name and type of each column of a view.
+    pub fn columns(&self, view: usize) -> Vec<(String, DataType)> {
+        let (end, number) = self.end(view);
+        end.columns(number)
     }
 
-    /// The tables that the view reads, with their columns.
+    /// The tables that the views read, with their columns.
     pub fn tables(&self) -> Vec<(String, Vec<InputColumn>)> {
-        let columns = |name: &str| (name.to_string(), self.engines[0].table_columns(name).unwrap_or(&[]).to_vec());
-        self.engines[0].table_names().map(columns).collect()
+        let front = self.spread.as_deref().and_then(|spread| spread.front.as_ref());
+        let mut tables: Vec<(String, Vec<InputColumn>)> = Vec::new();
+        for engine in front.into_iter().chain(&self.engines[..1]) {
+            for name in engine.table_names() {
+                if !tables.iter().any(|(known, _)| known == name) {
+                    tables.push((name.to_string(), engine.table_columns(name).unwrap_or(&[]).to_vec()));
+                }
+            }
+        }
+        tables
     }
 
     /// Quarantined changes since the last call: table, position, reason, row.
@@ -205,6 +260,23 @@ impl Cells {
             "engines": parts.into_iter().collect::<serde_json::Map<String, Value>>(),
         })
     }
+}
+
+/// Where each view is to be read.
+fn homes(names: &[String], cell: &Engine, merge: Option<&Engine>) -> Result<Vec<(String, Home)>> {
+    if names.is_empty() && cell.plan().results.is_none() {
+        let home = if merge.is_some() { Home::Merge(0) } else { Home::Cells(0) };
+        return Ok(vec![(String::new(), home)]);
+    }
+    let find = |name: &String| {
+        let merged = merge.and_then(|merge| merge.view_names().position(|known| known == name)).map(Home::Merge);
+        let home = merged.or_else(|| cell.view_names().position(|known| known == name).map(Home::Cells));
+        let home = home.ok_or_else(|| {
+            KernelError::plan("CROWN-PLAN-MALFORMED", format!("no part of the plan has the view '{name}'"))
+        })?;
+        Ok((name.clone(), home))
+    };
+    names.iter().map(find).collect()
 }
 
 fn cell_name(number: usize) -> String {

@@ -20,6 +20,10 @@ struct Update {
 
 impl Cells {
     pub(super) fn apply_updates(&mut self, inputs: Vec<Input>, on_invalid: OnInvalid) -> Result<Vec<RecordBatch>> {
+        if self.views.len() != 1 {
+            let message = "a delta for every update is shown of one view only";
+            return Err(KernelError::invalid("CROWN-ARGUMENT", message));
+        }
         let updates = self.resolve_updates(inputs, on_invalid)?;
         let mut steps: Vec<Steps> = self.engines.iter_mut().map(Engine::steps).collect();
         let merge = self.spread.as_deref_mut().and_then(|spread| spread.merge.as_mut());
@@ -48,8 +52,9 @@ impl Cells {
                 *now = started;
             }
         }
+        self.withhold();
         let deltas = result?;
-        let schema = self.delta_schema(true);
+        let schema = self.delta_schema(0, true);
         concat_batches(&schema, &deltas).map(|batch| vec![batch]).map_err(|error| {
             KernelError::plan("CROWN-PLAN-MALFORMED", format!("the result does not match its schema: {error}"))
         })
@@ -111,12 +116,13 @@ impl Cells {
             }
         }
         spread.started = true;
+        spread.withhold(&self.engines);
         if let (Some(merge), Some(steps)) = (&mut spread.merge, merge_steps) {
             let mut merged = Vec::new();
-            merge.step(merge_inputs(deltas), steps, &mut merged)?;
+            merge.step(merge_inputs("", deltas), steps, &mut merged)?;
             deltas = merged;
         }
-        let schema = self.delta_schema(true);
+        let schema = self.delta_schema(0, true);
         deltas.into_iter().map(|delta| numbered(&delta, position, &schema)).collect()
     }
 }

@@ -1,21 +1,21 @@
-//! A batch through the stages.
+//! A batch through the stages: `batch` resolves and checks it, each stage runs once, and what fails
+//! is undone.
 
 use super::batch::{AtomRows, Batch, Input, Mark, OnInvalid};
-use super::emit::{project, ArrowSink, Blocks, Discard, Emit, Projection};
+use super::emit::{project, ArrowSink, Blocks, Emit, Projection};
 use super::read::read_stage;
 use super::{Applied, Direct, Engine, Unshown};
 use crate::arrow_out::Output;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
-use crate::mask::Bits;
 use crate::store::net::{net_chunks, Net};
-use crate::tree::Sink;
 
 impl Engine {
     /// Applies tables of changes in order and emits the net change of the view.
     ///
-    /// An error leaves the engine exactly as it was. One after `Emit::validated` (arithmetic overflow in a tree whose rows
-    /// leave as they are found) takes back what was applied, and what was emitted does not count.
+    /// An error leaves the engine exactly as it was. One after `Emit::validated` (arithmetic
+    /// overflow in a tree whose rows leave as they are found) undoes what was applied, and what was
+    /// emitted does not count.
     pub fn apply(
         &mut self,
         inputs: Vec<Input>,
@@ -61,6 +61,7 @@ impl Engine {
         if let Some(applied) = &mut self.applied {
             applied.mark = Some(mark);
         }
+        self.follow(per_update);
         self.counters.batches += 1;
         self.settled = false;
         if !self.undoable || per_update {
@@ -69,7 +70,8 @@ impl Engine {
         result
     }
 
-    /// Makes the last batch final. Whoever interns values for a batch calls it before, for it sweeps the interner.
+    /// Makes the last batch final. Whoever interns values for a batch calls it before, for it
+    /// sweeps the interner.
     pub fn settle(&mut self) {
         if std::mem::replace(&mut self.settled, true) {
             return;
@@ -85,6 +87,7 @@ impl Engine {
     /// Takes the last batch back, unless it is final. Only when `set_undoable` was on, and once.
     pub fn undo(&mut self) -> Result<()> {
         let Some(Applied { outputs, before, mark: Some(mark) }) = self.applied.take() else { return Ok(()) };
+        self.forget_orders();
         self.take_back(&outputs, self.stages.len())?;
         self.set_unshown(before);
         self.settled = true;
@@ -127,17 +130,18 @@ impl Engine {
 
     /// Runs the stages on the nets and emits the view's change.
     fn run(&mut self, emit: &mut dyn Emit) -> Result<()> {
-        let output = self.output(true, self.plan.bag, false);
-        if let (Some(Direct { tree, projection, .. }), None) = (&self.direct, &self.initial) {
+        let direct = |_: &&Direct| self.views[0].initial.is_none() && self.ordered.is_empty();
+        if let Some(Direct { tree, projection, .. }) = self.direct.as_ref().filter(direct) {
             let (tree, projection) = (*tree, projection.clone());
+            let output = self.output(0, true, self.views[0].bag, false);
             emit.validated()?;
             self.run_direct(tree, projection.as_deref(), &output, emit)?;
             self.applied = Some(Applied { outputs: Vec::new(), before: Unshown::default(), mark: None });
             return Ok(());
         }
         let before = self.unshown();
-        let (outputs, rows) = self.run_shown()?;
-        if let Err(error) = self.show(&rows, &output, emit) {
+        let (outputs, shown) = self.run_shown()?;
+        if let Err(error) = self.show(&outputs, &shown, emit) {
             self.take_back(&outputs, self.stages.len())?;
             self.set_unshown(before);
             return Err(error);
@@ -146,17 +150,23 @@ impl Engine {
         Ok(())
     }
 
-    fn show(&self, rows: &Chunk, output: &Output, emit: &mut dyn Emit) -> Result<()> {
+    fn show(&self, outputs: &[Chunk], shown: &[Option<Chunk>], emit: &mut dyn Emit) -> Result<()> {
         emit.validated()?;
-        let mut sink = ArrowSink::new(rows.columns.len(), true, None, false, output, emit);
-        if self.deltas {
-            sink.push_chunk(rows, &self.interner)?;
+        for (number, (view, shown)) in self.views.iter().zip(shown).enumerate() {
+            let rows = shown.as_ref().unwrap_or(&outputs[view.stage]);
+            let output = self.output(number, true, view.bag, false);
+            emit.view(number);
+            let mut sink = ArrowSink::new(rows.columns.len(), true, None, false, &output, emit);
+            if self.deltas {
+                sink.push_chunk(rows, &self.interner)?;
+            }
+            sink.finish(&self.interner)?;
         }
-        sink.finish(&self.interner).map(|_| ())
+        Ok(())
     }
 
-    /// The one tree of the plan: its blocks of rows leave as they are, when they are known to be net.
-    /// On an error the tree is as before.
+    /// The one tree of the plan: its blocks of rows leave as they are, when they are known to be
+    /// net. On an error the tree is as before.
     fn run_direct(
         &mut self,
         tree: usize,
@@ -211,23 +221,28 @@ impl Engine {
     }
 
     pub(super) fn unshown(&self) -> Unshown {
-        Unshown { initial: self.initial.clone(), unshown: self.unshown, aside: self.aside.clone() }
+        let views = self.views.iter().map(|view| (view.initial.clone(), view.unshown)).collect();
+        Unshown { views, undefined: self.undefined.clone() }
     }
 
     pub(super) fn set_unshown(&mut self, before: Unshown) {
-        Unshown { initial: self.initial, unshown: self.unshown, aside: self.aside } = before;
+        self.undefined = before.undefined;
+        for (view, (initial, unshown)) in self.views.iter_mut().zip(before.views) {
+            (view.initial, view.unshown) = (initial, unshown);
+        }
         for position in 0..self.stages.len() {
-            self.stages[position].lenient = self.has_aside(position);
+            self.stages[position].lenient = self.has_undefined(position);
         }
     }
 
-    /// The net change of each stage but the last, and that of the view. On an error everything is as before.
-    pub(super) fn run_shown(&mut self) -> Result<(Vec<Chunk>, Chunk)> {
+    /// The net change of each stage, and that of each view where it is not that of its stage. On an
+    /// error everything is as before.
+    pub(super) fn run_shown(&mut self) -> Result<(Vec<Chunk>, Vec<Option<Chunk>>)> {
         let before = self.unshown();
-        let mut outputs = self.run_stages()?;
-        let rows = outputs.pop().unwrap_or_default();
-        match self.with_initial(rows) {
-            Ok(rows) => Ok((outputs, rows)),
+        let outputs = self.run_stages()?;
+        let shown = (0..self.views.len()).map(|view| self.with_initial(view, &outputs)).collect::<Result<_>>();
+        match shown {
+            Ok(shown) => Ok((outputs, shown)),
             Err(error) => {
                 self.take_back(&outputs, self.stages.len())?;
                 self.set_unshown(before);
@@ -236,39 +251,39 @@ impl Engine {
         }
     }
 
-    /// The view's change, with the rows that it had from the start when this is the first one. Nothing while the
-    /// view has no value.
-    fn with_initial(&mut self, rows: Chunk) -> Result<Chunk> {
+    /// The view's change with the rows that it had from the start, when this is the first one.
+    /// Nothing while the view has no value. `None` when it is that of its stage.
+    fn with_initial(&mut self, view: usize, outputs: &[Chunk]) -> Result<Option<Chunk>> {
+        let undefined = self.is_undefined(view);
+        let view = &mut self.views[view];
+        let rows = &outputs[view.stage];
         let width = rows.columns.len();
-        if !self.aside.is_empty() {
-            (self.initial, self.unshown) = (Some(Chunk::new(width)), true);
-            return Ok(Chunk::new(width));
+        if undefined {
+            (view.initial, view.unshown) = (Some(Chunk::new(width)), true);
+            return Ok(Some(Chunk::new(width)));
         }
-        let initial = self.initial.take();
-        if std::mem::take(&mut self.unshown) {
+        let initial = view.initial.take();
+        if std::mem::take(&mut view.unshown) {
             let mut all = Chunk::new(width);
-            read_stage(&self.stages, self.stages.len() - 1, &mut all, &mut self.interner)?;
-            return net_chunks(&[all], width);
+            read_stage(&self.stages, view.stage, &mut all, &mut self.interner)?;
+            return net_chunks(&[all], width).map(Some);
         }
-        match initial {
-            Some(initial) => net_chunks(&[initial, rows], width),
-            None => Ok(rows),
-        }
+        initial.map(|initial| net_chunks(&[initial, rows.clone()], width)).transpose()
     }
 
-    /// All stages in order, each on the net change of its sources; returns the net change of each. On an error all
-    /// stages are as before.
+    /// All stages in order, each on the net change of its sources; returns the net change of each.
+    /// On an error all stages are as before.
     pub(super) fn run_stages(&mut self) -> Result<Vec<Chunk>> {
         self.around.clear();
-        let aside = self.aside.clone();
+        let undefined = self.undefined.clone();
         let mut outputs: Vec<Chunk> = Vec::with_capacity(self.stages.len());
         for position in 0..self.stages.len() {
             match self.run_stage(position, &outputs) {
                 Ok(rows) => outputs.push(rows),
                 Err(error) => {
                     self.take_back(&outputs, position)?;
-                    if !aside.is_empty() {
-                        let before = Unshown { aside, ..self.unshown() };
+                    if !undefined.is_empty() {
+                        let before = Unshown { undefined, ..self.unshown() };
                         self.set_unshown(before);
                     }
                     return Err(error);
@@ -279,8 +294,8 @@ impl Engine {
     }
 
     pub(super) fn run_stage(&mut self, position: usize, outputs: &[Chunk]) -> Result<Chunk> {
-        if self.has_aside(position) {
-            return self.run_around_aside(position, outputs);
+        if self.has_undefined(position) {
+            return self.run_around_undefined(position, outputs);
         }
         self.bind_feeds(position, outputs)?;
         let inputs: Vec<&Chunk> = self.stages[position].inputs.iter().map(|input| &outputs[*input]).collect();
@@ -289,28 +304,15 @@ impl Engine {
 
     pub(super) fn run_on(&mut self, position: usize, inputs: &[&Chunk]) -> Result<Chunk> {
         let (earlier, later) = self.stages.split_at_mut(position);
-        let stage = &mut later[0];
-        let width = stage.columns.len();
-        let mut rows = Chunk::new(width);
-        if stage.has_atoms() {
-            self.nets[position].iter().try_for_each(Net::check)?;
-            stage.apply_exactly(&self.nets[position], &mut self.interner, &mut rows)?;
-        } else {
-            stage.apply_inputs(earlier, inputs, &mut self.interner, &mut rows)?;
-        }
-        if stage.is_net() {
-            return Ok(rows);
-        }
-        // (It can't fail: what a row's changes add up to is the difference of two multiplicities, which fit.)
-        net_chunks(&[rows], width)
+        later[0].run(earlier, &self.nets[position], inputs, &mut self.interner)
     }
 
     /// Nets what the atoms over earlier stages get.
     pub(super) fn bind_feeds(&mut self, position: usize, outputs: &[Chunk]) -> Result<()> {
         for number in 0..self.stages[position].feeds.len() {
             let input = self.stages[position].feeds[number].input;
-            if self.has_aside(position) {
-                let left = self.around_aside(position, number, &outputs[input]);
+            if self.has_undefined(position) {
+                let left = self.around_undefined(position, number, &outputs[input]);
                 self.bind_feed(position, number, &left)?;
             } else {
                 self.bind_feed(position, number, &outputs[input])?;
@@ -321,29 +323,16 @@ impl Engine {
 
     pub(super) fn bind_feed(&mut self, position: usize, number: usize, input: &Chunk) -> Result<()> {
         let feed = &self.stages[position].feeds[number];
-        let (mut words, mut row) = (Vec::new(), Vec::new());
-        for index in 0..input.len() {
-            let nulls = input.read(index, &mut words);
-            if let Some(nulls) = feed.binder.bind(&words, nulls, &mut row, &mut self.interner)? {
-                self.nets[position][feed.atom].add(&row, nulls, input.weights[index]);
-            }
-        }
-        Ok(())
+        feed.bind(input, &mut self.nets[position][feed.atom], &mut self.interner)
     }
 
     /// Gives the first `count` stages the inverse of what they got in this batch.
-    fn take_back(&mut self, outputs: &[Chunk], count: usize) -> Result<()> {
+    pub(super) fn take_back(&mut self, outputs: &[Chunk], count: usize) -> Result<()> {
         for position in 0..count {
             let (earlier, later) = self.stages.split_at_mut(position);
             let stage = &mut later[0];
-            let width = stage.columns.len();
-            let mut discard = Discard::new(width);
             if stage.has_atoms() {
-                self.nets[position].iter_mut().for_each(Net::negate);
-                let done = stage.apply_atoms(&self.nets[position], &mut self.interner, &mut discard);
-                done.or_else(|_| {
-                    stage.apply_exactly(&self.nets[position], &mut self.interner, &mut Chunk::new(width))
-                })?;
+                stage.take_back_atoms(&mut self.nets[position], &mut self.interner)?;
             } else if !outputs.is_empty() {
                 // (After a direct run there are none: what follows its tree has no state.)
                 let given = |input: &usize| {
@@ -352,21 +341,26 @@ impl Engine {
                 };
                 let inputs: Vec<Chunk> = stage.inputs.iter().map(given).collect();
                 let inputs: Vec<&Chunk> = inputs.iter().collect();
-                stage.apply_inputs(earlier, &inputs, &mut self.interner, discard.chunk())?;
+                let mut discarded = Chunk::new(stage.columns.len());
+                stage.set_bounded(false);
+                let done = stage.apply_inputs(earlier, &inputs, &mut self.interner, &mut discarded);
+                stage.set_bounded(true);
+                done?;
             }
         }
         Ok(())
     }
 
-    /// The rows that the stages have before any change, passed through all of them; `None` when there are none.
-    pub(super) fn start(&mut self) -> Result<Option<Chunk>> {
+    /// Passes the rows that the stages have before any change through all of them, and to the
+    /// views.
+    pub(super) fn start(&mut self) -> Result<()> {
         let mut outputs: Vec<Chunk> = Vec::with_capacity(self.stages.len());
         for position in 0..self.stages.len() {
-            let mut rows = if self.can_set_aside(position) {
+            let mut rows = if self.can_be_undefined(position) {
                 // One by one, so that those that fail stay where they are.
                 let nothing: Vec<Chunk> = outputs.iter().map(|rows| Chunk::new(rows.columns.len())).collect();
-                self.set_aside(position, &outputs);
-                self.run_around_aside(position, &nothing)?
+                self.set_undefined(position, &outputs);
+                self.run_around_undefined(position, &nothing)?
             } else {
                 self.run_stage(position, &outputs)?
             };
@@ -378,17 +372,12 @@ impl Engine {
         }
         self.clear_nets();
         self.around.clear();
-        self.hold_aside();
-        let initial = outputs.pop().filter(|rows| !rows.is_empty());
-        if let (Some(rows), Some(stage)) = (&initial, self.stages.last()) {
-            // Until they are shown.
-            for (column, _) in stage.columns.iter().enumerate().filter(|(_, (_, data_type))| data_type.interned()) {
-                for index in (0..rows.len()).filter(|index| !rows.nulls_at(*index).has(column)) {
-                    self.interner.retain(rows.columns[column][index]);
-                }
-            }
+        self.hold_undefined();
+        for view in &mut self.views {
+            view.initial = Some(&outputs[view.stage]).filter(|rows| !rows.is_empty()).cloned();
         }
-        Ok(initial)
+        (0..self.views.len()).for_each(|view| self.retain_initial_of(view));
+        Ok(())
     }
 }
 

@@ -1,4 +1,5 @@
-//! A batch before it touches any stage: read, resolved by its sources, bound to atoms, netted and checked.
+//! A batch before it touches any stage: read, resolved by its sources, bound to atoms, netted and
+//! checked.
 
 use super::{Counters, Engine, Reader, Rejection};
 use crate::arrow_in::{read_batch, Changes, Fault};
@@ -74,7 +75,8 @@ impl AtomRows {
         Ok(())
     }
 
-    /// Those of `taken` that are enough to tell whether the event's row is there: a complete one alone, or all.
+    /// Those of `taken` that are enough to tell whether the event's row is there: a complete one
+    /// alone, or all.
     pub fn witnesses<'a>(&'a self, readers: &'a [Reader]) -> impl Iterator<Item = (&'a Reader, &'a [Word], Nulls)> {
         let place = |reader: &Reader| (reader.stage, reader.atom);
         let complete = self.taken(readers).find(|(reader, _, _)| reader.complete).map(|(reader, _, _)| place(reader));
@@ -91,7 +93,8 @@ impl AtomRows {
 }
 
 impl Engine {
-    /// Reads all inputs and lets their sources resolve them. On an error the sources are as they were.
+    /// Reads all inputs and lets their sources resolve them. On an error the sources are as they
+    /// were.
     pub(super) fn resolve(&mut self, inputs: Vec<Input>, on_invalid: OnInvalid) -> Result<Vec<Batch>> {
         let mut batches = Vec::with_capacity(inputs.len());
         let mut base = 0;
@@ -101,6 +104,7 @@ impl Engine {
         }
         for (source, mut changes) in read {
             let length = changes.len() as u64;
+            self.readers[source].iter().for_each(|reader| reader.binder.prepare(&changes.rows, &self.interner));
             let events = if self.sources[source].has_state() {
                 let readers = &self.readers[source];
                 let check = |words: &[Word], nulls: Nulls, mask: u64, interner: &mut Interner| {
@@ -159,8 +163,9 @@ impl Engine {
         Ok((position, changes))
     }
 
-    /// Adds the events of `range`, or with `sign` -1 their inverse, to the nets of the atoms that read them. A deletion of a
-    /// row that is not there is a fault of its change, which then changes nothing.
+    /// Adds the events of `range`, or with `sign` -1 their inverse, to the nets of the atoms that
+    /// read them. A deletion of a row that is not there is a fault of its change, which then
+    /// changes nothing.
     pub(super) fn net_events(
         &mut self,
         source: usize,
@@ -198,8 +203,9 @@ impl Engine {
         }
     }
 
-    /// Finds what is wrong with a batch that will then be applied one change at a time: deletions of absent rows, and rows
-    /// that no atom can bind. Changes with faults get weight 0. Only the atoms that can tell are looked at.
+    /// Finds what is wrong with a batch that will then be applied one change at a time: deletions
+    /// of absent rows, and rows that no atom can bind. Changes with faults get weight 0. Only the
+    /// atoms that can tell are looked at.
     pub(super) fn check_updates(&mut self, batches: &mut [Batch], on_invalid: OnInvalid) -> Result<()> {
         let mut bound = AtomRows::default();
         let deletes = |batch: &Batch| batch.events.rows.weights.iter().any(|weight| *weight < 0);

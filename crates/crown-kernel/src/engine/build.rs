@@ -1,11 +1,11 @@
 //! From a plan to an empty engine.
 
 use super::promise;
+use super::results;
 use super::stage::{Feed, RunningStage};
 use super::{Counters, Direct, Engine, Reader};
 use crate::binding::Binder;
 use crate::error::{KernelError, Result};
-use crate::mask::Bits;
 use crate::plan::{self, Plan};
 use crate::router::RouteBits;
 use crate::source::Source;
@@ -27,82 +27,148 @@ impl Engine {
 
     /// Without `deltas` nothing is kept for them and no rows are emitted.
     pub fn new(plan: Plan, deltas: bool) -> Result<Engine> {
-        let sources = plan.tables.iter().map(Source::new).collect::<Result<Vec<Source>>>()?;
-        let mut readers: Vec<Vec<Reader>> = sources.iter().map(|_| Vec::new()).collect();
-        let mut stages: Vec<RunningStage> = Vec::new();
-        let mut nets = Vec::new();
-        let interner = Interner::default();
-        let routes = RouteBits::new(&plan)?;
-        let mut number = 0;
-        let last = plan.stages.len().wrapping_sub(1);
-        let direct = direct(&plan);
-        for (position, data) in plan.stages.iter().enumerate() {
-            let mut feeds = Vec::new();
-            let mut atom_nets = Vec::new();
-            for (atom, atom_data) in atoms(data).iter().enumerate() {
-                if let Some(source) = sources.iter().position(|source| source.name == atom_data.source) {
-                    let columns: Vec<(String, DataType)> =
-                        sources[source].columns.iter().map(|column| (column.name.clone(), column.data_type)).collect();
-                    let binder = Binder::new(atom_data, &columns)?;
-                    atom_nets.push(Net::new(binder.width()));
-                    let complete = binder.is_complete(columns.len());
-                    readers[source].push(Reader { stage: position, atom, route: routes.of(number), complete, binder });
-                    number += 1;
-                } else {
-                    let input = find(&stages, &atom_data.source)?;
-                    let binder = Binder::new(atom_data, &stages[input].columns)?;
-                    atom_nets.push(Net::new(binder.width()));
-                    feeds.push(Feed { atom, input, binder });
-                }
-            }
-            nets.push(atom_nets);
-            // A view that is only pulled needs no deltas of its last stage, but the stages below feed it by theirs.
-            let feeds_others = position != last && direct.is_none();
-            let stage = RunningStage::new(data, feeds, &stages, deltas || feeds_others)?;
-            stages.push(stage);
-            promise::check(&mut stages, position)?;
+        if plan.stages.is_empty() && plan.results.is_none() {
+            return Err(KernelError::plan("CROWN-PLAN-MALFORMED", "the plan has no stages"));
         }
-        check_columns(&plan, stages.last())?;
+        Engine::without_views(plan, deltas)
+    }
+
+    /// As `new`; the plan may have no stage and no view yet.
+    pub fn without_views(plan: Plan, deltas: bool) -> Result<Engine> {
+        let sources = plan.tables.iter().map(Source::new).collect::<Result<Vec<Source>>>()?;
+        let (assembly, done) = assemble(&plan, &sources, deltas, &mut |_, _| None);
+        done?;
+        let Assembly { readers, stages, nets, .. } = assembly;
+        let views = results::views(&plan, &stages)?;
         let mut engine = Engine {
             sources,
             readers,
             stages,
-            interner,
+            interner: Interner::default(),
             deltas,
-            direct,
+            direct: direct(&plan),
             plan,
             nets,
-            initial: None,
-            unshown: false,
-            aside: Vec::new(),
+            views,
+            undefined: Vec::new(),
             around: Vec::new(),
             rejected: Vec::new(),
             counters: Counters::default(),
             undoable: false,
             settled: true,
             applied: None,
+            ordered: Vec::new(),
+            order_asked: None,
             last_delta: 0,
             pool: ColumnPool::default(),
         };
-        engine.initial = engine.start()?;
-        engine.retain_initial();
+        engine.start()?;
         Ok(engine)
-    }
-
-    /// Keeps the values of the initial rows, which may be shown long after they were computed.
-    fn retain_initial(&mut self) {
-        let Engine { initial: Some(rows), stages, interner, .. } = self else { return };
-        let Some(stage) = stages.last() else { return };
-        for (position, _) in stage.columns.iter().enumerate().filter(|(_, column)| column.1.interned()) {
-            for row in (0..rows.len()).filter(|row| !rows.nulls_at(*row).has(position)) {
-                interner.retain(rows.columns[position][row]);
-            }
-        }
     }
 }
 
-/// The one tree of a plan, when its rows are the view's. No column may be dropped: rows could become equal.
-fn direct(plan: &Plan) -> Option<Direct> {
+/// The stages of a plan, in its order, with what feeds them.
+#[derive(Default)]
+pub(super) struct Assembly {
+    pub readers: Vec<Vec<Reader>>,
+    pub stages: Vec<RunningStage>,
+    pub nets: Vec<Vec<Net>>,
+    /// What a stage that was taken over had elsewhere; `None` for a new one.
+    pub origins: Vec<Option<Origin>>,
+}
+
+/// Where a stage stood before, and the positions that it knew there.
+pub(super) struct Origin {
+    pub position: usize,
+    pub inputs: Vec<usize>,
+    pub feeds: Vec<Feed>,
+}
+
+/// Gives a running stage with its position, if there is one for this data that gives deltas or not,
+/// as wanted.
+pub(super) type TakeOver<'a> = dyn FnMut(&plan::Stage, bool) -> Option<(usize, RunningStage)> + 'a;
+
+/// Builds the stages that can't be taken over. What was assembled comes back in any case.
+pub(super) fn assemble(
+    plan: &Plan,
+    sources: &[Source],
+    deltas: bool,
+    take_over: &mut TakeOver,
+) -> (Assembly, Result<()>) {
+    let mut assembly = Assembly { readers: sources.iter().map(|_| Vec::new()).collect(), ..Assembly::default() };
+    let done = RouteBits::new(plan).and_then(|routes| {
+        let mut routes = (0..).map(|number| routes.of(number));
+        (0..plan.stages.len())
+            .try_for_each(|position| add_stage(plan, position, sources, deltas, take_over, &mut routes, &mut assembly))
+    });
+    (assembly, done)
+}
+
+fn add_stage(
+    plan: &Plan,
+    position: usize,
+    sources: &[Source],
+    deltas: bool,
+    take_over: &mut TakeOver,
+    routes: &mut impl Iterator<Item = u64>,
+    assembly: &mut Assembly,
+) -> Result<()> {
+    let Assembly { readers, stages, nets, origins } = assembly;
+    let data = &plan.stages[position];
+    let mut feeds = Vec::new();
+    let mut atom_nets = Vec::new();
+    for (atom, atom_data) in atoms(data).iter().enumerate() {
+        if let Some(source) = sources.iter().position(|source| source.name == atom_data.source) {
+            let columns: Vec<(String, DataType)> =
+                sources[source].columns.iter().map(|column| (column.name.clone(), column.data_type)).collect();
+            let binder = Binder::new(atom_data, &columns)?;
+            atom_nets.push(Net::new(binder.width()));
+            let complete = binder.is_complete(columns.len());
+            let route = routes.next().unwrap_or(u64::MAX);
+            readers[source].push(Reader { stage: position, atom, route, complete, binder });
+        } else {
+            let input = find(stages, &atom_data.source)?;
+            let binder = Binder::new(atom_data, &stages[input].columns)?;
+            atom_nets.push(Net::new(binder.width()));
+            feeds.push(Feed { atom, input, binder });
+        }
+    }
+    let wants_deltas = gives_deltas(plan, position, deltas);
+    let read = if atoms(data).is_empty() { data.sources() } else { Vec::new() };
+    let inputs = read.into_iter().map(|id| find(stages, id)).collect::<Result<Vec<usize>>>()?;
+    let (stage, origin) = match take_over(data, wants_deltas) {
+        Some((position, mut stage)) => {
+            let inputs = std::mem::replace(&mut stage.inputs, inputs);
+            let feeds = std::mem::replace(&mut stage.feeds, feeds);
+            (stage, Some(Origin { position, inputs, feeds }))
+        }
+        None => (RunningStage::new(data, feeds, stages, wants_deltas)?, None),
+    };
+    nets.push(atom_nets);
+    stages.push(stage);
+    origins.push(origin);
+    promise::check(stages, position)
+}
+
+/// Whether a stage must give deltas: to the stages that read it, or to those who see it as a view.
+pub(super) fn gives_deltas(plan: &Plan, position: usize, deltas: bool) -> bool {
+    if direct(plan).is_some() {
+        return deltas;
+    }
+    let Some(results) = &plan.results else { return deltas || position + 1 < plan.stages.len() };
+    let id = plan.stages[position].id();
+    let shown = results.iter().any(|result| result.stage == id);
+    (shown && deltas) || plan.stages[position + 1..].iter().any(|stage| stage.sources().contains(&id))
+}
+
+/// The one tree of a plan, when its rows are the view's. No column may be dropped: rows could
+/// become equal.
+pub(super) fn direct(plan: &Plan) -> Option<Direct> {
+    match (plan.results.as_deref(), plan.stages.last()) {
+        (None, _) => {}
+        (Some([result]), Some(last)) if result.stage == last.id() => {}
+        _ => return None,
+    }
     let (tree, projection) = match &plan.stages[..] {
         [plan::Stage::Tree(tree)] => (tree, None),
         [plan::Stage::Tree(tree), plan::Stage::Map(map)] if map.filter.is_none() => {
@@ -136,24 +202,4 @@ pub(super) fn find(stages: &[RunningStage], id: &str) -> Result<usize> {
     stages.iter().position(|stage| stage.id == id).ok_or_else(|| {
         KernelError::plan("CROWN-PLAN-MALFORMED", format!("'{id}' is neither a table nor an earlier stage"))
     })
-}
-
-fn check_columns(plan: &Plan, last: Option<&RunningStage>) -> Result<()> {
-    let Some(last) = last else {
-        return Err(KernelError::plan("CROWN-PLAN-MALFORMED", "the plan has no stages"));
-    };
-    if matches!(plan.stages.last(), Some(plan::Stage::Bag(_))) {
-        return Err(KernelError::plan("CROWN-PLAN-MALFORMED", "the last stage can't be a bag"));
-    }
-    if plan.columns.len() != last.columns.len() {
-        let message = format!("the view has {} columns, its last stage has {}", plan.columns.len(), last.columns.len());
-        return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
-    }
-    for (column, (_, data_type)) in plan.columns.iter().zip(&last.columns) {
-        if DataType::parse(&column.data_type)? != *data_type {
-            let message = format!("column '{}' is {}, its stage has {data_type:?}", column.name, column.data_type);
-            return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
-        }
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Where a batch's output goes.
+//! Where a batch's output goes: to a caller that takes it in pieces, or nowhere.
 
 use crate::arrow_out::Output;
 use crate::chunk::Chunk;
@@ -16,6 +16,9 @@ pub trait Emit {
         Ok(())
     }
 
+    /// What follows belongs to the view of this number.
+    fn view(&mut self, _number: usize) {}
+
     /// Whether rows are read while the batch runs, so that it can't be refused on the way.
     fn is_stream(&self) -> bool {
         false
@@ -28,6 +31,28 @@ pub trait Emit {
 impl Emit for Vec<RecordBatch> {
     fn emit(&mut self, batch: RecordBatch) -> Result<()> {
         self.push(batch);
+        Ok(())
+    }
+}
+
+/// Gathers the deltas of all views of a plan.
+#[derive(Default)]
+pub struct PerView {
+    /// For each view its record batches.
+    pub views: Vec<Vec<RecordBatch>>,
+    at: usize,
+}
+
+impl Emit for PerView {
+    fn view(&mut self, number: usize) {
+        self.at = number;
+    }
+
+    fn emit(&mut self, batch: RecordBatch) -> Result<()> {
+        if self.views.len() <= self.at {
+            self.views.resize_with(self.at + 1, Vec::new);
+        }
+        self.views[self.at].push(batch);
         Ok(())
     }
 }
@@ -106,7 +131,8 @@ pub(super) struct ArrowSink<'a> {
     projection: Option<&'a Projection>,
     output: &'a Output,
     emit: &'a mut dyn Emit,
-    /// Values that need the interner can't be written while a tree holds it: their blocks wait here.
+    /// Values that need the interner can't be written while a tree holds it: their blocks wait
+    /// here.
     waiting: Option<Vec<(Chunk, Vec<u64>)>>,
     nothing_interned: Interner,
 }
@@ -136,7 +162,8 @@ impl<'a> ArrowSink<'a> {
         }
     }
 
-    /// Makes room for rows that are likely to come, so that the first block need not grow step by step.
+    /// Makes room for rows that are likely to come, so that the first block need not grow step by
+    /// step.
     pub fn expect(mut self, rows: usize) -> Self {
         self.output.renew(&mut self.chunk, self.width, rows);
         self

@@ -1,4 +1,4 @@
-//! How often a stage has a row.
+//! Look-ups of single rows: how often a stage has a row.
 
 use super::stage::{RunningStage, State};
 use crate::chunk::{Chunk, Nulls, Word};
@@ -22,12 +22,13 @@ pub(super) fn weight(
             crate::plan::Mode::Ring => None,
             _ => Some(tree.multiplicity(words, nulls, interner)?),
         },
-        State::Bag { .. } => None,
+        State::Bag { .. } | State::Port => None,
         State::Aggregate(aggregate) => Some(aggregate.weight(words, nulls)),
         State::Distinct(distinct) => Some(distinct.weight(words, nulls)),
         State::Materialize(materialize) => Some(materialize.weight(words, nulls)),
         State::Top(top) => Some(top.weight(words, nulls, interner)),
         State::Window(window) => Some(window.weight(words, nulls, interner)),
+        State::Recursion(recursion) => Some(recursion.rows.weight(words, nulls)),
         State::SetOperation(operation) => {
             let left = weight(stages, stage.inputs[0], words, nulls, interner)?;
             let right = weight(stages, stage.inputs[1], words, nulls, interner)?;
@@ -52,7 +53,8 @@ pub(super) fn weight(
     })
 }
 
-/// The weights in one stage of the rows that a set operation will ask for: those that changed on either side.
+/// The weights in one stage of the rows that a set operation will ask for: those that changed on
+/// either side.
 pub(super) struct Found {
     width: usize,
     rows: RowTable,

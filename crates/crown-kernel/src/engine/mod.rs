@@ -1,38 +1,52 @@
 //! The engine: one cell of one plan. Tables of changes in, the net change of the view out.
 //!
-//! The law it rests on: every stage maps the net change of its sources to the net change of its rows, so the stages run
-//! once per batch, in the plan's order. Everything about a batch is checked before any stage is touched.
+//! The law it rests on: every stage maps the net change of its sources to the net change of its
+//! rows, so the stages run once per batch, in the plan's order. Everything about a batch is checked
+//! before any stage is touched.
 //!
 //! - `build`: from a plan to sources, readers and stages
-//! - `batch`: changes resolved, checked and netted per atom; `table_net`: netted before that, per table
+//! - `batch`: changes resolved, checked and netted per atom; `table_net`: netted before that, per
+//!   table
 //! - `apply`: a batch through the stages; `updates`: one change at a time
-//! - `promise`: what set operations need of their inputs; `lookup`: single rows; `aside`: rows that fail from the start
+//! - `promise`: what set operations need of their inputs; `lookup`: single rows; `undefined`: rows that
+//!   fail from the start
+//! - `recursion`: the rounds of a recursive query
 //! - `part`: as one of the engines of a view over several cells
-//! - `read`: the full result, counts, samples; `stage`: one stage and its state
+//! - `results`: the views that a plan shows; `read`: their full results, counts, samples; `find`:
+//!   rows by value or position; `order`: by position in an order
+//! - `emit`: deltas on their way out; `snapshot`: saving and loading
+//! - `replan`: other stages and views over the same tables, while those that stay keep their state
+//! - `stage`: one stage and its state; `stats`: figures
 
 mod apply;
-mod aside;
 mod batch;
-mod build;
+pub(crate) mod build;
 mod emit;
+mod find;
 mod lookup;
+mod order;
 mod part;
 mod promise;
 mod read;
+mod recursion;
+mod replan;
+mod results;
 mod snapshot;
 mod stage;
 mod stats;
 mod table_net;
+mod undefined;
 mod updates;
 
 pub use batch::{Input, OnInvalid};
-pub use emit::Emit;
+pub use emit::{Emit, PerView};
 pub(crate) use part::{Steps, TableChanges};
 pub use read::ResultCursor;
+pub use replan::{TableRows, Watch};
 
-use aside::Waiting;
+use results::View;
+use undefined::Waiting;
 
-use crate::arrow_out::Output;
 use crate::binding::Binder;
 use crate::chunk::Chunk;
 use crate::error::{KernelError, Result};
@@ -41,9 +55,7 @@ use crate::source::Source;
 use crate::store::interner::Interner;
 use crate::store::net::Net;
 use crate::store::pool::ColumnPool;
-use crate::types::DataType;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::SchemaRef;
 use stage::RunningStage;
 use std::sync::Arc;
 
@@ -59,12 +71,11 @@ pub struct Engine {
     direct: Option<Direct>,
     /// Per stage and atom, what the running batch changes.
     nets: Vec<Vec<Net>>,
-    /// Rows that the view has before any change (global aggregates), until the first delta shows them.
-    initial: Option<Chunk>,
-    /// The first delta shows the whole result, for the batches before it showed nothing.
-    unshown: bool,
-    aside: Vec<Waiting>,
-    /// What the stages with rows aside got in this batch instead of what their inputs gave.
+    /// What the plan shows, in its order.
+    views: Vec<View>,
+    /// Rows that a stage could not evaluate over empty tables.
+    undefined: Vec<Waiting>,
+    /// What the stages with such rows got in this batch instead of what their inputs gave.
     around: Vec<(usize, Chunk)>,
     rejected: Vec<Rejection>,
     counters: Counters,
@@ -76,9 +87,14 @@ pub struct Engine {
     last_delta: usize,
     /// The memory of its columns.
     pool: ColumnPool,
+    /// Orders in which pages are read.
+    ordered: Vec<order::Ordered>,
+    /// The stage and the order of the last page that was not.
+    order_asked: Option<(usize, String)>,
 }
 
-/// The tree whose rows are the view's, when the plan has nothing else but perhaps an order of columns.
+/// The tree whose rows are the view's, when the plan has nothing else but perhaps an order of
+/// columns.
 #[derive(Clone)]
 struct Direct {
     tree: usize,
@@ -90,7 +106,7 @@ struct Direct {
 
 /// What the last batch did, while it may still be taken back.
 struct Applied {
-    /// The net change of each stage but the last; none after a direct run.
+    /// The net change of each stage; none after a direct run.
     outputs: Vec<Chunk>,
     before: Unshown,
     /// Of the time before it; set once it is done.
@@ -100,9 +116,10 @@ struct Applied {
 /// What no delta has shown yet.
 #[derive(Clone, Default)]
 struct Unshown {
-    initial: Option<Chunk>,
-    unshown: bool,
-    aside: Vec<Waiting>,
+    /// For each view what it has before any change, and whether its first delta shows the whole
+    /// result.
+    views: Vec<(Option<Chunk>, bool)>,
+    undefined: Vec<Waiting>,
 }
 
 /// One atom over a table.
@@ -111,7 +128,8 @@ pub(crate) struct Reader {
     pub atom: usize,
     /// The bit of the atom's route.
     pub route: u64,
-    /// Whether the atom has all columns of the table, so that a row that it has is in all others that want it.
+    /// Whether the atom has all columns of the table, so that a row that it has is in all others
+    /// that want it.
     pub complete: bool,
     pub binder: Binder,
 }
@@ -160,24 +178,6 @@ impl Engine {
         &self.interner
     }
 
-    /// The columns of what `apply` emits.
-    pub fn delta_schema(&self, per_update: bool) -> SchemaRef {
-        self.output(true, self.plan.bag, per_update).schema()
-    }
-
-    /// Type and name of each column of the view.
-    pub fn columns(&self) -> Vec<(String, DataType)> {
-        let types = self.stages.last().map_or(&[][..], |stage| &stage.columns);
-        self.plan.columns.iter().map(|column| column.name.clone()).zip(types.iter().map(|column| column.1)).collect()
-    }
-
-    pub(crate) fn output(&self, change_type: bool, multiplicity: bool, update: bool) -> Output {
-        let types = self.stages.last().map_or(&[][..], |stage| &stage.columns);
-        let columns = self.plan.columns.iter().zip(types);
-        let columns = columns.map(|(column, (_, data_type))| (column.name.as_str(), *data_type, column.nullable));
-        Output::new(columns, change_type, multiplicity, update, self.pool.clone())
-    }
-
     /// Quarantined changes since the last call: table, position, reason, row.
     pub fn take_rejected(&mut self) -> Result<RecordBatch> {
         let rejected = self.list_rejected();
@@ -204,6 +204,11 @@ impl Engine {
     /// Keeps what is needed to `undo` the last batch.
     pub fn set_undoable(&mut self, undoable: bool) {
         self.undoable = undoable;
+    }
+
+    /// See `RunningStage::set_bounded`.
+    fn set_bounded(&mut self, bounded: bool) {
+        self.stages.iter_mut().for_each(|stage| stage.set_bounded(bounded));
     }
 
     /// The names of the tables that the plan reads.

@@ -1,8 +1,9 @@
 //! An engine as a part of a view over several cells.
 //!
-//! The part in front resolves the changes of tables with primary keys and windows, each by a tree of its own, and finds
-//! what is wrong with them. A cell takes one batch that it can take back (`Engine::apply`, `Engine::undo`), or many
-//! small ones, the steps of one call, that it can take back together.
+//! The part in front resolves the changes of tables with primary keys and windows, with a separate
+//! tree for each table, and finds invalid changes. A cell applies one batch, which it can undo
+//! (`Engine::apply`, `Engine::undo`), or many small ones, the steps of one call, which it can undo
+//! together.
 
 use super::batch::{Batch, Mark};
 use super::{Applied, Emit, Engine, Input, OnInvalid, Unshown};
@@ -17,7 +18,8 @@ use arrow::array::RecordBatch;
 pub(crate) struct TableChanges {
     pub table: String,
     pub rows: RecordBatch,
-    /// The change behind each row, among those that came; empty for the net change of a whole batch.
+    /// The change behind each row, among those that came; empty for the net change of a whole
+    /// batch.
     pub causes: Vec<u64>,
 }
 
@@ -29,7 +31,8 @@ pub(crate) struct Steps {
 }
 
 impl Engine {
-    /// Lets this engine, which stands before the cells of `plan`, refuse the rows that an atom of theirs can't bind.
+    /// Lets this engine, which stands before the cells of `plan`, refuse the rows that an atom of
+    /// theirs can't bind.
     pub(crate) fn check_for(&mut self, plan: &Plan) -> Result<()> {
         for stage in &plan.stages {
             let (plan::Stage::Tree(plan::TreeStage { atoms, .. }) | plan::Stage::Bag(plan::BagStage { atoms, .. })) =
@@ -71,7 +74,8 @@ impl Engine {
         self.finish(result, mark, false)
     }
 
-    /// What each change of each input does, for changes that will be applied one at a time. Can be taken back.
+    /// What each change of each input does, for changes that will be applied one at a time. Can be
+    /// taken back.
     pub(crate) fn apply_table_updates(
         &mut self,
         inputs: Vec<Input>,
@@ -126,7 +130,8 @@ impl Engine {
         Steps { batches: Vec::new(), before: self.unshown(), mark: self.mark() }
     }
 
-    /// One of several batches of tables without state. On an error this one is not applied; the others still are.
+    /// One of several batches of tables without state. On an error this one is not applied; the
+    /// others still are.
     pub(crate) fn step(&mut self, inputs: Vec<Input>, steps: &mut Steps, emit: &mut dyn Emit) -> Result<()> {
         // (Nothing is swept before the end: the steps so far refer to values that may have gone.)
         let result = self.resolve(inputs, OnInvalid::Raise).and_then(|mut batches| {

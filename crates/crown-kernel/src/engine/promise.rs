@@ -1,9 +1,9 @@
 //! What a stage promises to the stages that read it, in one place.
 //!
-//! A set operation finds the weights of changed rows by asking its inputs, and reads its result from the rows that they
-//! list. So each input must be able to look a row up, and must list each of its rows once, with its whole weight. A plan in
-//! which one of them can't is refused when it is loaded, not when rows come. The planner goes by the same table
-//! (`src/crown/plan/promise.py`).
+//! A set operation finds the weights of changed rows by asking its inputs, and reads its result
+//! from the rows that they list. So each input must be able to look a row up, and must list each of
+//! its rows once, with its whole weight. A plan in which one of them can't is refused when it is
+//! loaded, not when rows come. The planner goes by the same table (`src/crown/plan/promise.py`).
 //!
 //! | stage | looks rows up | lists each row once |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //! | tree (ring) | no: its sums are not kept by value | yes |
 //! | bag | no | no |
 //! | map | if it shows every column of its input, and that does | likewise |
-//! | aggregate, distinct, materialize, top, window | yes | yes |
+//! | aggregate, distinct, materialize, top, window, recursion | yes | yes |
 //! | UNION ALL | if both inputs do | if they do both, by looking each row up in the other input: only where asked for |
 //! | other set operations | yes | yes |
 
@@ -30,18 +30,18 @@ pub(super) fn promise(state: &State, inputs: &[usize], earlier: &[RunningStage])
     let input = |number: usize| earlier[inputs[number]].promise;
     let (looks_up, lists_once) = match state {
         State::Tree { mode, .. } => (*mode != Mode::Ring, true),
-        State::Bag { .. } => (false, false),
+        State::Bag { .. } | State::Port => (false, false),
         State::Map(map) => (map.injective() && input(0).looks_up, map.injective() && input(0).lists_once),
         State::Aggregate(_) | State::Distinct(_) | State::Materialize(_) => (true, true),
-        State::Top(_) | State::Window(_) => (true, true),
+        State::Top(_) | State::Window(_) | State::Recursion(_) => (true, true),
         State::SetOperation(operation) if operation.is_linear() => (input(0).looks_up && input(1).looks_up, false),
         State::SetOperation(_) => (true, true),
     };
     Promise { looks_up, lists_once }
 }
 
-/// Refuses the stage at `position` if it is a set operation over an input that can't serve it, and makes every UNION ALL
-/// below it list its rows once.
+/// Refuses the stage at `position` if it is a set operation over an input that can't serve it, and
+/// makes every UNION ALL below it list its rows once.
 pub(super) fn check(stages: &mut [RunningStage], position: usize) -> Result<()> {
     match &stages[position].state {
         State::SetOperation(operation) if !operation.is_linear() => {}

@@ -7,7 +7,7 @@ use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::mask::Bits;
 use crate::random::Random;
-use crate::stages::{TopPlace, WindowPlace};
+use crate::stages::{TopCursor, WindowCursor};
 use crate::store::interner::Interner;
 use crate::store::net::{net_chunks, too_many_copies};
 use crate::tree::Cursor;
@@ -15,36 +15,33 @@ use crate::types::DataType;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-/// A place in the enumeration of the view; valid until the next change.
+/// A place in the enumeration of a view; valid until the next change.
 pub struct ResultCursor {
-    place: Place,
+    view: usize,
+    stage: StageCursor,
 }
 
-enum Place {
+enum StageCursor {
     Tree(Box<Cursor>),
     /// A position in a stage that keeps its rows.
     Position(usize),
     /// A place in the order of a top stage.
-    Top(TopPlace),
-    Window(WindowPlace),
-    Map(Box<Place>),
+    Top(TopCursor),
+    Window(WindowCursor),
+    Map(Box<StageCursor>),
     /// The side of a set operation that is read, and the place in it.
-    Side(usize, Box<Place>),
+    Side(usize, Box<StageCursor>),
 }
 
 impl Engine {
-    fn last(&self) -> usize {
-        self.stages.len() - 1
-    }
-
     /// An error if the view has no value, here and below.
-    pub fn cursor(&self) -> Result<ResultCursor> {
-        self.check_defined()?;
-        Ok(ResultCursor { place: start(&self.stages, self.last()) })
+    pub fn cursor(&self, view: usize) -> Result<ResultCursor> {
+        self.check_defined(view)?;
+        Ok(ResultCursor { view, stage: start(&self.stages, self.views[view].stage) })
     }
 
-    /// Appends about `rows` further rows with their multiplicity as weight; false at the end. Their strings and the like
-    /// become words of `values`, which the caller keeps.
+    /// Appends about `rows` further rows with their multiplicity as weight; false at the end. Their
+    /// strings and the like become words of `values`, which the caller keeps.
     pub fn fill_apart(
         &mut self,
         cursor: &mut ResultCursor,
@@ -54,7 +51,7 @@ impl Engine {
     ) -> Result<bool> {
         let start = output.len();
         let more = self.fill(cursor, output, rows)?;
-        for (position, (_, data_type)) in self.stages[self.last()].columns.iter().enumerate() {
+        for (position, (_, data_type)) in self.stages[self.views[cursor.view].stage].columns.iter().enumerate() {
             if !data_type.interned() {
                 continue;
             }
@@ -69,19 +66,25 @@ impl Engine {
         Ok(more)
     }
 
-    fn fill(&mut self, cursor: &mut ResultCursor, output: &mut Chunk, rows: usize) -> Result<bool> {
-        let last = self.last();
-        fill(&self.stages, last, &mut cursor.place, output, rows, &mut self.interner)
+    pub(super) fn fill(&mut self, cursor: &mut ResultCursor, output: &mut Chunk, rows: usize) -> Result<bool> {
+        let stage = self.views[cursor.view].stage;
+        fill(&self.stages, stage, &mut cursor.stage, output, rows, &mut self.interner)
     }
 
-    /// The full result in record batches. With `multiplicity` each distinct row once, else repeated as SQL does.
-    pub fn rows(&mut self, chunk_rows: usize, multiplicity: bool) -> Result<(SchemaRef, Vec<RecordBatch>)> {
-        let output = self.output(false, multiplicity, false);
-        let width = self.plan.columns.len();
-        let distinct = self.stages[self.last()].promise.lists_once;
+    /// The full result in record batches. With `multiplicity` each distinct row once, else repeated
+    /// as SQL does.
+    pub fn rows(
+        &mut self,
+        view: usize,
+        chunk_rows: usize,
+        multiplicity: bool,
+    ) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+        let output = self.output(view, false, multiplicity, false);
+        let width = self.views[view].columns.len();
+        let distinct = self.stages[self.views[view].stage].promise.lists_once;
         let mut batches = Vec::new();
         let mut gathered = Vec::new();
-        let mut cursor = self.cursor()?;
+        let mut cursor = self.cursor(view)?;
         let mut more = true;
         let mut chunk = Chunk::new(width);
         let mut written = 0;
@@ -110,23 +113,24 @@ impl Engine {
     }
 
     /// How many rows the result has, copies counted.
-    pub fn count(&mut self) -> Result<i128> {
-        self.check_defined()?;
-        let last = self.last();
-        let counted = count(&self.stages, last, &mut self.interner);
+    pub fn count(&mut self, view: usize) -> Result<i128> {
+        self.check_defined(view)?;
+        let counted = count(&self.stages, self.views[view].stage, &mut self.interner);
         self.interner.sweep();
         counted
     }
 
-    /// The same where it takes constant time.
+    /// The same of the only view, where it takes constant time.
     pub fn known_count(&self) -> Option<i128> {
-        self.check_defined().ok().and_then(|()| known_count(&self.stages, self.last()))
+        let [view] = &self.views[..] else { return None };
+        self.check_defined(0).ok().and_then(|()| known_count(&self.stages, view.stage))
     }
 
-    /// How often the result has the row, whose strings and the like are words of `values`. Nothing of them stays.
-    pub fn multiplicity(&mut self, words: &[Word], nulls: Nulls, values: &Interner) -> Result<i64> {
-        self.check_defined()?;
-        let types = &self.stages[self.last()].columns;
+    /// How often the result has the row, whose strings and the like are words of `values`. Nothing
+    /// of them stays.
+    pub fn multiplicity(&mut self, view: usize, words: &[Word], nulls: Nulls, values: &Interner) -> Result<i64> {
+        self.check_defined(view)?;
+        let types = &self.stages[self.views[view].stage].columns;
         let own = |(position, (word, (_, data_type))): (usize, (&Word, &(String, DataType)))| {
             let interned = data_type.interned() && !nulls.has(position);
             if interned {
@@ -136,17 +140,17 @@ impl Engine {
             }
         };
         let words: Vec<Word> = words.iter().zip(types).enumerate().map(own).collect();
-        let found = self.find(&words, nulls);
+        let found = self.find(view, &words, nulls);
         self.interner.sweep();
         found
     }
 
-    fn find(&mut self, words: &[Word], nulls: Nulls) -> Result<i64> {
-        let last = self.last();
-        if let Some(weight) = lookup::weight(&self.stages, last, words, nulls, &mut self.interner)? {
+    fn find(&mut self, view: usize, words: &[Word], nulls: Nulls) -> Result<i64> {
+        let stage = self.views[view].stage;
+        if let Some(weight) = lookup::weight(&self.stages, stage, words, nulls, &mut self.interner)? {
             return Ok(weight);
         }
-        let mut cursor = self.cursor()?;
+        let mut cursor = self.cursor(view)?;
         let mut chunk = Chunk::new(words.len());
         let (mut row, mut total, mut more) = (Vec::new(), 0i64, true);
         while more {
@@ -162,22 +166,23 @@ impl Engine {
     }
 
     /// Rows drawn with replacement, each copy of a row as likely as any other.
-    pub fn sample(&mut self, rows: usize, seed: u64) -> Result<(SchemaRef, RecordBatch)> {
-        self.check_defined()?;
-        let output = self.output(false, false, false);
+    pub fn sample(&mut self, view: usize, rows: usize, seed: u64) -> Result<(SchemaRef, RecordBatch)> {
+        self.check_defined(view)?;
+        let output = self.output(view, false, false, false);
         let mut random = Random(seed);
-        let mut drawn = Chunk::new(self.plan.columns.len());
-        if !self.sample_tree(rows, &mut random, &mut drawn)? {
-            self.sample_all(rows, &mut random, &mut drawn)?;
+        let mut drawn = Chunk::new(self.views[view].columns.len());
+        if !self.sample_tree(view, rows, &mut random, &mut drawn)? {
+            self.sample_all(view, rows, &mut random, &mut drawn)?;
         }
         let batch = output.batch(&mut drawn, Vec::new(), &self.interner)?;
         self.interner.sweep();
         Ok((output.schema(), batch))
     }
 
-    /// Draws from a tree, through maps that keep every row; false when the view is not of that shape.
-    fn sample_tree(&mut self, rows: usize, random: &mut Random, drawn: &mut Chunk) -> Result<bool> {
-        let mut position = self.last();
+    /// Draws from a tree, through maps that keep every row; false when the view is not of that
+    /// shape.
+    fn sample_tree(&mut self, view: usize, rows: usize, random: &mut Random, drawn: &mut Chunk) -> Result<bool> {
+        let mut position = self.views[view].stage;
         let mut maps = Vec::new();
         while let (State::Map(map), false) = (&self.stages[position].state, maps.len() > self.stages.len()) {
             if map.filters() {
@@ -186,11 +191,11 @@ impl Engine {
             maps.push(position);
             position = self.stages[position].inputs[0];
         }
-        let State::Tree { tree, .. } = &self.stages[position].state else { return Ok(false) };
-        let sampler = tree.sampler();
         let mut chunk = Chunk::new(self.stages[position].columns.len());
+        let State::Tree { tree, .. } = &mut self.stages[position].state else { return Ok(false) };
+        tree.count_positions();
         for _ in 0..rows {
-            if !sampler.draw(tree, &mut self.interner, &mut |below| random.below(below), &mut chunk)? {
+            if !tree.draw(&mut self.interner, &mut |below| random.below(below), &mut chunk)? {
                 break;
             }
         }
@@ -206,8 +211,8 @@ impl Engine {
     }
 
     /// Draws numbers of rows first, then enumerates and picks.
-    fn sample_all(&mut self, rows: usize, random: &mut Random, drawn: &mut Chunk) -> Result<()> {
-        let total = u128::try_from(self.count()?).unwrap_or(0);
+    fn sample_all(&mut self, view: usize, rows: usize, random: &mut Random, drawn: &mut Chunk) -> Result<()> {
+        let total = u128::try_from(self.count(view)?).unwrap_or(0);
         if total == 0 {
             return Ok(());
         }
@@ -215,7 +220,7 @@ impl Engine {
         wanted.sort_unstable();
         let mut picked: Vec<(usize, Vec<Word>, Nulls)> = Vec::with_capacity(rows);
         let mut wanted = wanted.into_iter().peekable();
-        let mut cursor = self.cursor()?;
+        let mut cursor = self.cursor(view)?;
         let mut chunk = Chunk::new(drawn.columns.len());
         let (mut passed, mut more) = (0u128, true);
         while more && wanted.peek().is_some() {
@@ -245,41 +250,41 @@ pub(super) fn read_stage(
     output: &mut Chunk,
     interner: &mut Interner,
 ) -> Result<()> {
-    let mut place = start(stages, position);
-    while fill(stages, position, &mut place, output, 65536, interner)? {}
+    let mut cursor = start(stages, position);
+    while fill(stages, position, &mut cursor, output, 65536, interner)? {}
     Ok(())
 }
 
-fn start(stages: &[RunningStage], position: usize) -> Place {
+fn start(stages: &[RunningStage], position: usize) -> StageCursor {
     let stage = &stages[position];
     match &stage.state {
-        State::Tree { tree, .. } => Place::Tree(Box::new(tree.cursor())),
-        State::Map(_) => Place::Map(Box::new(start(stages, stage.inputs[0]))),
-        State::SetOperation(_) => Place::Side(0, Box::new(start(stages, stage.inputs[0]))),
-        State::Top(_) => Place::Top(None),
-        State::Window(_) => Place::Window(None),
-        _ => Place::Position(0),
+        State::Tree { tree, .. } => StageCursor::Tree(Box::new(tree.cursor())),
+        State::Map(_) => StageCursor::Map(Box::new(start(stages, stage.inputs[0]))),
+        State::SetOperation(_) => StageCursor::Side(0, Box::new(start(stages, stage.inputs[0]))),
+        State::Top(_) => StageCursor::Top(None),
+        State::Window(_) => StageCursor::Window(None),
+        _ => StageCursor::Position(0),
     }
 }
 
 fn fill(
     stages: &[RunningStage],
     position: usize,
-    place: &mut Place,
+    cursor: &mut StageCursor,
     output: &mut Chunk,
     rows: usize,
     interner: &mut Interner,
 ) -> Result<bool> {
     let stage = &stages[position];
-    match (&stage.state, place) {
-        (State::Tree { tree, .. }, Place::Tree(cursor)) => cursor.fill(tree, interner, output, rows),
-        (State::Map(map), Place::Map(inner)) => {
+    match (&stage.state, cursor) {
+        (State::Tree { tree, .. }, StageCursor::Tree(cursor)) => cursor.fill(tree, interner, output, rows),
+        (State::Map(map), StageCursor::Map(inner)) => {
             let mut input = Chunk::new(stages[stage.inputs[0]].columns.len());
             let more = fill(stages, stage.inputs[0], inner, &mut input, rows, interner)?;
             stage.map(map, &input, interner, output)?;
             Ok(more)
         }
-        (State::SetOperation(operation), Place::Side(side, inner)) => {
+        (State::SetOperation(operation), StageCursor::Side(side, inner)) => {
             let mut input = Chunk::new(stage.columns.len());
             let more = fill(stages, stage.inputs[*side], inner, &mut input, rows, interner)?;
             let asked: &[&Chunk] = if operation.gathers() { &[&input] } else { &[] };
@@ -292,13 +297,14 @@ fn fill(
             **inner = start(stages, stage.inputs[1]);
             Ok(true)
         }
-        (State::Top(top), Place::Top(place)) => Ok(top.read(place, rows, output)),
-        (State::Window(window), Place::Window(place)) => Ok(window.read(place, rows, output)),
-        (state, Place::Position(from)) => {
+        (State::Top(top), StageCursor::Top(inner)) => Ok(top.read(inner, rows, output)),
+        (State::Window(window), StageCursor::Window(inner)) => Ok(window.read(inner, rows, output)),
+        (state, StageCursor::Position(from)) => {
             let (next, total) = match state {
                 State::Aggregate(state) => (state.read(*from, rows, output), state.rows()),
                 State::Distinct(state) => (state.read(*from, rows, output), state.rows()),
                 State::Materialize(state) => (state.read(*from, rows, output), state.rows()),
+                State::Recursion(state) => (state.rows.read(*from, rows, output), state.rows.len()),
                 _ => (0, 0),
             };
             *from = next;
@@ -308,7 +314,7 @@ fn fill(
     }
 }
 
-fn known_count(stages: &[RunningStage], position: usize) -> Option<i128> {
+pub(super) fn known_count(stages: &[RunningStage], position: usize) -> Option<i128> {
     let stage = &stages[position];
     match &stage.state {
         State::Tree { tree, .. } => tree.known_count(),
@@ -317,6 +323,7 @@ fn known_count(stages: &[RunningStage], position: usize) -> Option<i128> {
         State::Distinct(state) => Some(state.rows() as i128),
         State::Top(state) => Some(state.count()),
         State::Window(state) => Some(state.rows() as i128),
+        State::Recursion(state) => Some(state.rows.count()),
         State::SetOperation(operation) if operation.is_linear() => {
             Some(known_count(stages, stage.inputs[0])? + known_count(stages, stage.inputs[1])?)
         }
@@ -341,12 +348,12 @@ fn count(stages: &[RunningStage], position: usize, interner: &mut Interner) -> R
         }
         _ => {}
     }
-    let mut place = start(stages, position);
+    let mut cursor = start(stages, position);
     let mut chunk = Chunk::new(stage.columns.len());
     let (mut total, mut more) = (0i128, true);
     while more {
         chunk.clear();
-        more = fill(stages, position, &mut place, &mut chunk, 65536, interner)?;
+        more = fill(stages, position, &mut cursor, &mut chunk, 65536, interner)?;
         total += chunk.weights.iter().map(|weight| i128::from(*weight)).sum::<i128>();
     }
     Ok(total)
@@ -361,7 +368,7 @@ fn too_many_rows() -> KernelError {
 }
 
 /// Each row as often as its weight says.
-fn repeated(rows: Chunk) -> Chunk {
+pub(super) fn repeated(rows: Chunk) -> Chunk {
     if rows.weights.iter().all(|weight| *weight == 1) {
         return rows;
     }

@@ -1,7 +1,8 @@
 //! Save and load: the rows of every atom over a table, and what the sources keep.
 //!
-//! Everything else is rebuilt from these in linear time. A saved state is a list of Arrow IPC streams of about 1 MB:
-//! first a header, whose metadata says which plan it belongs to and what follows, then the sections' rows.
+//! Everything else is rebuilt from these in linear time. A saved state is a list of Arrow IPC
+//! streams of about 1 MB: first a header, whose metadata says which plan it belongs to and what
+//! follows, then the sections' rows.
 
 use super::apply::negated;
 use super::build::atoms;
@@ -42,6 +43,9 @@ struct Header {
     fingerprint: u64,
     /// Whether the rows that the view had from the start were shown.
     started: bool,
+    /// The views of which they were not, where there are several.
+    #[serde(default)]
+    waiting: Vec<String>,
     atoms: Vec<Section>,
     tables: Vec<Section>,
     /// The hash of each further chunk.
@@ -77,8 +81,9 @@ fn corrupt(why: impl std::fmt::Display) -> KernelError {
     KernelError::state("CROWN-STATE-CORRUPT", format!("the saved state can't be read: {why}"))
 }
 
-/// Of what saved rows mean: the tables, and for each use of a table which of its rows and values it keeps. Neither the
-/// shape of trees, nor names of variables and stages, nor what later stages compute is part of it: all that is made anew.
+/// Of what saved rows mean: the tables, and for each use of a table which of its rows and values it
+/// keeps. Neither the shape of trees, nor names of variables and stages, nor what later stages
+/// compute is part of it: all that is made anew.
 fn fingerprint(plan: &Plan) -> u64 {
     let tables = plan.tables.iter().map(|t| (&t.name, &t.columns, &t.primary_key, &t.window));
     let uses = plan.tables.iter().flat_map(|table| {
@@ -232,7 +237,8 @@ impl Engine {
         let header = Header {
             format: FORMAT,
             fingerprint: fingerprint(&self.plan),
-            started: self.initial.is_none(),
+            started: self.views.iter().all(|view| view.initial.is_none()),
+            waiting: self.views.iter().filter(|view| view.initial.is_some()).map(|view| view.name.clone()).collect(),
             atoms: atom_sections,
             tables: table_sections,
             chunks: chunks[1..].iter().map(|chunk| stable_hash_bytes(chunk)).collect(),
@@ -307,18 +313,20 @@ impl Engine {
             source.set_clock(section.newest, section.late);
             source.commit(&mut self.interner);
         }
+        self.set_bounded(false);
         self.rebuild(before)?;
-        if header.started {
-            self.initial = None;
-        } else {
-            let width = self.plan.columns.len();
-            (self.initial, self.unshown) = (Some(Chunk::new(width)), true);
+        self.set_bounded(true);
+        for view in &mut self.views {
+            let waits = !header.started && (header.waiting.is_empty() || header.waiting.contains(&view.name));
+            view.initial = waits.then(|| Chunk::new(view.columns.len()));
+            view.unshown = waits;
         }
         self.interner.sweep();
         Ok(())
     }
 
-    /// The sections of a saved state are those that `save` writes, in its order, and no chunk is left over.
+    /// The sections of a saved state are those that `save` writes, in its order, and no chunk is
+    /// left over.
     fn check_sections(&self, header: &Header) -> Result<()> {
         let stored = self.sources.iter().enumerate().filter(|(_, source)| source.has_state());
         let tables = header.tables.iter().map(|section| section.place.0).eq(stored.map(|(position, _)| position));
@@ -332,7 +340,7 @@ impl Engine {
     }
 
     /// All rows of a stage with atoms, or none when no stage reads it.
-    fn read_tree(&mut self, position: usize) -> Result<Chunk> {
+    pub(super) fn read_tree(&mut self, position: usize) -> Result<Chunk> {
         let width = self.stages[position].columns.len();
         if let State::Bag { loaded, .. } = &mut self.stages[position].state {
             return net_chunks(&[std::mem::replace(loaded, Chunk::new(width))], width);
@@ -347,8 +355,8 @@ impl Engine {
         Ok(rows)
     }
 
-    /// Brings every stage up to date, in the plan's order, where trees already have the rows of their tables; `before` is
-    /// what they gave to the stages above without them.
+    /// Brings every stage up to date, in the plan's order, where trees already have the rows of
+    /// their tables; `before` is what they gave to the stages above without them.
     fn rebuild(&mut self, before: Vec<Chunk>) -> Result<()> {
         let mut outputs: Vec<Chunk> = Vec::with_capacity(self.stages.len());
         for (position, before) in before.into_iter().enumerate() {
@@ -357,9 +365,9 @@ impl Engine {
                 outputs.push(rows);
                 continue;
             }
-            if self.has_aside(position) {
+            if self.has_undefined(position) {
                 self.stages[position].loaded(&mut self.interner)?;
-                self.run_around_aside(position, &outputs)?;
+                self.run_around_undefined(position, &outputs)?;
             } else {
                 self.load_feeds(position, &outputs)?;
             }
@@ -372,7 +380,7 @@ impl Engine {
     }
 
     /// Gives a stage the rows of its atoms over earlier stages.
-    fn load_feeds(&mut self, position: usize, outputs: &[Chunk]) -> Result<()> {
+    pub(super) fn load_feeds(&mut self, position: usize, outputs: &[Chunk]) -> Result<()> {
         self.bind_feeds(position, outputs)?;
         let changes = self.nets[position].iter().enumerate().flat_map(|(atom, net)| {
             net.rows().map(move |(words, nulls, weight)| AtomChange { atom, words, nulls, weight })
@@ -444,8 +452,15 @@ mod tests {
     #[test]
     fn a_header_of_another_format_is_refused_by_its_number() {
         for format in [0, OLDEST, FORMAT, FORMAT + 1] {
-            let header =
-                Header { format, fingerprint: 0, started: true, atoms: vec![], tables: vec![], chunks: vec![] };
+            let header = Header {
+                format,
+                fingerprint: 0,
+                started: true,
+                waiting: vec![],
+                atoms: vec![],
+                tables: vec![],
+                chunks: vec![],
+            };
             match read_header(&write_header(&header).unwrap()) {
                 Ok(_) => assert!((OLDEST..=FORMAT).contains(&format)),
                 Err(error) => {

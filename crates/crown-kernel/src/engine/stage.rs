@@ -4,6 +4,7 @@ use super::build::find;
 use super::emit::Discard;
 use super::lookup;
 use super::promise::{promise, Promise};
+use super::recursion::Recursion;
 use crate::bag::Bag;
 use crate::binding::Binder;
 use crate::chunk::{Chunk, Nulls, Word};
@@ -30,6 +31,8 @@ pub(super) struct RunningStage {
     constants: Vec<Vec<Compiled>>,
     /// Rows wait for it on which its expressions fail: it leaves out rows that do.
     pub lenient: bool,
+    /// Whether its changes are asked for.
+    pub deltas: bool,
 }
 
 /// An atom over an earlier stage.
@@ -56,6 +59,24 @@ pub(super) enum State {
     SetOperation(SetOperation),
     Top(Top),
     Window(Window),
+    Recursion(Box<Recursion>),
+    /// Rows that come from outside, in the step of a recursion: nothing is kept.
+    Port,
+}
+
+impl Feed {
+    /// Adds what its atom makes of changed rows to the atom's net.
+    pub fn bind(&self, input: &Chunk, net: &mut Net, interner: &mut Interner) -> Result<()> {
+        self.binder.prepare(input, interner);
+        let (mut words, mut row) = (Vec::new(), Vec::new());
+        for index in 0..input.len() {
+            let nulls = input.read(index, &mut words);
+            if let Some(nulls) = self.binder.bind(&words, nulls, &mut row, interner)? {
+                net.add(&row, nulls, input.weights[index]);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl RunningStage {
@@ -121,9 +142,23 @@ impl RunningStage {
                 constants = compile_rows(stage, &columns)?;
                 (&stage.id, Vec::new(), State::Materialize(Materialize::new(&columns)), columns)
             }
+            plan::Stage::Recursion(stage) => {
+                let inputs = data.sources().into_iter().map(|id| find(earlier, id)).collect::<Result<Vec<_>>>()?;
+                let recursion = Recursion::new(stage, &inputs, earlier)?;
+                let columns = earlier[inputs[0]].columns.clone();
+                (&stage.id, inputs, State::Recursion(Box::new(recursion)), columns)
+            }
         };
         let promise = promise(&state, &inputs, earlier);
-        Ok(RunningStage { id: id.clone(), columns, inputs, feeds, state, promise, constants, lenient: false })
+        Ok(RunningStage { id: id.clone(), columns, inputs, feeds, state, promise, constants, lenient: false, deltas })
+    }
+
+    /// A stand-in for rows that come from outside.
+    pub fn port(id: &str, columns: &[(String, DataType)]) -> RunningStage {
+        let promise = Promise { looks_up: false, lists_once: false };
+        let (inputs, feeds, constants) = (Vec::new(), Vec::new(), Vec::new());
+        let (id, columns, state) = (id.to_string(), columns.to_vec(), State::Port);
+        RunningStage { id, columns, inputs, feeds, state, promise, constants, lenient: false, deltas: true }
     }
 
     pub fn has_atoms(&self) -> bool {
@@ -200,8 +235,42 @@ impl RunningStage {
         Err(error)
     }
 
-    /// As `apply_atoms`, into a chunk, and fails for an overflow only if the result after all changes overflows: where
-    /// a value or a count on the way does, the tree takes all changes first and then compares its results.
+    /// The net change of its rows, of the net changes of its atoms or of its input stages, which
+    /// have them already. On an error the stage is as before.
+    pub fn run(
+        &mut self,
+        earlier: &[RunningStage],
+        nets: &[Net],
+        inputs: &[&Chunk],
+        interner: &mut Interner,
+    ) -> Result<Chunk> {
+        let width = self.columns.len();
+        let mut rows = Chunk::new(width);
+        if self.has_atoms() {
+            nets.iter().try_for_each(Net::check)?;
+            self.apply_exactly(nets, interner, &mut rows)?;
+        } else {
+            self.apply_inputs(earlier, inputs, interner, &mut rows)?;
+        }
+        if self.is_net() {
+            return Ok(rows);
+        }
+        // (It can't fail: what a row's changes add up to is the difference of two multiplicities,
+        // which fit.)
+        net_chunks(&[rows], width)
+    }
+
+    /// Gives its atoms the inverse of what they got.
+    pub fn take_back_atoms(&mut self, nets: &mut [Net], interner: &mut Interner) -> Result<()> {
+        nets.iter_mut().for_each(Net::negate);
+        let width = self.columns.len();
+        let done = self.apply_atoms(nets, interner, &mut Discard::new(width));
+        done.or_else(|_| self.apply_exactly(nets, interner, &mut Chunk::new(width)))
+    }
+
+    /// As `apply_atoms`, into a chunk, and fails for an overflow only if the result after all
+    /// changes overflows: where a value or a count on the way does, the tree takes all changes
+    /// first and then compares its results.
     pub fn apply_exactly(&mut self, nets: &[Net], interner: &mut Interner, output: &mut Chunk) -> Result<()> {
         let start = output.len();
         let failed = self.apply_atoms(nets, interner, output);
@@ -282,7 +351,8 @@ impl RunningStage {
         }
     }
 
-    /// Applies the net changes of its input stages, which have them already. On an error the stage is as before.
+    /// Applies the net changes of its input stages, which have them already. On an error the stage
+    /// is as before.
     pub fn apply_inputs(
         &mut self,
         earlier: &[RunningStage],
@@ -291,7 +361,8 @@ impl RunningStage {
         output: &mut Chunk,
     ) -> Result<()> {
         match &mut self.state {
-            State::Tree { .. } | State::Bag { .. } => Ok(()),
+            State::Tree { .. } | State::Bag { .. } | State::Port => Ok(()),
+            State::Recursion(recursion) => recursion.apply(inputs, interner, output),
             State::Map(map) => map.apply(inputs[0], interner, output),
             State::Aggregate(aggregate) => aggregate.apply(inputs[0], interner, output),
             State::Distinct(distinct) => distinct.apply(inputs[0], interner, output),
@@ -307,6 +378,23 @@ impl RunningStage {
                 let right = lookup::Found::new(earlier, self.inputs[1], needed, interner)?;
                 operation.apply([inputs[0], inputs[1]], [&left, &right], interner, output)
             }
+        }
+    }
+
+    /// Releases the values that its trees hold, before it is given up.
+    pub fn release(&mut self, interner: &mut Interner) {
+        match &mut self.state {
+            State::Tree { tree, .. } => tree.release(interner),
+            State::Recursion(recursion) => recursion.release(interner),
+            _ => {}
+        }
+    }
+
+    /// Whether a recursion in it is bounded. What takes a batch back, or loads rows that there were,
+    /// leads to rows that were there, so that it ends.
+    pub fn set_bounded(&mut self, bounded: bool) {
+        if let State::Recursion(recursion) = &mut self.state {
+            recursion.bounded = bounded;
         }
     }
 
@@ -327,7 +415,8 @@ impl RunningStage {
         materialize.apply(&net_chunks(&[rows], self.columns.len())?, interner, output)
     }
 
-    /// The row that a tree has before any change. (A global aggregate shows its own at its first batch.)
+    /// The row that a tree has before any change. (A global aggregate shows its own at its first
+    /// batch.)
     pub fn initial_row(&self, interner: &mut Interner) -> Option<Vec<Word>> {
         match &self.state {
             State::Tree { tree, .. } => tree.initial_row(interner),

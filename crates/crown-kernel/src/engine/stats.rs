@@ -5,9 +5,10 @@ use super::Engine;
 use serde_json::{json, Value};
 
 impl Engine {
-    /// Rows of the result (null if counting them takes long), rows, keys and bytes per node and stage, counts of updates and rejects, counter changes per update.
+    /// Rows of the result (null if counting them takes long), rows, keys and bytes per node and
+    /// stage, counts of updates and rejects, counter changes per update.
     pub fn stats(&self) -> Value {
-        let stages: Vec<Value> = self.stages.iter().map(stage_stats).collect();
+        let stages: Vec<Value> = self.stages.iter().flat_map(stages_stats).collect();
         let tables: Vec<Value> = self
             .sources
             .iter()
@@ -24,6 +25,7 @@ impl Engine {
         let (updates, counter_changes) = (sum("updates"), sum("counter_changes"));
         let counter_changes_per_update = if updates > 0 { counter_changes as f64 / updates as f64 } else { 0.0 };
         let table_bytes: usize = self.sources.iter().map(|source| source.bytes()).sum();
+        let order_bytes: usize = self.ordered.iter().map(|order| order.bytes()).sum();
         let interner = json!({ "values": self.interner.len(), "bytes": self.interner.bytes() });
         json!({
             "result_rows": self.known_count().and_then(|count| u64::try_from(count).ok()),
@@ -33,7 +35,7 @@ impl Engine {
             "updates": updates,
             "counter_changes": counter_changes,
             "counter_changes_per_update": counter_changes_per_update,
-            "bytes": sum("bytes") + (table_bytes + self.interner.bytes()) as u64,
+            "bytes": sum("bytes") + (table_bytes + order_bytes + self.interner.bytes()) as u64,
             "tables": tables,
             "stages": stages,
             "interner": interner,
@@ -55,6 +57,15 @@ impl Engine {
         };
         self.stages.iter().flat_map(of_stage).collect()
     }
+}
+
+/// A recursion comes after the stages of its step.
+fn stages_stats(stage: &RunningStage) -> Vec<Value> {
+    let step = match &stage.state {
+        State::Recursion(recursion) => recursion.step(),
+        _ => &[],
+    };
+    step.iter().chain([stage]).map(stage_stats).collect()
 }
 
 fn stage_stats(stage: &RunningStage) -> Value {
@@ -100,5 +111,13 @@ fn stage_stats(stage: &RunningStage) -> Value {
         State::Materialize(state) => plain("materialize", state.rows(), state.bytes()),
         State::Top(state) => plain("top", state.state_rows(), state.bytes()),
         State::Window(state) => plain("window", state.rows(), state.bytes()),
+        State::Port => plain("port", 0, 0),
+        State::Recursion(state) => json!({
+            "id": stage.id,
+            "kind": "recursion",
+            "rows": state.rows.len(),
+            "bytes": state.rows.bytes(),
+            "rounds": state.rounds,
+        }),
     }
 }

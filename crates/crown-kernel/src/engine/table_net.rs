@@ -1,8 +1,9 @@
 //! The changes of one table netted before they are bound to atoms.
 //!
-//! A table that a query reads several times gives each change to several atoms. Where each row reaches an atom that shows all columns of
-//! the table, that atom shows whether it is there: so it is enough to net once, by rows of the table, and what comes and goes
-//! within a batch is never bound. Memory is prefetched a block of changes ahead, as in `tree::prefetch`.
+//! A table that a query reads several times gives each change to several atoms. Where each row
+//! reaches an atom that shows all columns of the table, that atom shows whether it is there: so it
+//! is enough to net once, by rows of the table, and what comes and goes within a batch is never
+//! bound. Memory is prefetched a block of changes ahead, as in `tree::prefetch`.
 
 use super::batch::{absent_fault, AtomRows, Batch};
 use super::stage::RunningStage;
@@ -30,7 +31,8 @@ struct Coming<'a> {
     mask: u64,
     /// In the net.
     hash: u64,
-    /// The atom that shows whether the row is there, where its row begins, that row's hash, and whether it will be asked.
+    /// The atom that shows whether the row is there, where its row begins, that row's hash, and
+    /// whether it will be asked.
     witness: &'a Reader,
     picked: usize,
     found: u64,
@@ -119,7 +121,8 @@ impl<'a> Block<'a> {
 }
 
 impl Engine {
-    /// A net for each table whose changes in `batches` can be netted as such: each row reaches an atom that has all its columns.
+    /// A net for each table whose changes in `batches` can be netted as such: each row reaches an
+    /// atom that has all its columns.
     pub(super) fn table_nets(&self, batches: &[Batch]) -> Vec<Option<TableNet>> {
         let net = |source: usize| {
             let complete = self.readers[source].iter().filter(|reader| reader.is_witness());

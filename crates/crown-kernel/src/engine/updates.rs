@@ -1,7 +1,8 @@
 //! One change at a time: the paper's stream, a delta for every update.
 //!
-//! A plan that is one tree (and perhaps a reordering of its columns) is driven directly: no netting, no allocation, the
-//! rows go from the tree into the blocks of the output. All other plans take each change as a batch.
+//! A plan that is one tree (and perhaps a reordering of its columns) is driven directly: no
+//! netting, no allocation, the rows go from the tree into the blocks of the output. All other plans
+//! take each change as a batch.
 
 use super::batch::{absent_fault, AtomRows, Batch, OnInvalid};
 use super::emit::{ArrowSink, Discard, Emit};
@@ -24,8 +25,12 @@ impl Engine {
             // What was read can't be taken back, so nothing may turn out invalid on the way.
             self.check_updates(batches, on_invalid)?;
         }
+        if self.views.len() != 1 {
+            let message = "a delta for every update is shown of one view only";
+            return Err(KernelError::invalid("CROWN-ARGUMENT", message));
+        }
         emit.validated()?;
-        let output = self.output(true, self.plan.bag, true);
+        let output = self.output(0, true, self.views[0].bag, true);
         let before = self.unshown();
         for position in 0..batches.len() {
             if let Err(error) = self.apply_table(&mut batches[position], on_invalid, &output, emit) {
@@ -44,14 +49,14 @@ impl Engine {
         output: &Output,
         emit: &mut dyn Emit,
     ) -> Result<()> {
-        let plain = !self.sources[batch.source].has_state() && self.initial.is_none();
+        let plain = !self.sources[batch.source].has_state() && self.views[0].initial.is_none();
         let direct = self.direct.clone().filter(|_| plain);
         let (width, interned, projection) = match &direct {
             Some(direct) => {
                 let stage = &self.stages[direct.tree];
                 (stage.columns.len(), stage.interned(), direct.projection.as_deref())
             }
-            None => (self.plan.columns.len(), true, None),
+            None => (self.views[0].columns.len(), true, None),
         };
         let mut sink = ArrowSink::new(width, interned, projection, true, output, emit);
         self.apply_events(batch, on_invalid, direct.as_ref(), &mut sink)?;
@@ -100,7 +105,8 @@ impl Engine {
         Ok(())
     }
 
-    /// As `apply_event`, for trees whose steps may undo each other's rows (a sum that changes with each atom of a self-join).
+    /// As `apply_event`, for trees whose steps may undo each other's rows (a sum that changes with
+    /// each atom of a self-join).
     fn apply_event_netted(
         &mut self,
         batch: &Batch,
@@ -171,16 +177,18 @@ impl Engine {
         }
         let rows = self.run_shown();
         self.clear_nets();
-        let (_, rows) = rows?;
+        let (outputs, shown) = rows?;
         if self.deltas {
-            sink.push_chunk(&rows, &self.interner)?;
+            let rows = shown[0].as_ref().unwrap_or(&outputs[self.views[0].stage]);
+            sink.push_chunk(rows, &self.interner)?;
         }
         Ok(None)
     }
 
-    /// Takes back all events of weight other than 0: their inverse is one batch. `before` was not shown before them.
+    /// Takes back all events of weight other than 0: their inverse is one batch. `before` was not
+    /// shown before them.
     pub(super) fn take_back_updates(&mut self, batches: &[Batch], before: Unshown) -> Result<()> {
-        self.expect_aside(&before);
+        self.expect_undefined(&before);
         let mut bound = AtomRows::default();
         let mut faults = Vec::new();
         for batch in batches {
@@ -191,7 +199,10 @@ impl Engine {
             let message = format!("a failed batch could not be rolled back: {}", fault.reason);
             return Err(KernelError::state("CROWN-STATE-BROKEN", message));
         }
-        self.run_stages()?;
+        self.set_bounded(false);
+        let done = self.run_stages();
+        self.set_bounded(true);
+        done?;
         self.clear_nets();
         self.set_unshown(before);
         Ok(())

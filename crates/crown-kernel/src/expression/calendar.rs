@@ -160,8 +160,8 @@ pub(super) enum Moment {
     Today,
 }
 
-/// A date as `parse_date`, then optionally `[h]h[:[m]m[:[s]s[.fraction]]]` and, after seconds, a zone: `Z`, `UTC`, `GMT`,
-/// `+hh[:mm]`.
+/// A date as `parse_date`, then optionally `[h]h[:[m]m[:[s]s[.fraction]]]` and, after seconds, a
+/// zone: `Z`, `UTC`, `GMT`, `+hh[:mm]`.
 pub(super) fn parse_timestamp(text: &str) -> Option<Moment> {
     let Some((date, rest)) = split_date(text) else {
         let (clock, _) = split_clock(text.strip_prefix('T').unwrap_or(text));
@@ -187,7 +187,8 @@ fn split_clock(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !(c.is_ascii_digit() || c == ':' || c == '.')).unwrap_or(text.len()))
 }
 
-/// The date at the start of `text`, and what follows it. A year or a month alone must be all of the text.
+/// The date at the start of `text`, and what follows it. A year or a month alone must be all of the
+/// text.
 fn split_date(text: &str) -> Option<(i64, &str)> {
     let (sign, unsigned) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),
@@ -237,7 +238,8 @@ fn parse_clock(text: &str) -> Option<i64> {
     Some((hour * 3600 + minute * 60 + second) * MICROS_PER_SECOND + micros)
 }
 
-/// The offset of a zone from UTC in microseconds; `Some(None)` for what may be the name of a region.
+/// The offset of a zone from UTC in microseconds; `Some(None)` for what may be the name of a
+/// region.
 fn parse_zone(text: &str) -> Option<Option<i64>> {
     if matches!(text, "" | "Z" | "UTC" | "GMT" | "UT" | "GMT0") {
         return Some(Some(0));

@@ -1,13 +1,16 @@
 //! CAST between all types that Spark's ANSI mode allows.
 
 use super::calendar::{self, Moment, MICROS_PER_DAY, MICROS_PER_SECOND};
+use super::clock::{format_time, parse_time};
 use super::value::Value;
 use super::{decimal, overflow, utf8};
+use crate::arrow_values::parse_uuid;
 use crate::error::{KernelError, Result};
 use crate::types::DataType;
 use std::borrow::Cow;
 
-/// The code of an error about a value that Spark reads and Crown does not: `try_cast` must not make it NULL.
+/// The code of an error about a value that Spark reads and Crown does not: `try_cast` must not make
+/// it NULL.
 pub(super) const UNSUPPORTED: &str = "CROWN-CAST-UNSUPPORTED";
 
 /// What compilation needs: whether ANSI SQL has this cast at all.
@@ -18,7 +21,11 @@ pub(super) fn allowed(from: DataType, to: DataType) -> bool {
     let time = |data_type| matches!(data_type, Date | Timestamp | TimestampNtz);
     match (from, to) {
         _ if from == to => true,
+        (Nested(_), _) | (_, Nested(_)) => false,
         (String, _) | (_, String) => true,
+        (Uuid, _) | (_, Uuid) => false,
+        (Timestamp | TimestampNtz, Time) => true,
+        (Time, _) | (_, Time) => false,
         (Binary, _) | (_, Binary) => false,
         (Boolean, to) => numeric(to),
         (from, Boolean) => numeric(from),
@@ -58,6 +65,7 @@ pub(super) fn cast<'a>(value: Value<'a>, from: DataType, to: DataType) -> Result
         }),
         DataType::Decimal { precision, scale } => return to_decimal(value, from, precision, scale),
         DataType::Date => Value::Integer(value.integer().div_euclid(MICROS_PER_DAY)),
+        DataType::Time => Value::Integer(value.integer().rem_euclid(MICROS_PER_DAY)),
         DataType::Timestamp | DataType::TimestampNtz => Value::Integer(to_timestamp(value, from)?),
         _ => Value::Integer(to_integer(value, from, to)?),
     };
@@ -71,6 +79,9 @@ pub(super) fn integer_range(data_type: DataType) -> Option<(i64, i64)> {
         DataType::Int16 => Some((i64::from(i16::MIN), i64::from(i16::MAX))),
         DataType::Int32 => Some((i64::from(i32::MIN), i64::from(i32::MAX))),
         DataType::Int64 => Some((i64::MIN, i64::MAX)),
+        DataType::UInt8 => Some((0, i64::from(u8::MAX))),
+        DataType::UInt16 => Some((0, i64::from(u16::MAX))),
+        DataType::UInt32 => Some((0, i64::from(u32::MAX))),
         _ => None,
     }
 }
@@ -113,7 +124,8 @@ fn to_integer(value: Value, from: DataType, to: DataType) -> Result<i64> {
         (Value::Integer(value), DataType::Timestamp) => i128::from(value.div_euclid(MICROS_PER_SECOND)),
         (Value::Integer(value), _) => i128::from(value),
         (Value::Decimal(value), DataType::Decimal { scale, .. }) => value / 10i128.pow(scale as u32),
-        // `as` saturates, so what is out of an i128's range is out of every integer type's range too.
+        // `as` saturates, so what is out of an i128's range is out of every integer type's range
+        // too.
         (Value::Float(value), _) if !value.is_nan() => value as i128,
         _ => return Err(overflow(name(to))),
     };
@@ -158,6 +170,7 @@ fn to_string<'a>(value: Value<'a>, from: DataType) -> Result<Value<'a>> {
         (Value::Boolean(value), _) => value.to_string(),
         (Value::Integer(value), DataType::Date) => calendar::format_date(value),
         (Value::Integer(value), DataType::Timestamp | DataType::TimestampNtz) => calendar::format_timestamp(value),
+        (Value::Integer(value), DataType::Time) => format_time(value),
         (Value::Integer(value), _) => value.to_string(),
         (Value::Decimal(value), DataType::Decimal { scale, .. }) => decimal::format(value, scale),
         (Value::Float(value), DataType::Float32) => {
@@ -175,8 +188,8 @@ fn to_string<'a>(value: Value<'a>, from: DataType) -> Result<Value<'a>> {
     Ok(Value::Bytes(Cow::Owned(text.into_bytes())))
 }
 
-/// Java's notation from Rust's `{:e}` (the shortest, but of two digits at least): plain from 10^-3 to below 10^7, else
-/// `d.dddEn`.
+/// Java's notation from Rust's `{:e}` (the shortest, but of two digits at least): plain from 10^-3
+/// to below 10^7, else `d.dddEn`.
 fn format_float(scientific: String) -> String {
     let Some((mantissa, exponent)) = scientific.split_once('e') else {
         return match scientific.as_str() {
@@ -208,7 +221,7 @@ fn format_float(scientific: String) -> String {
 fn from_string(bytes: &[u8], to: DataType) -> Result<Value<'static>> {
     let invalid = || {
         let shown = String::from_utf8_lossy(bytes);
-        KernelError::invalid("CROWN-CAST", format!("the string '{shown}' can't be cast to {to:?}"))
+        KernelError::invalid("CROWN-CAST", format!("the string '{shown}' can't be cast to {}", to.sql_name()))
     };
     let unsupported = |what: &str| {
         let shown = String::from_utf8_lossy(bytes);
@@ -239,6 +252,8 @@ fn from_string(bytes: &[u8], to: DataType) -> Result<Value<'static>> {
             Some(Value::Decimal(decimal::rescale(value, scale, scale, precision)?))
         }
         DataType::Date => calendar::parse_date(text).map(Value::Integer),
+        DataType::Time => parse_time(text).map(Value::Integer),
+        DataType::Uuid => parse_uuid(text).map(|text| Value::Bytes(Cow::Owned(text.into_bytes()))),
         DataType::Timestamp | DataType::TimestampNtz => match calendar::parse_timestamp(text) {
             Some(Moment::At { local, zone }) => {
                 let zone = if to == DataType::Timestamp { zone } else { 0 };

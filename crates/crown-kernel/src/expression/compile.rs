@@ -3,11 +3,14 @@
 use super::calendar::{Part, Unit};
 use super::cast::{allowed, integer_range};
 use super::decimal::Rounding;
+use super::host;
 use super::library;
 use super::node::{Arithmetic, Comparison, Node, Text};
 use super::pattern::Matcher;
+use super::take_apart;
 use super::value::{literal, Value};
 use crate::error::{KernelError, Result};
+use crate::nested::Nested;
 use crate::plan::Expression;
 use crate::types::DataType;
 use std::cmp::Ordering;
@@ -31,7 +34,10 @@ pub(super) fn compile(expression: &Expression, columns: &[(String, DataType)]) -
         Expression::Call { function, arguments, data_type } => {
             let data_type = DataType::parse(data_type)?;
             let arguments = arguments.iter().map(|argument| compile(argument, columns)).collect::<Result<Vec<_>>>()?;
-            let node = call(function, arguments, data_type)?;
+            let node = match host::name(function) {
+                Some(name) => host::compile(name, arguments, data_type)?,
+                None => call(function, arguments, data_type)?,
+            };
             Ok((node, data_type))
         }
     }
@@ -132,6 +138,7 @@ fn call(function: &str, arguments: Vec<Typed>, data_type: DataType) -> Result<No
             let binary = matches!(arguments.first(), Some((_, DataType::Binary)));
             call.text(Text::Substring { binary }, arguments)
         }
+        _ if take_apart::named(function).is_some() => call.nested(arguments),
         _ if library::knows(function) => call.library(arguments),
         _ => Err(call.wrong("is not a function of the kernel")),
     }
@@ -294,6 +301,15 @@ impl Call<'_> {
         Ok(Node::Match { argument: Box::new(argument), by })
     }
 
+    /// Makes or takes apart an array, a struct or a map.
+    fn nested(&self, mut arguments: Vec<Typed>) -> Result<Node> {
+        let checked =
+            take_apart::named(self.function).and_then(|it| take_apart::checked(it, &arguments, self.data_type));
+        let (operation, kept) = checked.ok_or_else(|| self.wrong("has arguments or a result of the wrong type"))?;
+        arguments.truncate(kept);
+        Ok(Node::Nested { operation, arguments, data_type: self.data_type })
+    }
+
     fn hash(&self, arguments: Vec<Typed>, result: DataType) -> Result<Node> {
         self.result(result)?;
         if arguments.is_empty() {
@@ -393,6 +409,8 @@ impl Call<'_> {
         let timestamp = match arguments.first() {
             Some((_, DataType::Date)) => false,
             Some((_, DataType::Timestamp | DataType::TimestampNtz)) => true,
+            // A time is that of the first day.
+            Some((_, DataType::Time)) if matches!(part, Part::Hour | Part::Minute | Part::Second) => true,
             _ => return Err(self.wrong("takes a date or a timestamp")),
         };
         if integer_range(self.data_type).is_none() {
@@ -413,6 +431,8 @@ pub(super) enum Kind {
     Bytes,
     Date,
     Timestamp,
+    Time,
+    Nested(&'static Nested),
 }
 
 impl Kind {
@@ -420,11 +440,14 @@ impl Kind {
         match data_type {
             DataType::Boolean => Kind::Boolean,
             DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Kind::Integer,
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Kind::Integer,
             DataType::Float32 | DataType::Float64 => Kind::Float,
             DataType::Decimal { scale, .. } => Kind::Decimal(scale),
-            DataType::String | DataType::Binary => Kind::Bytes,
+            DataType::String | DataType::Binary | DataType::Uuid => Kind::Bytes,
             DataType::Date => Kind::Date,
             DataType::Timestamp | DataType::TimestampNtz => Kind::Timestamp,
+            DataType::Time => Kind::Time,
+            DataType::Nested(nested) => Kind::Nested(nested),
         }
     }
 }

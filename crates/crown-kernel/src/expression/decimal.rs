@@ -1,5 +1,5 @@
-//! Decimals of up to 38 digits: unscaled values in i128, 256 bits where a product or quotient needs them.
-//! Rounding is HALF_UP (ties away from zero), as in Spark.
+//! Decimals of up to 38 digits: unscaled values in i128, 256 bits where a product or quotient needs
+//! them. Rounding is HALF_UP (ties away from zero), as in Spark.
 
 use super::{divide_by_zero, overflow};
 use crate::error::Result;
@@ -147,7 +147,8 @@ pub(crate) fn average(sum: i128, from: i8, count: i64, scale: i8, precision: u8)
     divide(Scaled { value: sum, scale: from }, Scaled { value: i128::from(count), scale: 0 }, scale, precision)
 }
 
-/// Reads `[+-]digits[.digits][e[+-]digits]`, rounded to `scale`; `None` if it is no number or has over 38 digits.
+/// Reads `[+-]digits[.digits][e[+-]digits]`, rounded to `scale`; `None` if it is no number or has
+/// over 38 digits.
 pub(crate) fn parse(text: &str, scale: i8) -> Option<i128> {
     parse_rounded(text, scale, Rounding::HalfUp)
 }

@@ -1,34 +1,40 @@
 //! Scalar expressions with Spark SQL's ANSI semantics.
 //!
-//! A `plan::Expression` is compiled once against the columns it reads: names become positions, literals become
-//! values, LIKE patterns become tokens. Evaluation borrows the interner for reading only; a string that is
-//! computed (not merely copied) is interned at the very end.
+//! A `plan::Expression` is compiled once against the columns it reads: names become positions,
+//! literals become values, LIKE patterns become tokens. Evaluation borrows the interner for reading
+//! only; a string that is computed (not merely copied) is interned at the very end.
 //!
-//! `compile` checks names, types and argument counts, `node` evaluates, `library` holds the functions that are NULL for
-//! a NULL, `pattern` those with a literal that is compiled in advance; `cast`, `rounding`, `decimal`, `calendar` and
-//! `text` hold what their names say, `order` the one order of values.
+//! `compile` checks names, types and argument counts, `node` evaluates, `library` holds the
+//! functions that are NULL for a NULL, `pattern` those with a literal that is compiled in advance;
+//! `cast`, `rounding`, `decimal`, `calendar` and `text` hold what their names say, `order` the one
+//! order of values, `host` the functions that are computed elsewhere.
 
 mod calendar;
 mod cast;
+mod characters;
+mod clock;
 mod compile;
 pub(crate) mod decimal;
+pub mod host;
 mod library;
+mod like;
 mod node;
 mod order;
 mod pattern;
 mod regex;
 mod rounding;
-mod text;
+mod take_apart;
 mod time_pattern;
 mod value;
 
 #[cfg(test)]
 mod tests;
 
+pub use clock::format_time;
 pub use order::{compare, key_word, order_key, OrderKey};
 pub(crate) use order::{rank, wide};
 
-use crate::chunk::{Nulls, Word};
+use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::mask::Bits;
 use crate::plan::Expression;
@@ -45,11 +51,16 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Binds `expression` to `columns`; names, types and argument counts are checked here, so evaluation only
-    /// fails on values.
+    /// Binds `expression` to `columns`; names, types and argument counts are checked here, so
+    /// evaluation only fails on values.
     pub fn new(expression: &Expression, columns: &[(String, DataType)]) -> Result<Compiled> {
         let (node, data_type) = compile::compile(expression, columns)?;
         Ok(Compiled { data_type, node })
+    }
+
+    /// NULL.
+    pub fn null(data_type: DataType) -> Compiled {
+        Compiled { data_type, node: Node::Literal(None) }
     }
 
     /// The type of its values.
@@ -57,7 +68,8 @@ impl Compiled {
         self.data_type
     }
 
-    /// The position of the column when the expression is a bare column, for callers that can copy instead.
+    /// The position of the column when the expression is a bare column, for callers that can copy
+    /// instead.
     pub fn is_column(&self) -> Option<usize> {
         match self.node {
             Node::Column { index, .. } => Some(index),
@@ -68,6 +80,12 @@ impl Compiled {
     /// Whether there may be rows that have no value: those that overflow, for example.
     pub fn can_fail(&self) -> bool {
         self.node.can_fail()
+    }
+
+    /// Makes the calls of host functions for all rows together, so that `evaluate` finds their
+    /// results.
+    pub fn prepare(&self, rows: &Chunk, interner: &Interner) {
+        self.node.each_host(&mut |host| host.prepare(rows, interner));
     }
 
     /// The value for one row; `None` is NULL.

@@ -2,11 +2,14 @@
 
 use super::calendar::Part;
 use super::cast::{cast, in_range, UNSUPPORTED};
+use super::characters::{initial_capitals, substring, substring_bytes};
 use super::decimal::{self, Rounding, Scaled};
+use super::host::Host;
 use super::library::{hashing, Apply, MOST};
+use super::like::Pattern;
 use super::pattern::Matcher;
 use super::rounding::round;
-use super::text::{initial_capitals, substring, substring_bytes, Pattern};
+use super::take_apart::{self, Operation};
 use super::value::Value;
 use super::{calendar, divide_by_zero, overflow, several_rows, utf8};
 use crate::chunk::{Nulls, Word};
@@ -16,6 +19,7 @@ use crate::store::interner::Interner;
 use crate::types::DataType;
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 pub(super) struct Row<'a> {
     pub words: &'a [Word],
@@ -156,6 +160,12 @@ pub(super) enum Node {
         argument: Box<Node>,
         timestamp: bool,
     },
+    Host(Arc<Host>),
+    Nested {
+        operation: Operation,
+        arguments: Vec<(Node, DataType)>,
+        data_type: DataType,
+    },
 }
 
 type Evaluated<'a> = Result<Option<Value<'a>>>;
@@ -171,7 +181,8 @@ macro_rules! present {
 }
 
 impl Node {
-    /// Whether `evaluate` may give an error: comparisons and what chooses between values do not, by themselves.
+    /// Whether `evaluate` may give an error: comparisons and what chooses between values do not, by
+    /// themselves.
     pub fn can_fail(&self) -> bool {
         let any = |nodes: &[Node]| nodes.iter().any(Node::can_fail);
         match self {
@@ -199,7 +210,53 @@ impl Node {
             | Node::Truncate { .. }
             | Node::ConcatWith(_)
             | Node::Hash { .. }
+            | Node::Host(_)
+            | Node::Nested { operation: Operation::RequiredItem | Operation::MakeMap, .. }
             | Node::Part { .. } => true,
+            Node::Nested { arguments, .. } => arguments.iter().any(|(node, _)| node.can_fail()),
+        }
+    }
+
+    /// Visits the calls of host functions that are not an argument of another.
+    pub fn each_host(&self, visit: &mut dyn FnMut(&Host)) {
+        let mut each = |nodes: &[Node]| nodes.iter().for_each(|node| node.each_host(visit));
+        match self {
+            Node::Column { .. } | Node::Literal(_) => {}
+            Node::Host(host) => visit(host),
+            Node::Arithmetic { arguments, .. }
+            | Node::Compare { arguments, .. }
+            | Node::IsNotDistinct(arguments)
+            | Node::SingleRow(arguments)
+            | Node::Like(arguments) => each(&arguments[..]),
+            Node::Negate { argument, .. }
+            | Node::Not(argument)
+            | Node::IsNull(argument)
+            | Node::Cast { argument, .. }
+            | Node::TryCast { argument, .. }
+            | Node::Match { argument, .. }
+            | Node::Round { argument, .. }
+            | Node::Truncate { argument, .. }
+            | Node::Part { argument, .. } => argument.each_host(visit),
+            Node::And(arguments)
+            | Node::Or(arguments)
+            | Node::In(arguments)
+            | Node::Coalesce(arguments)
+            | Node::ConcatWith(arguments)
+            | Node::Extreme { arguments, .. }
+            | Node::Text { arguments, .. }
+            | Node::Library { arguments, .. } => each(arguments),
+            Node::Case { branches, otherwise } => {
+                for (when, then) in branches {
+                    when.each_host(visit);
+                    then.each_host(visit);
+                }
+                if let Some(otherwise) = otherwise {
+                    otherwise.each_host(visit);
+                }
+            }
+            Node::Hash { arguments, .. } | Node::Nested { arguments, .. } => {
+                arguments.iter().for_each(|(node, _)| node.each_host(visit));
+            }
         }
     }
 
@@ -308,6 +365,10 @@ impl Node {
                 let value = present!(argument.evaluate(row)?).integer();
                 Ok(Some(Value::Integer(calendar::part(value, *timestamp, *part))))
             }
+            Node::Host(host) => host.evaluate(row),
+            Node::Nested { operation, arguments, data_type } => {
+                take_apart::apply(*operation, arguments, *data_type, row)
+            }
         }
     }
 }
@@ -323,7 +384,8 @@ fn borrowed<'a>(value: &'a Value<'static>) -> Value<'a> {
     }
 }
 
-/// AND (decided by FALSE) and OR (decided by TRUE): the first decisive argument ends it, else NULL wins.
+/// AND (decided by FALSE) and OR (decided by TRUE): the first decisive argument ends it, else NULL
+/// wins.
 fn connect<'a>(arguments: &'a [Node], row: &Row<'a>, decisive: bool) -> Evaluated<'a> {
     let mut unknown = false;
     for argument in arguments {
@@ -406,7 +468,8 @@ fn arithmetic<'a>(
                 Arithmetic::Divide => left / right,
                 Arithmetic::Modulo => left % right,
             };
-            // A double holds the exact sum, product or quotient well enough to round to a float once more.
+            // A double holds the exact sum, product or quotient well enough to round to a float
+            // once more.
             Ok(Value::Float(if data_type == DataType::Float32 { f64::from(value as f32) } else { value }))
         }
         (Value::Decimal(left), Value::Decimal(right), DataType::Decimal { precision, scale }) => {

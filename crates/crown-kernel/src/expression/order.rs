@@ -14,13 +14,16 @@ pub enum OrderKey {
     Bytes(Box<[u8]>),
 }
 
-/// Order of two non-NULL words of one type: NaN equals NaN and is greatest, strings and binary go by bytes.
+/// Order of two non-NULL words of one type: NaN equals NaN and is greatest, strings and binary go
+/// by bytes.
 pub fn compare(data_type: DataType, left: Word, right: Word, interner: &Interner) -> Ordering {
     if left == right {
         return Ordering::Equal;
     }
     match data_type {
-        DataType::String | DataType::Binary => interner.get(left).cmp(interner.get(right)),
+        DataType::String | DataType::Binary | DataType::Uuid | DataType::Nested(_) => {
+            interner.get(left).cmp(interner.get(right))
+        }
         DataType::Decimal { precision, .. } if precision > 18 => {
             wide(interner.get(left)).cmp(&wide(interner.get(right)))
         }
@@ -31,7 +34,9 @@ pub fn compare(data_type: DataType, left: Word, right: Word, interner: &Interner
 /// The key of a non-NULL word: keys of one type compare as `compare` does.
 pub fn order_key(data_type: DataType, word: Word, interner: &Interner) -> OrderKey {
     match data_type {
-        DataType::String | DataType::Binary => OrderKey::Bytes(interner.get(word).into()),
+        DataType::String | DataType::Binary | DataType::Uuid | DataType::Nested(_) => {
+            OrderKey::Bytes(interner.get(word).into())
+        }
         DataType::Decimal { precision, .. } if precision > 18 => {
             let flipped = (wide(interner.get(word)) as u128) ^ (1 << 127);
             OrderKey::Bytes(flipped.to_be_bytes().into())
@@ -53,8 +58,8 @@ pub fn key_word(data_type: DataType, key: &OrderKey, interner: &mut Interner) ->
     }
 }
 
-/// The rank of a non-NULL word in the order of a type whose words are not interned. Integers, dates, timestamps and
-/// decimals are their own rank.
+/// The rank of a non-NULL word in the order of a type whose words are not interned. Integers,
+/// dates, timestamps and decimals are their own rank.
 pub(crate) fn rank(data_type: DataType, word: Word) -> i64 {
     debug_assert!(!data_type.interned());
     (inline_key(data_type, word) ^ SIGN) as i64
@@ -64,7 +69,8 @@ const SIGN: u64 = 1 << 63;
 
 fn inline_key(data_type: DataType, word: Word) -> u64 {
     match data_type {
-        // Floats have one NaN (positive) and no -0, so the usual bit trick gives Spark's total order.
+        // Floats have one NaN (positive) and no -0, so the usual bit trick gives Spark's total
+        // order.
         DataType::Float32 | DataType::Float64 if word_float(word).is_sign_negative() => !word,
         _ => word ^ SIGN,
     }

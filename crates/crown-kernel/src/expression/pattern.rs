@@ -1,7 +1,8 @@
-//! Functions of one value and literals that are compiled in advance: LIKE, regular expressions, time patterns.
+//! Functions of one value and literals that are compiled in advance: LIKE, regular expressions,
+//! time patterns.
 
+use super::like::Pattern;
 use super::regex::{Piece, Regex};
-use super::text::Pattern;
 use super::time_pattern::TimePattern;
 use super::utf8;
 use super::value::Value;

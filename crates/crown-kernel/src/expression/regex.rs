@@ -1,8 +1,10 @@
-//! Regular expressions that mean in the crate `regex` exactly what they mean in Java, and so in Spark.
+//! Regular expressions that mean in the crate `regex` exactly what they mean in Java, and so in
+//! Spark.
 //!
-//! A pattern is translated piece by piece; what has no piece here (look-around, back references, flags, possessive
-//! quantifiers, Unicode classes, a loop over what may be empty) is refused when the plan is compiled. Both take the
-//! leftmost match and prefer the earlier alternative, so what is left can't differ.
+//! A pattern is translated piece by piece; what has no piece here (look-around, back references,
+//! flags, possessive quantifiers, Unicode classes, a loop over what may be empty) is refused when
+//! the plan is compiled. Both take the leftmost match and prefer the earlier alternative, so what
+//! is left can't differ.
 
 use crate::error::{KernelError, Result};
 use std::sync::Arc;
@@ -14,7 +16,8 @@ const TERMINATORS: &str = r"\n\r\x{85}\x{2028}\x{2029}";
 pub(super) struct Regex {
     compiled: Arc<regex::Regex>,
     groups: usize,
-    /// Whether there is a `$`, which may have taken a line terminator at the end into the match as a whole.
+    /// Whether there is a `$`, which may have taken a line terminator at the end into the match as
+    /// a whole.
     ends: bool,
 }
 
@@ -80,8 +83,8 @@ impl Regex {
         replaced
     }
 
-    /// Java's replacement: `$n` is a group (with as many digits as there are groups for), `\` takes the next
-    /// character as it is.
+    /// Java's replacement: `$n` is a group (with as many digits as there are groups for), `\` takes
+    /// the next character as it is.
     pub fn replacement(&self, text: &str) -> Result<Vec<Piece>> {
         if self.ends {
             return Err(self.unsupported());
@@ -142,7 +145,8 @@ impl Translation<'_> {
         found.is_some()
     }
 
-    /// Alternatives up to a closing parenthesis or the end; returns whether they can match the empty text.
+    /// Alternatives up to a closing parenthesis or the end; returns whether they can match the
+    /// empty text.
     fn alternatives(&mut self, depth: usize) -> Translated<bool> {
         if depth > DEPTH {
             return Err("too many nested groups");

@@ -40,7 +40,8 @@ pub(super) fn round<'a>(
     }
 }
 
-/// A float without a fraction as a bigint. NaN is 0, as in Java and so in Spark; what is out of range is an error.
+/// A float without a fraction as a bigint. NaN is 0, as in Java and so in Spark; what is out of
+/// range is an error.
 fn whole(value: f64) -> Result<i64> {
     const END: f64 = 9_223_372_036_854_775_808.0;
     if value.is_nan() || (-END..END).contains(&value) {
@@ -50,8 +51,8 @@ fn whole(value: f64) -> Result<i64> {
     }
 }
 
-/// Rounds the shortest digits that name the float, as Spark does. Digits that don't fit a decimal are too many to be
-/// changed by rounding: the shortest have 17 at most.
+/// Rounds the shortest digits that name the float, as Spark does. Digits that don't fit a decimal
+/// are too many to be changed by rounding: the shortest have 17 at most.
 fn round_float(value: f64, shortest: &str, digits: i8, rounding: Rounding, read: impl Fn(&str) -> Option<f64>) -> f64 {
     let rounded =
         decimal::parse_rounded(shortest, digits, rounding).and_then(|rounded| read(&format!("{rounded}e{}", -digits)));

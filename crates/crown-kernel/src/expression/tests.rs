@@ -334,7 +334,8 @@ fn rounding() {
         (round(&int(-25), -1, "int64"), "-30"),
         (round(&int(25), 3, "int64"), "25"),
         (round(&literal(json!(127), "int8"), -1, "int8"), "CROWN-OVERFLOW"),
-        // The digits that a float shows are rounded, not its binary value: 2.675 lies below the tie.
+        // The digits that a float shows are rounded, not its binary value: 2.675 lies below the
+        // tie.
         (round(&float(2.675), 2, "float64"), "2.68"),
         (round(&float(-0.5), 0, "float64"), "-1.0"),
         (round(&float(2.5), 0, "float64"), "3.0"),

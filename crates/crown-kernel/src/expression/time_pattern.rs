@@ -1,7 +1,7 @@
 //! Spark's date-time patterns (`yyyy-MM-dd HH:mm:ss`), for writing and for reading.
 //!
-//! Only letters whose meaning is the same on every Java version and locale are known; a pattern with any other is
-//! refused when the plan is compiled.
+//! Only letters whose meaning is the same on every Java version and locale are known; a pattern
+//! with any other is refused when the plan is compiled.
 
 use super::calendar::{civil, days, MICROS_PER_DAY, MICROS_PER_SECOND};
 use crate::error::{KernelError, Result};

@@ -9,7 +9,8 @@ use crate::types::{float_word, word_float, DataType};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// Integers, dates and timestamps are `Integer`; a decimal is its unscaled value, its scale is in the type.
+/// Integers, dates and timestamps are `Integer`; a decimal is its unscaled value, its scale is in
+/// the type.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value<'a> {
     Boolean(bool),
@@ -26,7 +27,9 @@ impl<'a> Value<'a> {
             DataType::Float32 | DataType::Float64 => Value::Float(word_float(word)),
             DataType::Decimal { precision, .. } if precision > 18 => Value::Decimal(wide(interner.get(word))),
             DataType::Decimal { .. } => Value::Decimal(i128::from(word as i64)),
-            DataType::String | DataType::Binary => Value::Bytes(Cow::Borrowed(interner.get(word))),
+            DataType::String | DataType::Binary | DataType::Uuid | DataType::Nested(_) => {
+                Value::Bytes(Cow::Borrowed(interner.get(word)))
+            }
             _ => Value::Integer(word as i64),
         }
     }
@@ -54,6 +57,9 @@ impl<'a> Value<'a> {
             Value::Decimal(value) => decimal::format(*value, data_type.scale()).into(),
             Value::Bytes(bytes) if data_type == DataType::Binary => {
                 bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+            }
+            Value::Bytes(_) if matches!(data_type, DataType::Nested(_)) => {
+                return Err(KernelError::plan("CROWN-PLAN-MALFORMED", "a nested value is not a literal"));
             }
             Value::Bytes(bytes) => utf8(bytes)?.into(),
         })
@@ -105,7 +111,8 @@ pub(super) enum Encoded<'a> {
     Bytes(Cow<'a, [u8]>),
 }
 
-/// The value of a plan literal (`crown.ir.expression` documents the JSON of each type); `None` is NULL.
+/// The value of a plan literal (`crown.ir.expression` documents the JSON of each type); `None` is
+/// NULL.
 pub(super) fn literal(json: &serde_json::Value, data_type: DataType) -> Result<Option<Value<'static>>> {
     use serde_json::Value as Json;
     let value = match (data_type, json) {
@@ -116,14 +123,16 @@ pub(super) fn literal(json: &serde_json::Value, data_type: DataType) -> Result<O
         (DataType::Decimal { precision, scale }, Json::String(text)) => {
             decimal::parse(text, scale).filter(|value| decimal::fits(*value, precision)).map(Value::Decimal)
         }
-        (DataType::String, Json::String(text)) => Some(Value::Bytes(Cow::Owned(text.clone().into_bytes()))),
+        (DataType::String | DataType::Uuid, Json::String(text)) => {
+            Some(Value::Bytes(Cow::Owned(text.clone().into_bytes())))
+        }
         (DataType::Binary, Json::String(text)) => hex(text).map(|bytes| Value::Bytes(Cow::Owned(bytes))),
         (DataType::Int8, Json::Number(number)) => whole(number, i64::from(i8::MIN), i64::from(i8::MAX)),
         (DataType::Int16, Json::Number(number)) => whole(number, i64::from(i16::MIN), i64::from(i16::MAX)),
         (DataType::Int32 | DataType::Date, Json::Number(number)) => {
             whole(number, i64::from(i32::MIN), i64::from(i32::MAX))
         }
-        (DataType::Int64 | DataType::Timestamp | DataType::TimestampNtz, Json::Number(number)) => {
+        (DataType::Int64 | DataType::Timestamp | DataType::TimestampNtz | DataType::Time, Json::Number(number)) => {
             whole(number, i64::MIN, i64::MAX)
         }
         _ => None,

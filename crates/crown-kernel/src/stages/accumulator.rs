@@ -2,14 +2,16 @@
 
 use super::exact_sum::ExactSum;
 use super::float_sum::FloatSum;
+use super::higher_moments::HigherMoments;
 use super::moments::Moments;
 use super::multiset::Multiset;
 use super::ordered_values::OrderedValues;
 use super::sort_key::{encode, Order};
-use crate::chunk::{Nulls, Word};
+use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{overflow, KernelError, Result};
 use crate::expression::decimal;
 use crate::expression::{key_word, order_key, wide, Compiled};
+use crate::nested::{array_of, element_type};
 use crate::plan::{self, AggregateFunction as Function};
 use crate::store::interner::Interner;
 use crate::types::{float_word, word_float, DataType};
@@ -33,7 +35,8 @@ pub(super) enum Argument {
     Keyed(Box<[u8]>, Option<Word>),
 }
 
-/// What an aggregate computes: its function, its argument's type (`None`: all rows count) and its own type.
+/// What an aggregate computes: its function, its argument's type (`None`: all rows count) and its
+/// own type.
 #[derive(Clone, Debug)]
 pub(super) struct Kind {
     pub function: Function,
@@ -57,7 +60,7 @@ impl Folded {
             _ => None,
         };
         let keyed = match column.function {
-            Function::First | Function::StringAgg | Function::Mode => true,
+            Function::First | Function::StringAgg | Function::ArrayAgg | Function::Mode => true,
             Function::PercentileCont | Function::PercentileDisc => true,
             Function::CountDistinct => !further.is_empty(),
             _ => false,
@@ -74,6 +77,13 @@ impl Folded {
         let kind = kind.check(&column.name, &further)?;
         let condition = column.condition.as_ref().map(compile).transpose()?;
         Ok(Folded { kind, argument, further, order: Order::all(&column.order, columns)?, condition })
+    }
+
+    /// Makes the calls of host functions for all rows together, so that `evaluate` finds their
+    /// results.
+    pub fn prepare(&self, rows: &Chunk, interner: &Interner) {
+        let expressions = self.argument.iter().chain(&self.further).chain(&self.condition);
+        expressions.for_each(|expression| expression.prepare(rows, interner));
     }
 
     /// `None` if the row does not count.
@@ -137,6 +147,8 @@ impl Kind {
             (Function::CovarPop | Function::CovarSamp | Function::Corr, _) => {
                 is_double && further.first().map(Compiled::data_type) == Some(DataType::Float64)
             }
+            (Function::Skewness | Function::Kurtosis, _) => is_double,
+            (Function::ArrayAgg, argument) => argument.is_some() && element_type(self.result).ok() == argument,
             (Function::StringAgg, argument) => argument == Some(DataType::String) && argument == Some(self.result),
             (Function::BitAnd | Function::BitOr | Function::BitXor, argument) => {
                 argument.is_some_and(is_integer) && argument == Some(self.result)
@@ -168,6 +180,7 @@ pub(super) enum Accumulator {
     },
     Extreme(Multiset),
     Moments(Box<Moments>),
+    HigherMoments(Box<HigherMoments>),
     Ordered(OrderedValues),
     Bits(Box<Bits>),
     /// Each value once: how often each is there, and what they give together.
@@ -199,6 +212,7 @@ impl Accumulator {
             Function::BitAnd | Function::BitOr | Function::BitXor => {
                 Accumulator::Bits(Box::new(Bits { count: 0, ones: [0; 64] }))
             }
+            Function::Skewness | Function::Kurtosis => Accumulator::HigherMoments(Box::default()),
             _ => Accumulator::Moments(Box::default()),
         };
         if kind.distinct {
@@ -207,8 +221,8 @@ impl Accumulator {
         own
     }
 
-    /// Adds `weight` copies of a value (for COUNT(*): of a row). True if a count does not fit; it is then right modulo
-    /// 2^64, so that the inverse takes the value back.
+    /// Adds `weight` copies of a value (for COUNT(*): of a row). True if a count does not fit; it
+    /// is then right modulo 2^64, so that the inverse takes the value back.
     pub fn fold(&mut self, kind: &Kind, argument: &Argument, weight: i64, interner: &mut Interner) -> bool {
         match (self, argument) {
             (Accumulator::Ordered(values), Argument::Keyed(key, value)) => {
@@ -245,6 +259,7 @@ impl Accumulator {
                 count_up(count, weight)
             }
             Accumulator::Moments(moments) => moments.add(word_float(word), None, weight),
+            Accumulator::HigherMoments(moments) => moments.add(word_float(word), weight),
             Accumulator::Bits(bits) => {
                 let set = bits.ones.iter_mut().enumerate().filter(|(bit, _)| word >> bit & 1 == 1);
                 set.for_each(|(_, ones)| *ones = ones.wrapping_add(weight));
@@ -287,6 +302,11 @@ impl Accumulator {
                 _ => moments.correlation(),
             }
             .map(float_word),
+            Accumulator::HigherMoments(moments) => match kind.function {
+                Function::Skewness => moments.skewness(),
+                _ => moments.kurtosis(),
+            }
+            .map(float_word),
             Accumulator::Bits(bits) => (bits.count > 0).then(|| bits.result(kind.function)),
             Accumulator::Ordered(values) => ordered_result(kind, values, interner)?,
         })
@@ -301,6 +321,7 @@ impl Accumulator {
             Accumulator::Extreme(values) => values.bytes(),
             Accumulator::Float { sum, .. } => sum.bytes(),
             Accumulator::Moments(moments) => size_of::<Moments>() + moments.bytes(),
+            Accumulator::HigherMoments(moments) => size_of::<HigherMoments>() + moments.bytes(),
             Accumulator::Ordered(values) => values.bytes(),
             Accumulator::Bits(_) => size_of::<Bits>(),
             Accumulator::Count(_) | Accumulator::Exact { .. } => 0,
@@ -319,7 +340,8 @@ impl Bits {
     }
 }
 
-/// Counts copies of a value, which is held while there are some: the count before and after, and whether it overflows.
+/// Counts copies of a value, which is held while there are some: the count before and after, and
+/// whether it overflows.
 fn count_value(
     values: &mut HashMap<Word, i64>,
     kind: &Kind,
@@ -351,6 +373,8 @@ fn count_value(
 
 /// The most bytes of a string that an aggregate makes.
 const MOST_BYTES: usize = 1 << 28;
+/// The most elements of an array that an aggregate makes.
+const MOST_ELEMENTS: i128 = 1 << 24;
 
 fn ordered_result(kind: &Kind, values: &OrderedValues, interner: &mut Interner) -> Result<Option<Word>> {
     let counted = || values.iter().map(|(word, count)| (word, if kind.distinct { 1 } else { count }));
@@ -360,6 +384,15 @@ fn ordered_result(kind: &Kind, values: &OrderedValues, interner: &mut Interner) 
         Function::Mode => {
             let most = counted().map(|(_, count)| count).max();
             counted().find(|(_, count)| Some(*count) == most).and_then(|(word, _)| word)
+        }
+        Function::ArrayAgg => {
+            let element = element_type(kind.result)?;
+            if counted().map(|(_, count)| i128::from(count)).sum::<i128>() > MOST_ELEMENTS {
+                return Err(overflow());
+            }
+            let copies = counted().flat_map(|(word, count)| (0..count).map(move |_| word));
+            let bytes = array_of(element, copies, interner);
+            Some(interner.intern(&bytes))
         }
         Function::StringAgg => {
             let mut text: Vec<u8> = Vec::new();
@@ -379,15 +412,8 @@ fn ordered_result(kind: &Kind, values: &OrderedValues, interner: &mut Interner) 
             (values.len() > 0).then(|| interner.intern(&text))
         }
         _ => {
-            let total: i64 = counted().map(|(_, count)| count).sum();
-            let at = |position: i64| {
-                let mut passed = 0;
-                let found = counted().find(|(_, count)| {
-                    passed += count;
-                    passed > position
-                });
-                found.and_then(|(word, _)| word)
-            };
+            let total = values.total(kind.distinct);
+            let at = |position: i64| values.at(position, kind.distinct).0;
             if total == 0 {
                 return Ok(None);
             }

@@ -1,4 +1,5 @@
-//! GROUP BY: folds signed rows into groups and shows, for each touched group, its old row going and its new row coming.
+//! GROUP BY: folds signed rows into groups and shows, for each touched group, its old row going and
+//! its new row coming.
 
 use super::accumulator::{count_up, Accumulator, Argument, Folded};
 use super::row_set::shrink;
@@ -21,7 +22,8 @@ pub struct Aggregate {
     /// Input rows of each group: a group whose count is 0 is freed.
     counts: Vec<i64>,
     accumulators: Vec<Accumulator>,
-    /// The shown row's aggregates and their NULLs (bit i for aggregate i), and whether a delta has shown it yet.
+    /// The shown row's aggregates and their NULLs (bit i for aggregate i), and whether a delta has
+    /// shown it yet.
     values: Vec<Word>,
     value_nulls: Vec<Nulls>,
     shown: Vec<bool>,
@@ -68,7 +70,8 @@ impl Aggregate {
             touched: Vec::new(),
         };
         if aggregate.always {
-            // The empty group has neither a key nor an interned value, so no interner is needed yet.
+            // The empty group has neither a key nor an interned value, so no interner is needed
+            // yet.
             let interner = &mut Interner::default();
             aggregate.add_group(&[], 0, interner);
             let (values, nulls) = aggregate.results(0, interner)?;
@@ -111,6 +114,7 @@ impl Aggregate {
 
     fn evaluate(&self, input: &Chunk, interner: &mut Interner) -> Result<Arguments> {
         let mut values: Arguments = self.folded.iter().map(|_| Vec::with_capacity(input.len())).collect();
+        self.folded.iter().for_each(|folded| folded.prepare(input, interner));
         let mut words = Vec::new();
         for index in 0..input.len() {
             let nulls = input.read(index, &mut words);
@@ -121,10 +125,11 @@ impl Aggregate {
         Ok(values)
     }
 
-    /// Folds the rows `sign` times and returns the groups they touch, each once, and whether a count overflowed.
+    /// Folds the rows `sign` times and returns the groups they touch, each once, and whether a
+    /// count overflowed.
     ///
-    /// Rows that go are folded before rows that come, so that no count is ever larger than before or after the whole: it
-    /// overflows only if the result does.
+    /// Rows that go are folded before rows that come, so that no count is ever larger than before
+    /// or after the whole: it overflows only if the result does.
     fn fold(&mut self, input: &Chunk, arguments: &Arguments, sign: i64, interner: &mut Interner) -> (Vec<usize>, bool) {
         let mut touched = Vec::new();
         let mut overflowed = false;
@@ -208,7 +213,8 @@ impl Aggregate {
         self.shown[position] = alive;
     }
 
-    /// The interned values of a shown row are held, so that the row can be looked up and go as it came.
+    /// The interned values of a shown row are held, so that the row can be looked up and go as it
+    /// came.
     fn count_references(
         &self,
         values: &[Word],
@@ -229,7 +235,8 @@ impl Aggregate {
             return;
         }
         touched.retain(|position| self.counts[*position] == 0);
-        // From the end, so that the group that moves into a freed place is never one that is still to be freed.
+        // From the end, so that the group that moves into a freed place is never one that is still
+        // to be freed.
         touched.sort_unstable_by(|left, right| right.cmp(left));
         let width = self.folded.len();
         for position in touched {
@@ -269,6 +276,19 @@ impl Aggregate {
             out.push(&row, nulls.union(self.value_nulls[position].shifted(key.len())), 1);
         }
         end
+    }
+
+    /// Appends the group of these values of its first columns; false unless all of them are given.
+    pub fn lookup(&self, fixed: &[(usize, Option<Word>)], out: &mut Chunk) -> bool {
+        let width = self.group.len();
+        let value = |column: usize| fixed.iter().find(|(other, _)| *other == column).map(|(_, value)| *value);
+        let Some(values) = (0..width).map(value).collect::<Option<Vec<_>>>() else { return false };
+        let words: Vec<Word> = values.iter().map(|value| value.unwrap_or(0)).collect();
+        let nulls = mask::of((0..width).filter(|column| values[*column].is_none()));
+        if let Some(position) = self.groups.find(&words, nulls) {
+            self.read(position, 1, out);
+        }
+        true
     }
 
     /// Counts what hangs on each group, so it takes time linear in the groups.

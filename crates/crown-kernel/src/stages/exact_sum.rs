@@ -1,9 +1,10 @@
-//! Exact sums of integers: a sum that passes 128 bits and comes back is right, and one that doesn't is seen.
+//! Exact sums of integers: a sum that passes 128 bits and comes back is right, and one that doesn't
+//! is seen.
 
 use arrow::datatypes::i256;
 
-/// `high` times 2^128, plus `low`. Every value has one form, so it fits an i128 exactly if `high` is 0. Of values below 2^127 and
-/// counts below 2^63 no sum leaves this range.
+/// `high` times 2^128, plus `low`. Every value has one form, so it fits an i128 exactly if `high`
+/// is 0. Of values below 2^127 and counts below 2^63 no sum leaves this range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ExactSum {
     low: i128,

@@ -1,7 +1,7 @@
 //! Exact sums of floats: what is added and later taken away leaves no trace, whatever its size.
 //!
-//! The sum is an expansion (Shewchuk 1997): floats that do not overlap and whose exact total is the exact sum. It
-//! rarely has more than three parts. Only reading the sum rounds, once.
+//! The sum is an expansion (Shewchuk 1997): floats that do not overlap and whose exact total is the
+//! exact sum. It rarely has more than three parts. Only reading the sum rounds, once.
 
 use std::mem::size_of;
 
@@ -11,8 +11,9 @@ pub(super) struct FloatSum {
     rare: Option<Box<Rare>>,
 }
 
-/// What few sums ever see: values so large that sums of them could overflow (kept divided by `SCALE`), and what can't
-/// be subtracted, so is counted (the accumulator's own count tells if these overflow).
+/// What few sums ever see: values so large that sums of them could overflow (kept divided by
+/// `SCALE`), and what can't be subtracted, so is counted (the accumulator's own count tells if
+/// these overflow).
 #[derive(Clone, Debug, Default)]
 struct Rare {
     huge: Vec<f64>,
@@ -80,7 +81,8 @@ pub(super) fn add_product(parts: &mut Vec<f64>, value: f64, times: f64) {
     }
 }
 
-/// Adds to an expansion, smallest part first: each step's rounding error stays behind as a part, if there is one.
+/// Adds to an expansion, smallest part first: each step's rounding error stays behind as a part, if
+/// there is one.
 fn add(parts: &mut Vec<f64>, value: f64) {
     let mut carried = value;
     let mut kept = 0;
@@ -101,8 +103,8 @@ fn add(parts: &mut Vec<f64>, value: f64) {
     }
 }
 
-/// The float nearest to the expansion's total: from the largest part down until something is lost; what is lost
-/// decides only a tie.
+/// The float nearest to the expansion's total: from the largest part down until something is lost;
+/// what is lost decides only a tie.
 pub(super) fn rounded(parts: &[f64]) -> f64 {
     let mut rest = parts.iter().rev().copied();
     let Some(mut high) = rest.next() else { return 0.0 };

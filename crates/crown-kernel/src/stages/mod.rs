@@ -1,8 +1,8 @@
 //! The stages that fold or filter signed rows: everything of a plan but trees and bags.
 //!
-//! All have one shape. `new` takes the plan's stage and the columns of its input. `apply` takes the complete *net* change
-//! of the input and appends the complete net change of the stage's own rows to `out`; when it fails, the
-//! state is as before. The stages with state also offer
+//! All have one shape. `new` takes the plan's stage and the columns of its input. `apply` takes the
+//! complete *net* change of the input and appends the complete net change of the stage's own rows
+//! to `out`; when it fails, the state is as before. The stages with state also offer
 //!
 //! - `weight(words, nulls)`: how often the stage has this row (see `Lookup`),
 //! - `rows()` and `read(start, limit, out)`: its distinct rows, and those from position `start` on,
@@ -15,16 +15,20 @@ mod aggregate;
 mod distinct;
 mod exact_sum;
 mod float_sum;
+mod higher_moments;
 mod map;
 mod moments;
 mod multiset;
 mod ordered_values;
+mod recursive_rows;
 mod row_set;
 mod set_operation;
 mod sort_key;
+mod sorted;
 mod top;
 mod window;
 mod window_frame;
+mod window_function;
 
 #[cfg(test)]
 mod tests;
@@ -32,10 +36,12 @@ mod tests;
 pub use aggregate::Aggregate;
 pub use distinct::{Distinct, Materialize};
 pub use map::Map;
+pub use recursive_rows::{RecursiveRows, Showing, Support};
 pub use row_set::{RowSet, WeightedRows};
 pub use set_operation::SetOperation;
-pub use top::{Top, TopPlace};
-pub use window::{Window, WindowPlace};
+pub use sorted::Sorted;
+pub use top::{Top, TopCursor};
+pub use window::{Window, WindowCursor};
 
 use crate::chunk::{Nulls, Word};
 use crate::types::DataType;

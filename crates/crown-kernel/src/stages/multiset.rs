@@ -5,7 +5,8 @@ use crate::expression::OrderKey;
 use std::collections::BTreeMap;
 use std::mem::size_of;
 
-/// Most groups are small: a sorted vector up to `SPILL` values, a tree above; a vector again at half of it.
+/// Most groups are small: a sorted vector up to `SPILL` values, a tree above; a vector again at
+/// half of it.
 pub(super) enum Multiset {
     Small(Vec<(OrderKey, i64)>),
     Large(BTreeMap<OrderKey, i64>),

@@ -1,8 +1,9 @@
 //! Distinct rows, found by hash and kept without gaps.
 //!
-//! Rows are at positions `0..len`; removing one moves the last row into its place, so that a caller who keeps more
-//! about each row does the same `swap_remove` on it. Reading all rows is then a plain scan, and memory follows the
-//! number of rows. The order depends on the changes alone, not on hashes.
+//! Rows are at positions `0..len`; removing one moves the last row into its place, so that a caller
+//! who keeps more about each row does the same `swap_remove` on it. Reading all rows is then a
+//! plain scan, and memory follows the number of rows. The order depends on the changes alone, not
+//! on hashes.
 
 use super::Lookup;
 use crate::chunk::{Chunk, Nulls, Word};
@@ -134,8 +135,8 @@ impl WeightedRows {
         WeightedRows { rows: RowSet::new(types), weights: Vec::new() }
     }
 
-    /// Adds the rows of a chunk and calls `each` with every row, and its weight before and after. On an error nothing has
-    /// changed.
+    /// Adds the rows of a chunk and calls `each` with every row, and its weight before and after.
+    /// On an error nothing has changed.
     pub fn add_all(
         &mut self,
         rows: &Chunk,
@@ -157,8 +158,8 @@ impl WeightedRows {
         Ok(())
     }
 
-    /// Adds to the weight of a row; returns the weight before and after, or `None`, having done nothing, if that does not
-    /// fit.
+    /// Adds to the weight of a row; returns the weight before and after, or `None`, having done
+    /// nothing, if that does not fit.
     pub fn add(&mut self, words: &[Word], nulls: Nulls, weight: i64, interner: &mut Interner) -> Option<(i64, i64)> {
         let Some(position) = self.rows.find(words, nulls) else {
             if weight != 0 {
@@ -183,7 +184,8 @@ impl WeightedRows {
         self.rows.len()
     }
 
-    /// Appends up to `limit` rows from position `start` on, weighted by `show`; returns the next position.
+    /// Appends up to `limit` rows from position `start` on, weighted by `show`; returns the next
+    /// position.
     pub fn read(&self, start: usize, limit: usize, show: impl Fn(i64) -> i64, out: &mut Chunk) -> usize {
         let end = self.len().min(start.saturating_add(limit));
         for position in start..end {

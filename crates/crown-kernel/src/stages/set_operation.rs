@@ -1,12 +1,14 @@
 //! UNION, EXCEPT and INTERSECT by looking rows up, so that no branch is materialised.
 //!
-//! The law: a row of the result changes only if the row changes in an input. Its new weights are looked up in the
-//! inputs, which have already applied their changes; its old weights are the new ones minus the changes.
+//! The law: a row of the result changes only if the row changes in an input. Its new weights are
+//! looked up in the inputs, which have already applied their changes; its old weights are the new
+//! ones minus the changes.
 //!
-//! The full result is read from the rows of the inputs, each of which must come once, with its whole weight. What an input
-//! promises in this respect is decided, and checked, in `engine::promise`. UNION ALL alone needs nothing: it adds
-//! up changes, and shows the rows of one input after those of the other, where a row may come twice. If a stage above
-//! needs each row once, it looks rows up as the others do (`gathers`).
+//! The full result is read from the rows of the inputs, each of which must come once, with its
+//! whole weight. What an input promises in this respect is decided, and checked, in
+//! `engine::promise`. UNION ALL alone needs nothing: it adds up changes, and shows the rows of one
+//! input after those of the other, where a row may come twice. If a stage above needs each row
+//! once, it looks rows up as the others do (`gathers`).
 
 use super::{Columns, Lookup, WeightedRows};
 use crate::chunk::Chunk;
@@ -61,7 +63,8 @@ impl SetOperation {
         self.gathers || !self.is_linear()
     }
 
-    /// The result's weight of a row that the inputs have `left` and `right` times, neither less than 0.
+    /// The result's weight of a row that the inputs have `left` and `right` times, neither less
+    /// than 0.
     pub fn combine(&self, left: i64, right: i64) -> Result<i64> {
         Ok(match (self.operator, self.all) {
             (SetOperator::Union, true) => left.checked_add(right).ok_or_else(too_many_copies)?,
@@ -113,9 +116,9 @@ impl SetOperation {
         Ok(())
     }
 
-    /// The result from the rows of its inputs: of rows of input `side` (0 or 1), those that the result shows, with their
-    /// weight. `other` is the other input; it is read only if `gathers`. Calling it with all rows of side 0, then of
-    /// side 1, gives the whole result.
+    /// The result from the rows of its inputs: of rows of input `side` (0 or 1), those that the
+    /// result shows, with their weight. `other` is the other input; it is read only if `gathers`.
+    /// Calling it with all rows of side 0, then of side 1, gives the whole result.
     pub fn read(&self, side: usize, rows: &Chunk, other: &dyn Lookup, out: &mut Chunk) -> Result<()> {
         if !self.gathers() {
             out.append(rows);

@@ -68,7 +68,8 @@ pub(super) fn encode(key: &mut Vec<u8>, value: Option<OrderKey>, descending: boo
     match value {
         OrderKey::Inline(value) => key.extend(value.to_be_bytes()),
         OrderKey::Bytes(bytes) => {
-            // A zero byte becomes 0 255 and the end 0 0: so a prefix sorts before what it is a prefix of.
+            // A zero byte becomes 0 255 and the end 0 0: so a prefix sorts before what it is a
+            // prefix of.
             for byte in bytes {
                 key.push(byte);
                 if byte == 0 {

@@ -225,7 +225,8 @@ impl Kept for Top {
     }
 }
 
-/// Random batches, then delete all: the sum of deltas, a full read and look-ups must all equal the recomputation.
+/// Random batches, then delete all: the sum of deltas, a full read and look-ups must all equal the
+/// recomputation.
 fn run(stage: &mut dyn Kept, seed: u64, recompute: &dyn Fn(&BTreeMap<Row, i64>, &Interner) -> Shown) {
     let mut interner = Interner::default();
     let mut source = Source::new(seed, &mut interner);

@@ -1,5 +1,5 @@
-//! ORDER BY ... LIMIT, for all rows or per key, as a maintained view: all input rows in order, and of each partition the
-//! first ones, which are shown.
+//! ORDER BY ... LIMIT, for all rows or per key, as a maintained view: all input rows in order, and
+//! of each partition the first ones, which are shown.
 
 use super::sort_key::{after, append_columns, Order};
 use super::Columns;
@@ -43,15 +43,17 @@ struct Entry {
     words: Box<[Word]>,
     nulls: Nulls,
     weight: i64,
-    /// How much of the key is the partition, and how much partition and order: rows with equal order are peers.
+    /// How much of the key is the partition, and how much partition and order: rows with equal
+    /// order are peers.
     partition: u32,
     order: u32,
-    place: Place,
+    standing: Standing,
 }
 
-/// What is shown of a row: some of its copies, the first with the number `first`. All zero if nothing is.
+/// What is shown of a row: some of its copies, the first with the number `first`. All zero if
+/// nothing is.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Place {
+struct Standing {
     copies: i64,
     first: u64,
     rank: u64,
@@ -76,7 +78,7 @@ struct Key {
 const MOST_NUMBERED: i64 = 1 << 24;
 
 /// The row with which reading goes on; `None`: from the start.
-pub type TopPlace = Option<Box<[u8]>>;
+pub type TopCursor = Option<Box<[u8]>>;
 
 impl Top {
     pub fn new(stage: &plan::TopStage, columns: &[(String, DataType)]) -> Result<Top> {
@@ -145,11 +147,11 @@ impl Top {
             }
             let nulls = input.read(index, &mut words);
             let weight = input.weights[index];
-            let row = Entry { words: (&*words).into(), nulls, weight, partition, order, place: Place::default() };
-            let gone = self.add(bytes, row, interner).filter(|gone| gone.place.copies > 0);
-            if let Some(Entry { words, nulls, place, .. }) = gone {
-                show(&self.ranks, &words, nulls, place, -1, &mut changes);
-                (self.shown, self.copies) = (self.shown - 1, self.copies - i128::from(place.copies));
+            let row = Entry { words: (&*words).into(), nulls, weight, partition, order, standing: Standing::default() };
+            let gone = self.add(bytes, row, interner).filter(|gone| gone.standing.copies > 0);
+            if let Some(Entry { words, nulls, standing, .. }) = gone {
+                show(&self.ranks, &words, nulls, standing, -1, &mut changes);
+                (self.shown, self.copies) = (self.shown - 1, self.copies - i128::from(standing.copies));
                 if let Some(marked) = reached.get_mut(&prefix) {
                     *marked -= 1;
                 }
@@ -166,7 +168,8 @@ impl Top {
         Ok(())
     }
 
-    /// Whether it only orders the rows: then it shows its input, and need not compare what it shows.
+    /// Whether it only orders the rows: then it shows its input, and need not compare what it
+    /// shows.
     fn keeps_all(&self) -> bool {
         self.offset == 0 && self.limit >= ALL && self.ranks.is_empty() && self.by == plan::RankFunction::RowNumber
     }
@@ -177,7 +180,7 @@ impl Top {
             let nulls = input.read(index, &mut words);
             let weight = input.weights[index];
             self.copies += i128::from(weight);
-            let row = Entry { words: (&*words).into(), nulls, weight, partition, order, place: Place::default() };
+            let row = Entry { words: (&*words).into(), nulls, weight, partition, order, standing: Standing::default() };
             self.add(bytes, row, interner);
         }
     }
@@ -192,7 +195,7 @@ impl Top {
             std::collections::btree_map::Entry::Vacant(place) => {
                 present.for_each(|column| interner.retain(entry.words[*column]));
                 let kept = place.insert(entry);
-                kept.place.copies = if all { kept.weight } else { 0 };
+                kept.standing.copies = if all { kept.weight } else { 0 };
                 *key_bytes += length;
                 None
             }
@@ -200,7 +203,7 @@ impl Top {
                 let kept = place.get_mut();
                 kept.weight += entry.weight;
                 if kept.weight != 0 {
-                    kept.place.copies = if all { kept.weight } else { kept.place.copies };
+                    kept.standing.copies = if all { kept.weight } else { kept.standing.copies };
                     return None;
                 }
                 present.for_each(|column| interner.release(entry.words[*column]));
@@ -210,7 +213,8 @@ impl Top {
         }
     }
 
-    /// Finds the rows of a partition to show, and emits how they differ from those shown: work follows their number.
+    /// Finds the rows of a partition to show, and emits how they differ from those shown: work
+    /// follows their number.
     fn slide(&mut self, prefix: Box<[u8]>, mut marked: usize, out: &mut Chunk) {
         let Top { by, limit, offset, ranks, rows, shown: all_shown, copies: all_copies, .. } = self;
         let wanted = |function| ranks.contains(&function);
@@ -233,20 +237,20 @@ impl Top {
                 plan::RankFunction::DenseRank if dense_rank <= *limit => entry.weight,
                 _ => 0,
             };
-            let place = Place {
+            let standing = Standing {
                 copies,
                 first: if numbered && copies > 0 { position.max(*offset) } else { 0 },
                 rank: if ranked && copies > 0 { rank } else { 0 },
                 dense_rank: if dense && copies > 0 { dense_rank } else { 0 },
             };
-            let before = std::mem::replace(&mut entry.place, place);
+            let before = std::mem::replace(&mut entry.standing, standing);
             if before.copies > 0 {
                 marked -= 1;
                 *all_shown -= 1;
             }
-            if place != before {
+            if standing != before {
                 show(ranks, &entry.words, entry.nulls, before, -1, out);
-                show(ranks, &entry.words, entry.nulls, place, 1, out);
+                show(ranks, &entry.words, entry.nulls, standing, 1, out);
                 *all_copies += i128::from(copies) - i128::from(before.copies);
             }
             shown += usize::from(copies > 0);
@@ -294,21 +298,21 @@ impl Top {
     }
 
     /// Appends about `limit` further rows in the stage's order; false at the end.
-    pub fn read(&self, place: &mut TopPlace, limit: usize, out: &mut Chunk) -> bool {
-        let mut start = place.take().unwrap_or_default();
+    pub fn read(&self, cursor: &mut TopCursor, limit: usize, out: &mut Chunk) -> bool {
+        let mut start = cursor.take().unwrap_or_default();
         let enough = out.len().saturating_add(limit);
         loop {
             let mut hidden = None;
             for (key, entry) in self.rows.range::<[u8], _>((Bound::Included(&*start), Bound::Unbounded)) {
-                if entry.place.copies == 0 {
+                if entry.standing.copies == 0 {
                     hidden = Some((key, &key[..entry.partition as usize]));
                     break;
                 }
                 if out.len() >= enough {
-                    *place = Some(key.clone());
+                    *cursor = Some(key.clone());
                     return true;
                 }
-                show(&self.ranks, &entry.words, entry.nulls, entry.place, 1, out);
+                show(&self.ranks, &entry.words, entry.nulls, entry.standing, 1, out);
             }
             let Some((key, prefix)) = hidden else { return false };
             // Rows that OFFSET skips come before those shown; all others after them.
@@ -325,16 +329,16 @@ impl Top {
             return 0;
         }
         let Ok(key) = self.key(row, nulls, interner) else { return 0 };
-        let Some(Entry { place, .. }) = self.rows.get(&key.bytes) else { return 0 };
-        let mut weight = place.copies;
+        let Some(Entry { standing, .. }) = self.rows.get(&key.bytes) else { return 0 };
+        let mut weight = standing.copies;
         for (function, value) in self.ranks.iter().zip(ranks) {
             let fits = match function {
                 plan::RankFunction::RowNumber => {
                     weight = weight.min(1);
-                    (place.first + 1..=place.first + place.copies as u64).contains(value)
+                    (standing.first + 1..=standing.first + standing.copies as u64).contains(value)
                 }
-                plan::RankFunction::Rank => *value == place.rank,
-                plan::RankFunction::DenseRank => *value == place.dense_rank,
+                plan::RankFunction::Rank => *value == standing.rank,
+                plan::RankFunction::DenseRank => *value == standing.dense_rank,
             };
             if !fits {
                 return 0;
@@ -351,16 +355,16 @@ impl Top {
 }
 
 /// Appends what is shown of a row: each copy with its number, where numbers are shown.
-fn show(ranks: &[plan::RankFunction], words: &[Word], nulls: Nulls, place: Place, sign: i64, out: &mut Chunk) {
+fn show(ranks: &[plan::RankFunction], words: &[Word], nulls: Nulls, standing: Standing, sign: i64, out: &mut Chunk) {
     let numbered = ranks.contains(&plan::RankFunction::RowNumber);
     let mut row = words.to_vec();
-    for copy in 0..if numbered { place.copies as u64 } else { u64::from(place.copies > 0) } {
+    for copy in 0..if numbered { standing.copies as u64 } else { u64::from(standing.copies > 0) } {
         row.truncate(words.len());
         row.extend(ranks.iter().map(|function| match function {
-            plan::RankFunction::RowNumber => place.first + copy + 1,
-            plan::RankFunction::Rank => place.rank,
-            plan::RankFunction::DenseRank => place.dense_rank,
+            plan::RankFunction::RowNumber => standing.first + copy + 1,
+            plan::RankFunction::Rank => standing.rank,
+            plan::RankFunction::DenseRank => standing.dense_rank,
         }));
-        out.push(&row, nulls, if numbered { sign } else { sign * place.copies });
+        out.push(&row, nulls, if numbered { sign } else { sign * standing.copies });
     }
 }

@@ -1,23 +1,25 @@
 //! Window functions over ordered partitions.
 //!
-//! Each partition is kept in order. A change recomputes the values from its first changed row to where the frames that
-//! reach it end; only rows whose values differ are emitted. Copies of a row are rows of their own here.
+//! Each partition is kept in order. A change recomputes the values from its first changed row to
+//! where the frames that reach it end; only rows whose values differ are emitted. Copies of a row
+//! are rows of their own here.
 
-use super::accumulator::{Accumulator, Folded};
+use super::accumulator::Accumulator;
 use super::sort_key::{append_columns, Order};
 use super::window_frame::{Frames, Row};
+use super::window_function::{fold, Fresh, Function};
 use super::Columns;
 use crate::chunk::{Chunk, Nulls, Word};
-use crate::error::{overflow, KernelError, Result};
+use crate::error::{KernelError, Result};
 use crate::expression::Compiled;
 use crate::mask::{self, Bits};
-use crate::plan::{self, WindowFunction};
+use crate::plan::{self};
 use crate::store::interner::Interner;
 use crate::store::net::{net_in_place, too_many_copies};
-use crate::types::{float_word, DataType};
+use crate::types::DataType;
 use std::collections::BTreeMap;
 use std::mem::size_of;
-use std::ops::{Bound, Range};
+use std::ops::Bound;
 
 pub struct Window {
     input: Columns,
@@ -34,29 +36,11 @@ pub struct Window {
     key_bytes: usize,
 }
 
-struct Function {
-    function: WindowFunction,
-    /// The position of its values in a row.
-    column: usize,
-    result: DataType,
-    arguments: Vec<Compiled>,
-    offset: i64,
-    ignore_nulls: bool,
-    frame: plan::WindowFrame,
-    folded: Option<Folded>,
-}
-
 #[derive(Default)]
 struct Partition {
     rows: Vec<Row>,
     /// For aggregates of frames that begin with the partition: all its rows.
     running: Vec<Option<Accumulator>>,
-}
-
-/// The new values of one function: of the rows from `start` on.
-struct Fresh {
-    start: usize,
-    values: Vec<Option<Word>>,
 }
 
 /// A partition that a batch has changed: what it needs to be made final, or to be as before.
@@ -66,14 +50,15 @@ struct Changed {
     fresh: Vec<Fresh>,
 }
 
-/// The rows of a batch for one partition, in order: keys, the length of partition and order in them, and positions.
+/// The rows of a batch for one partition, in order: keys, the length of partition and order in
+/// them, and positions.
 type Changes = Vec<(Box<[u8]>, u32, usize)>;
 
 /// The most copies of a row: each has values of its own.
 const MOST_COPIES: i64 = 1 << 24;
 
 /// Where reading goes on: a partition, and a position in it.
-pub type WindowPlace = Option<(Box<[u8]>, usize)>;
+pub type WindowCursor = Option<(Box<[u8]>, usize)>;
 
 impl Window {
     pub fn new(stage: &plan::WindowStage, columns: &[(String, DataType)]) -> Result<Window> {
@@ -156,7 +141,8 @@ impl Window {
         Ok(())
     }
 
-    /// Changes the rows of a partition and computes their values. On an error the partition is as before.
+    /// Changes the rows of a partition and computes their values. On an error the partition is as
+    /// before.
     fn change(
         &mut self,
         prefix: Box<[u8]>,
@@ -202,7 +188,8 @@ impl Window {
         }
     }
 
-    /// The rows with those that come and without those that go, which are the last copies; and the end of what changed.
+    /// The rows with those that come and without those that go, which are the last copies; and the
+    /// end of what changed.
     fn merged(
         &self,
         mut rows: Vec<Row>,
@@ -264,8 +251,8 @@ impl Window {
         }
     }
 
-    /// Lets go of the values that running aggregates hold, of the first `count` rows of the partition each. They are
-    /// computed anew when they are needed.
+    /// Lets go of the values that running aggregates hold, of the first `count` rows of the
+    /// partition each. They are computed anew when they are needed.
     fn forget_running(&self, partition: &mut Partition, count: impl Fn(usize) -> usize, interner: &mut Interner) {
         for (number, function) in self.functions.iter().enumerate() {
             let Some(accumulator) = partition.running.get_mut(number) else { return };
@@ -354,7 +341,7 @@ impl Window {
     }
 
     /// Appends about `limit` further rows, each distinct one once; false at the end.
-    pub fn read(&self, place: &mut WindowPlace, limit: usize, out: &mut Chunk) -> bool {
+    pub fn read(&self, place: &mut WindowCursor, limit: usize, out: &mut Chunk) -> bool {
         let (prefix, mut from) = place.take().unwrap_or_default();
         let enough = out.len().saturating_add(limit);
         for (key, partition) in self.partitions.range::<[u8], _>((Bound::Included(&*prefix), Bound::Unbounded)) {
@@ -397,256 +384,5 @@ impl Window {
                 + running(partition)
         });
         self.rows * self.columns.len() * 8 + self.key_bytes + partitions.sum::<usize>()
-    }
-}
-
-impl Function {
-    fn new(column: &plan::WindowColumn, columns: &[(String, DataType)], place: usize) -> Result<Function> {
-        let arguments =
-            column.arguments.iter().map(|argument| Compiled::new(argument, columns)).collect::<Result<Vec<_>>>()?;
-        let folded = column.aggregate.as_ref().map(|aggregate| Folded::new(aggregate, columns)).transpose()?;
-        let result = DataType::parse(&column.data_type)?;
-        let types: Vec<DataType> = arguments.iter().map(Compiled::data_type).collect();
-        let fits = match column.function {
-            WindowFunction::RowNumber | WindowFunction::Rank | WindowFunction::DenseRank => result == DataType::Int32,
-            WindowFunction::Ntile => result == DataType::Int32 && column.offset > 0,
-            WindowFunction::PercentRank | WindowFunction::CumeDist => result == DataType::Float64,
-            WindowFunction::Lag => types == [result, result],
-            WindowFunction::FirstValue | WindowFunction::LastValue => types == [result],
-            WindowFunction::NthValue => types == [result] && column.offset > 0,
-            WindowFunction::Aggregate => folded.as_ref().is_some_and(|folded| folded.kind.result == result),
-        };
-        if !fits {
-            let message = format!("the window function '{}' has the wrong arguments or type", column.name);
-            return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
-        }
-        Ok(Function {
-            function: column.function,
-            column: place,
-            result,
-            arguments,
-            offset: column.offset,
-            ignore_nulls: column.ignore_nulls,
-            frame: column.frame.clone().unwrap_or_default(),
-            folded,
-        })
-    }
-
-    /// The rows whose value a change may change, if the rows from `first` to `last` came, went or moved.
-    fn reach(&self, frames: &Frames, first: usize, last: usize) -> Range<usize> {
-        let end = frames.rows.len();
-        let within = |from: i128, to: i128| {
-            let clip = |position: i128| position.clamp(0, end as i128) as usize;
-            clip(from)..clip(to).max(clip(from))
-        };
-        let (first_row, last_row) = (first as i128, last as i128);
-        match self.function {
-            WindowFunction::RowNumber | WindowFunction::Rank | WindowFunction::DenseRank => first..end,
-            WindowFunction::PercentRank | WindowFunction::CumeDist | WindowFunction::Ntile => 0..end,
-            WindowFunction::Lag if self.ignore_nulls => 0..end,
-            WindowFunction::Lag => {
-                let offset = i128::from(self.offset);
-                within(first_row + offset.min(0), last_row + offset.max(0))
-            }
-            _ => {
-                let plan::WindowFrame { unit, start, end: stop } = &self.frame;
-                match (unit, start, stop) {
-                    (plan::FrameUnit::Rows, start, stop) => within(
-                        stop.map_or(0, |stop| (first_row - i128::from(stop) - 1).min(first_row)),
-                        start.map_or(end as i128, |start| (last_row - i128::from(start) + 1).max(last_row)),
-                    ),
-                    // Rows that are equal in the order to one that changed are before it too.
-                    (plan::FrameUnit::Range, None, Some(0)) => {
-                        let before = frames.peers(first.min(end.saturating_sub(1))).start;
-                        before.min(first.checked_sub(1).map_or(0, |row| frames.peers(row).start))..end
-                    }
-                    (plan::FrameUnit::Range, ..) => 0..end,
-                }
-            }
-        }
-    }
-
-    fn evaluate(
-        &self,
-        frames: &Frames,
-        range: Range<usize>,
-        first: usize,
-        running: &mut Option<Accumulator>,
-        interner: &mut Interner,
-    ) -> Result<Fresh> {
-        let start = range.start;
-        if let Some(folded) = &self.folded {
-            let values = self.fold(folded, frames, range, first, running, interner)?;
-            return Ok(Fresh { start, values });
-        }
-        let rows = frames.rows;
-        let mut values = Vec::with_capacity(range.len());
-        for position in range {
-            let value = match self.function {
-                WindowFunction::RowNumber => Some(integer(position + 1)?),
-                WindowFunction::Rank => Some(integer(frames.peers(position).start + 1)?),
-                WindowFunction::DenseRank => {
-                    Some(self.dense_rank(frames, position, values.last().copied().flatten())?)
-                }
-                WindowFunction::PercentRank => {
-                    let others = (rows.len() - 1) as f64;
-                    let before = frames.peers(position).start as f64;
-                    Some(float_word(if rows.len() == 1 { 0.0 } else { before / others }))
-                }
-                WindowFunction::CumeDist => Some(float_word(frames.peers(position).end as f64 / rows.len() as f64)),
-                WindowFunction::Ntile => Some(integer(bucket(position, rows.len(), self.offset as usize))?),
-                WindowFunction::Lag => self.lag(frames, position, interner)?,
-                _ => self.in_frame(frames, position, interner)?,
-            };
-            values.push(value);
-        }
-        Ok(Fresh { start, values })
-    }
-
-    fn dense_rank(&self, frames: &Frames, position: usize, before: Option<Word>) -> Result<Word> {
-        let Some(row) = position.checked_sub(1) else { return Ok(1) };
-        let same = frames.rows[row].peers() == frames.rows[position].peers();
-        // Rows before the first changed one have their ranks.
-        let rank = before.unwrap_or(frames.rows[row].words[self.column]);
-        integer((rank + Word::from(!same)) as usize)
-    }
-
-    fn argument(&self, frames: &Frames, row: usize, interner: &mut Interner) -> Result<Option<Word>> {
-        self.arguments[0].evaluate(&frames.rows[row].words, frames.rows[row].nulls, interner)
-    }
-
-    fn lag(&self, frames: &Frames, position: usize, interner: &mut Interner) -> Result<Option<Word>> {
-        let row = &frames.rows[position];
-        let mut left = self.offset.unsigned_abs() as usize;
-        let step = self.offset.signum();
-        let mut at = position as i64;
-        if !self.ignore_nulls || left == 0 {
-            at -= self.offset;
-            if (0..frames.rows.len() as i64).contains(&at) {
-                return self.argument(frames, at as usize, interner);
-            }
-        } else {
-            loop {
-                at -= step;
-                if !(0..frames.rows.len() as i64).contains(&at) {
-                    break;
-                }
-                let value = self.argument(frames, at as usize, interner)?;
-                left -= usize::from(value.is_some());
-                if left == 0 {
-                    return Ok(value);
-                }
-            }
-        }
-        self.arguments[1].evaluate(&row.words, row.nulls, interner)
-    }
-
-    /// FIRST_VALUE, LAST_VALUE and NTH_VALUE.
-    fn in_frame(&self, frames: &Frames, position: usize, interner: &mut Interner) -> Result<Option<Word>> {
-        let frame = frames.bounds(position, &self.frame);
-        let number = if self.function == WindowFunction::NthValue { self.offset as usize } else { 1 };
-        if !self.ignore_nulls {
-            let row = match self.function {
-                WindowFunction::LastValue => frame.clone().next_back(),
-                _ => frame.clone().nth(number - 1),
-            };
-            return row.map_or(Ok(None), |row| self.argument(frames, row, interner));
-        }
-        let mut left = number;
-        let backwards = self.function == WindowFunction::LastValue;
-        for step in 0..frame.len() {
-            let row = if backwards { frame.end - 1 - step } else { frame.start + step };
-            let value = self.argument(frames, row, interner)?;
-            left -= usize::from(value.is_some());
-            if left == 0 {
-                return Ok(value);
-            }
-        }
-        Ok(None)
-    }
-
-    /// An aggregate of each row's frame. Frames move forward only, so each row enters and leaves once.
-    fn fold(
-        &self,
-        folded: &Folded,
-        frames: &Frames,
-        range: Range<usize>,
-        first: usize,
-        running: &mut Option<Accumulator>,
-        interner: &mut Interner,
-    ) -> Result<Vec<Option<Word>>> {
-        let rows = frames.rows;
-        let keeps = self.frame.start.is_none();
-        // A running aggregate has the rows before the first changed one.
-        let mut inside = if running.is_some() { 0..first } else { 0..0 };
-        let mut accumulator = running.take().unwrap_or_else(|| Accumulator::new(&folded.kind));
-        let mut values = Vec::with_capacity(range.len());
-        let mut failed = None;
-        if let Some(row) = range.clone().next() {
-            let frame = frames.bounds(row, &self.frame);
-            while failed.is_none() && inside.end > frame.end.max(inside.start) {
-                inside.end -= 1;
-                failed = fold(&mut accumulator, folded, &rows[inside.end], -1, interner).err();
-            }
-            if inside.is_empty() && !keeps {
-                inside = frame.start..frame.start;
-            }
-        }
-        for position in range {
-            let frame = frames.bounds(position, &self.frame);
-            let end = frame.end.max(frame.start);
-            while failed.is_none() && inside.end < end {
-                failed = fold(&mut accumulator, folded, &rows[inside.end], 1, interner).err();
-                inside.end += usize::from(failed.is_none());
-            }
-            while failed.is_none() && inside.start < frame.start {
-                failed = fold(&mut accumulator, folded, &rows[inside.start], -1, interner).err();
-                inside.start += usize::from(failed.is_none());
-            }
-            if failed.is_none() {
-                match accumulator.result(&folded.kind, interner) {
-                    Ok(value) => values.push(value),
-                    Err(error) => failed = Some(error),
-                }
-            }
-        }
-        if keeps && failed.is_none() {
-            while failed.is_none() && inside.end < rows.len() {
-                failed = fold(&mut accumulator, folded, &rows[inside.end], 1, interner).err();
-                inside.end += usize::from(failed.is_none());
-            }
-            if failed.is_none() {
-                *running = Some(accumulator);
-                return Ok(values);
-            }
-        }
-        // Release what the accumulators hold.
-        for row in &rows[inside] {
-            let _ = fold(&mut accumulator, folded, row, -1, interner);
-        }
-        failed.map_or(Ok(values), Err)
-    }
-}
-
-/// Adds a row to an aggregate, or takes it away.
-fn fold(accumulator: &mut Accumulator, folded: &Folded, row: &Row, weight: i64, interner: &mut Interner) -> Result<()> {
-    match folded.evaluate(&row.words, row.nulls, interner)? {
-        Some(argument) if accumulator.fold(&folded.kind, &argument, weight, interner) => Err(overflow()),
-        _ => Ok(()),
-    }
-}
-
-fn integer(number: usize) -> Result<Word> {
-    i32::try_from(number).map(|number| number as i64 as Word).map_err(|_| overflow())
-}
-
-/// NTILE: the first buckets have a row more if the rows can't be divided.
-fn bucket(position: usize, rows: usize, buckets: usize) -> usize {
-    let (size, larger) = (rows / buckets, rows % buckets);
-    let in_larger = larger * (size + 1);
-    if position < in_larger {
-        position / (size + 1) + 1
-    } else {
-        larger + (position - in_larger) / size.max(1) + 1
     }
 }

@@ -88,7 +88,8 @@ impl Frames<'_> {
         start..end.max(start)
     }
 
-    /// The first row at a distance, or the first row beyond it. A row without a value has its peers.
+    /// The first row at a distance, or the first row beyond it. A row without a value has its
+    /// peers.
     fn distant(&self, position: usize, offset: i64, beyond: bool) -> usize {
         let peers = self.peers(position);
         let value = match self.rows[position].distance {

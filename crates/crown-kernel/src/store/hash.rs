@@ -1,8 +1,10 @@
-//! A cheap hash of words that spreads any set of integers, multiples of large powers of two included.
+//! A cheap hash of words that spreads any set of integers, multiples of large powers of two
+//! included.
 //!
-//! Each word is multiplied to 128 bits and the halves are folded together, so that every input bit reaches both the high bits
-//! (the tag of a hash table's slot) and the low bits (its position). It is fixed, so that the order of rows in a
-//! table, and with it every output, is a function of the input.
+//! Each word is multiplied to 128 bits and the halves are folded together, so that every input bit
+//! reaches both the high bits (the tag of a hash table's slot) and the low bits (its position). It
+//! is fixed, so that the order of rows in a table, and with it every output, is a function of the
+//! input.
 
 use crate::chunk::Word;
 
@@ -25,8 +27,9 @@ pub(crate) fn hash_words(words: impl IntoIterator<Item = Word>) -> u64 {
     fold(state ^ SEED, FACTOR)
 }
 
-/// Hashes words for what outlives this process: the cells of values and the checksums of snapshots. It is part of those
-/// formats and must never change, unlike `hash_words`, which only arranges tables in memory.
+/// Hashes words for what outlives this process: the cells of values and the checksums of snapshots.
+/// It is part of those formats and must never change, unlike `hash_words`, which only arranges
+/// tables in memory.
 pub(crate) fn stable_hash(words: impl IntoIterator<Item = Word>) -> u64 {
     let mix = |state: u64, word: Word| fold(state ^ word, FACTOR).wrapping_add(word);
     fold(words.into_iter().fold(SEED, mix), 0xd6e8_feb8_6659_fd93)

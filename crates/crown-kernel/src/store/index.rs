@@ -1,11 +1,14 @@
 //! A hash table from hashes to ids, made for few cache misses.
 //!
-//! Open addressing with linear probing; a slot has an id and 32 bits of its hash. So a look-up costs one cache miss, looks at
-//! a row only when all 32 bits agree, and growing or deleting never looks at a row at all. The home of a hash is its share
-//! of the table (multiply and shift), so the table can grow by half. It is at most five eighths full: a run is short then, and a slot has eight bytes.
+//! Open addressing with linear probing; a slot has an id and 32 bits of its hash. So a look-up
+//! costs one cache miss, looks at a row only when all 32 bits agree, and growing or deleting never
+//! looks at a row at all. The home of a hash is its share of the table (multiply and shift), so the
+//! table can grow by half. It is at most five eighths full: a run is short then, and a slot has
+//! eight bytes.
 //!
-//! Each size of the table has an order of hashes of its own: rows that come in the order of another table, as those of a
-//! saved state do, would else crowd into one part of this one while it grows, and make ever longer runs.
+//! Each size of the table orders hashes differently: rows that come in the order of another
+//! table, as those of a saved state do, would else crowd into one part of this one while it grows,
+//! and make ever longer runs.
 
 use super::hash::hash_words;
 use super::slab::{at, at_mut, prefetch, with_capacity};

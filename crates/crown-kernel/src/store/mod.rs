@@ -1,5 +1,7 @@
-//! How rows are stored: hashing, indexes, slabs, interned strings, buffers, and the netting of changes.
+//! How rows are stored: hashing, indexes, slabs, interned strings, buffers, and the netting of
+//! changes.
 
+pub(crate) mod fenwick;
 pub(crate) mod hash;
 pub(crate) mod index;
 pub mod interner;

@@ -1,6 +1,7 @@
 //! The net effect of a sequence of signed rows.
 //!
-//! Sums are exact: what passes 64 bits on its way and comes back is right, and what doesn't come back is refused.
+//! Sums are exact: what passes 64 bits on its way and comes back is right, and what doesn't come
+//! back is refused.
 
 use super::hash::hash_words;
 use super::index::Index;
@@ -19,10 +20,12 @@ pub fn too_many_copies() -> KernelError {
 /// Rows with the sum of their weights, in order of first appearance.
 pub struct Net {
     width: usize,
-    /// Per row the words, the NULL mask, the sum, and how many copies there are already (or `UNKNOWN`).
+    /// Per row the words, the NULL mask, the sum, and how many copies there are already (or
+    /// `UNKNOWN`).
     rows: Vec<Word>,
     index: Index,
-    /// How often the sum of a row has passed 2^63 upwards, less how often downwards: nearly always empty.
+    /// How often the sum of a row has passed 2^63 upwards, less how often downwards: nearly always
+    /// empty.
     carries: HashMap<usize, i64>,
 }
 
@@ -91,8 +94,8 @@ impl Net {
         row
     }
 
-    /// Appends a row that is not there, with the number of copies that there are already if it is known. It is not found
-    /// again: for a net that is filled in this way alone.
+    /// Appends a row that is not there, with the number of copies that there are already if it is
+    /// known. It is not found again: for a net that is filled in this way alone.
     pub fn push(&mut self, words: &[Word], nulls: Nulls, weight: i64, before: Option<u64>) {
         self.rows.extend_from_slice(words);
         self.rows.extend([nulls, weight as Word, before.unwrap_or(UNKNOWN)]);
@@ -146,7 +149,8 @@ impl Net {
         self.find(hash, words, nulls).unwrap_or_else(|| self.insert(hash, words, nulls))
     }
 
-    /// How many copies there are after what was added so far; `existing` tells how many there were before.
+    /// How many copies there are after what was added so far; `existing` tells how many there were
+    /// before.
     pub fn copies(&mut self, words: &[Word], nulls: Nulls, existing: impl FnOnce() -> u64) -> i128 {
         let row = self.find_or_insert(words, nulls);
         self.copies_at(row, existing)
@@ -161,7 +165,8 @@ impl Net {
         i128::from(self.rows[place]) + self.sum_at(row)
     }
 
-    /// All rows by position: words, NULL mask, sum, and how many copies there are already if that is known.
+    /// All rows by position: words, NULL mask, sum, and how many copies there are already if that
+    /// is known.
     pub fn all_rows(&self) -> impl Iterator<Item = (&[Word], Nulls, i64, Option<u64>)> {
         self.rows.chunks_exact(self.stride()).map(|row| {
             let (words, rest) = row.split_at(self.width);

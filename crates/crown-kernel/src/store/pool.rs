@@ -1,7 +1,7 @@
 //! Memory of output columns, used again.
 //!
-//! The columns of a large delta leave as Arrow arrays. If each had fresh memory, the system would have to clear it first, which
-//! takes a good part of the time of writing it. So when the last
+//! The columns of a large delta leave as Arrow arrays. If each had fresh memory, the system would
+//! have to clear it first, which takes a good part of the time of writing it. So when the last
 //! reference to a column is dropped, its buffer returns to the pool.
 
 use crate::chunk::{Chunk, Word};
@@ -27,7 +27,8 @@ pub struct ColumnPool {
 }
 
 impl ColumnPool {
-    /// Makes the chunk empty, with new columns for a delta of `rows`, or for its first block. Room for weights is kept.
+    /// Makes the chunk empty, with new columns for a delta of `rows`, or for its first block. Room
+    /// for weights is kept.
     pub fn renew(&self, chunk: &mut Chunk, columns: usize, rows: usize) {
         let column = |_| if rows >= BLOCK_ROWS { self.take() } else { Vec::with_capacity(rows + rows / 8) };
         chunk.columns = (0..columns).map(column).collect();
@@ -47,7 +48,8 @@ impl ColumnPool {
         }
         let start = NonNull::new(words.as_mut_ptr().cast::<u8>()).expect("a vector's memory is not null");
         let length = words.len() * size_of::<Word>();
-        // SAFETY: the memory belongs to `words`, which the buffer owns and nobody changes until it is dropped.
+        // SAFETY: the memory belongs to `words`, which the buffer owns and nobody changes until it
+        // is dropped.
         unsafe { Buffer::from_custom_allocation(start, length, Arc::new(Lent::new(words, &self.free))) }
     }
 

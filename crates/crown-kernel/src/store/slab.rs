@@ -1,7 +1,8 @@
 //! Slabs: access without a bounds check in release builds, prefetching, and memory on huge pages.
 //!
-//! A large slab is read at random, so nearly every access also needs the address of a page that the processor has forgotten. The
-//! system is asked for pages of 2 MB, of which there are few. It may refuse, and nothing else changes.
+//! A large slab is read at random, so nearly every access also needs the address of a page that the
+//! processor has forgotten. The system is asked for pages of 2 MB, of which there are few. It may
+//! refuse, and nothing else changes.
 
 /// `items[index]`.
 ///
@@ -65,7 +66,8 @@ const LARGE: usize = 4 << 20;
 /// From this many bytes on a slab is not copied to grow: that would need the memory twice.
 const HUGE: usize = 64 << 20;
 
-/// Makes room for `additional` items, growing by an eighth: amortised constant time with little slack.
+/// Makes room for `additional` items, growing by an eighth: amortised constant time with little
+/// slack.
 #[inline(always)]
 pub(crate) fn reserve_slowly<T: Copy>(items: &mut Vec<T>, additional: usize) {
     if items.capacity() - items.len() < additional {

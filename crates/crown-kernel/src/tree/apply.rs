@@ -1,8 +1,8 @@
 //! The main loop: the changes of a batch, one after the other, each carried through the tree.
 //!
-//! A change first finds or makes its row. If the row enters or leaves the semi-join view of its node, or its annotation changes, the
-//! change climbs (`propagate`, then `delta` in the connex part), which emits the delta. Rows that nothing needs any more are
-//! removed last.
+//! A change first finds or makes its row. If the row enters or leaves the semi-join view of its
+//! node, or its annotation changes, the change climbs (`propagate`, then `delta` in the connex
+//! part), which emits the delta. Rows that nothing needs any more are removed last.
 
 use super::compact;
 use super::id::RowId;
@@ -29,7 +29,8 @@ pub struct AtomChange<'a> {
 }
 
 impl Tree {
-    /// Applies changes one after the other, as `apply` does. An error says which change failed; those before it were made.
+    /// Applies changes one after the other, as `apply` does. An error says which change failed;
+    /// those before it were made.
     pub fn apply_all<'a>(
         &mut self,
         changes: impl Iterator<Item = AtomChange<'a>>,
@@ -59,12 +60,13 @@ impl Tree {
         }
     }
 
-    /// One change of one atom: `weight` (not 0) more copies of a row, or fewer, but never fewer than none: the
-    /// caller has checked. Appends the delta of the result to the sink.
+    /// One change of one atom: `weight` (not 0) more copies of a row, or fewer, but never fewer
+    /// than none: the caller has checked. Appends the delta of the result to the sink.
     ///
-    /// The changes of a batch are applied one after the other; their deltas add up to the batch's. A self-join's change is
-    /// applied to each of its atoms in turn. On an error (overflow, a failing residual, the sink's own) the tree is as before the
-    /// call; rows may have reached the sink.
+    /// The changes of a batch are applied one after the other; their deltas add up to the batch's.
+    /// A self-join's change is applied to each of its atoms in turn. On an error (overflow, a
+    /// failing residual, the sink's own) the tree is as before the call; rows may have reached the
+    /// sink.
     #[inline]
     pub fn apply(
         &mut self,
@@ -106,7 +108,8 @@ impl Tree {
         result
     }
 
-    /// Makes the change. An error here leaves the tree untouched; an error in `failure` means that the change was made.
+    /// Makes the change. An error here leaves the tree untouched; an error in `failure` means that
+    /// the change was made.
     #[inline]
     fn change(
         &mut self,

@@ -1,7 +1,8 @@
 //! Memory follows the live rows: slabs, tables and lists that are mostly free are rebuilt.
 //!
-//! A rebuild costs time linear in the slab and happens only after three quarters of it were freed, so it is amortised
-//! constant per deletion. It renames ids, so both sides of every link are rewritten.
+//! A rebuild costs time linear in the slab and happens only after three quarters of it were freed,
+//! so it is amortised constant per deletion. It renames ids, so both sides of every link are
+//! rewritten.
 
 use super::id::RowId;
 use super::shape::LINK;
@@ -75,6 +76,7 @@ impl Tree {
         let shape = &self.shape.nodes[node];
         let Some(parent) = shape.parent else { return };
         let ids = self.edges[node].compact();
+        self.counts = None; // it knows entries by their ids
         self.orders.of_children(node).into_iter().for_each(|order| order.rename_entries(&ids));
         self.orders.of_parents(node).into_iter().for_each(|order| order.rename_entries(&ids));
         for (side, link) in [(node, LINK), (parent, shape.link_in_parent)] {

@@ -1,4 +1,5 @@
-//! Full enumeration that can stop and go on (paper, Algorithm 4): the walk from the root's semi-join view.
+//! Full enumeration that can stop and go on (paper, Algorithm 4): the walk from the root's
+//! semi-join view.
 
 use super::enumerate::{Emission, Walk};
 use super::Tree;
@@ -21,8 +22,9 @@ impl Cursor {
         Cursor { walk: Walk::default(), updates: tree.updates, empty_row }
     }
 
-    /// Appends up to `max_rows` further rows (weight 1, in mode bag the multiplicity). False when the enumeration is at its
-    /// end. With `max_rows` 1 it is the constant-delay iterator of the paper.
+    /// Appends up to `max_rows` further rows (weight 1, in mode bag the multiplicity). False when
+    /// the enumeration is at its end. With `max_rows` 1 it is the constant-delay iterator of the
+    /// paper.
     pub fn fill(&mut self, tree: &Tree, interner: &mut Interner, out: &mut Chunk, max_rows: usize) -> Result<bool> {
         if self.updates != tree.updates {
             return Err(KernelError::invalid("CROWN-ITERATION", "the view has changed since the iteration started"));

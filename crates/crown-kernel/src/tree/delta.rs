@@ -1,10 +1,12 @@
 //! Changes of the connex part and the delta they mean (paper, section 4.2).
 //!
-//! A witness is a row that enters or leaves the semi-join view and is a root row or has a live parent: the delta is the disjoint union of the
-//! results that contain a witness (Lemma 4.8). For insertions the live view is the one *before* the update, and results are read from the new
-//! lists. For deletions it is the one *after the rows above were killed*: two rows with one key that leave together with their
-//! parent are both covered by the parent, and would count twice under the view before the update, which the paper's text
-//! takes for both cases. So levels are settled top-down, lists still show the rows that leave, and are cut last.
+//! A witness is a row that enters or leaves the semi-join view and is a root row or has a live
+//! parent: the delta is the disjoint union of the results that contain a witness (Lemma 4.8). For
+//! insertions the live view is the one *before* the update, and results are read from the new
+//! lists. For deletions it is the one *after the rows above were killed*: two rows with one key
+//! that leave together with their parent are both covered by the parent, and would count twice
+//! under the view before the update, which the paper's text takes for both cases. So levels are
+//! settled top-down, lists still show the rows that leave, and are cut last.
 
 use super::enumerate::Emission;
 use super::id::{EntryId, RowId};
@@ -27,6 +29,7 @@ impl Tree {
         sink: &mut impl Sink,
     ) {
         if !scratch.change.valued.is_empty() {
+            self.touch_rows(node, &scratch.change.valued);
             self.emit_valued(node, scratch, interner, sink);
         }
         match scratch.change.moved[..] {
@@ -55,7 +58,8 @@ impl Tree {
         scratch.levels = levels;
     }
 
-    /// Whether no row above comes or goes with this one: other rows have its key, or none above wants it.
+    /// Whether no row above comes or goes with this one: other rows have its key, or none above
+    /// wants it.
     #[inline]
     fn is_alone(&self, node: usize, row: RowId, entering: bool) -> bool {
         let shape = &self.shape.nodes[node];
@@ -64,7 +68,8 @@ impl Tree {
         others > 0 || shape.parent.is_none() || (state.parents.len == 0 && !shape.guard)
     }
 
-    /// All of a change that is no more than one row, as most are: it is the only witness, if it is one.
+    /// All of a change that is no more than one row, as most are: it is the only witness, if it is
+    /// one.
     fn change_alone(&mut self, node: usize, row: RowId, entering: bool, interner: &mut Interner, sink: &mut impl Sink) {
         let entry = self.rows[node].entry(row, LINK);
         let witness = self.deltas && self.edges[node].entry(entry).live > 0;
@@ -94,6 +99,7 @@ impl Tree {
             if let Some(moved) = self.children[node].swap_remove(children, position) {
                 self.rows[node].set_position(moved, LINK, position);
             }
+            self.touch(node, entry, position);
             if let Some(order) = self.orders.of_children(node) {
                 order.remove(&self.rows[node], row, LINK);
             }
@@ -104,12 +110,15 @@ impl Tree {
     #[inline(always)]
     pub(super) fn add_to_list(&mut self, node: usize, row: RowId, entry: EntryId) {
         let (rows, children) = (&mut self.rows[node], &mut self.edges[node].entry_mut(entry).children);
-        rows.set_position(row, LINK, children.len);
+        let position = children.len;
+        rows.set_position(row, LINK, position);
         let words = self.shape.nodes[node].fresh.iter().map(|column| rows.word(row, *column));
         self.children[node].push(children, row, words);
+        self.touch(node, entry, position);
     }
 
-    /// Puts the moved rows into the semi-join views, from `node` up; `levels` get the rows of each node. Returns the number of levels.
+    /// Puts the moved rows into the semi-join views, from `node` up; `levels` get the rows of each
+    /// node. Returns the number of levels.
     fn enter(&mut self, mut node: usize, levels: &mut Vec<Vec<RowId>>, scratch: &mut Scratch) -> usize {
         start_level(levels, 0).extend_from_slice(&scratch.change.moved);
         let mut height = 1;
@@ -177,6 +186,8 @@ impl Tree {
                     rows.set_position(other, LINK, position);
                     rows.set_position(*row, LINK, border);
                 }
+                self.touch(node, entry, position);
+                let state = self.edges[node].entry(entry);
                 let Some(parent) = parent.filter(|_| border == 0) else { continue };
                 let parents = self.parents.rows(&state.parents);
                 self.work[parent].touched += parents.len() as u64;

@@ -1,8 +1,9 @@
 //! A batch of changes as one: the way out when a value overflows between two of them.
 //!
-//! Changes are applied one after the other, and each shows its delta. A sum that leaves its type with one change and comes
-//! back with the next has no delta in between, though the batch has one. So all changes are made without output, and the
-//! delta is the difference of the full results. This takes time linear in the result; it is needed once in a blue moon.
+//! Changes are applied one after the other, and each shows its delta. A sum that leaves its type
+//! with one change and comes back with the next has no delta in between, though the batch has one.
+//! So all changes are made without output, and the delta is the difference of the full results.
+//! This takes time linear in the result; it is needed once in a blue moon.
 
 use super::apply::AtomChange;
 use super::id::RowId;
@@ -77,8 +78,9 @@ impl Tree {
         Ok(rows)
     }
 
-    /// Whether no exact sum of the tree has left 128 bits. Sums are right modulo 2^128, so it is enough to know
-    /// their size. From the leaves up, so that the sums that others are made of are known to be right.
+    /// Whether no exact sum of the tree has left 128 bits. Sums are right modulo 2^128, so it is
+    /// enough to know their size. From the leaves up, so that the sums that others are made of are
+    /// known to be right.
     fn sums_fit(&self) -> bool {
         let width = self.shape.components.len();
         (0..self.rows.len()).rev().filter(|node| self.shape.nodes[*node].annotated).all(|node| {

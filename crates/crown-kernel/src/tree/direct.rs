@@ -1,6 +1,8 @@
-//! Deltas of an aggregate whose connex part is one node: each of its rows is one result, so there is nothing to walk.
+//! Deltas of an aggregate whose connex part is one node: each of its rows is one result, so there
+//! is nothing to walk.
 //!
-//! Most GROUP BY queries are of this kind, and most of their deltas have two rows, an old and a new value.
+//! Most GROUP BY queries are of this kind, and most of their deltas have two rows, an old and a new
+//! value.
 
 use super::id::RowId;
 use super::propagate::Scratch;

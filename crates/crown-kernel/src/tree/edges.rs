@@ -1,7 +1,8 @@
 //! The entries of one edge: for each key the child's rows and the parent's rows that have it.
 //!
-//! An entry is the projection view V_p of the child (paper, equation 1) and the index on the parent that a P-update needs, in one:
-//! the key is in V_p while a child row of the semi-join view has it. An entry lives while a row of either side has its key.
+//! An entry is the projection view V_p of the child (paper, equation 1) and the index on the parent
+//! that a P-update needs, in one: the key is in V_p while a child row of the semi-join view has it.
+//! An entry lives while a row of either side has its key.
 
 use super::id::{EntryHint, EntryId, RowHint, RowId};
 use super::lists::List;
@@ -18,15 +19,16 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Entry {
     /// The key if it is one word; others are kept apart.
     key: Word,
-    /// Child rows in the semi-join view, those that depart in the current update last. Only their number is kept (in
-    /// `children.len`) when the child is not connex: nobody enumerates them.
+    /// Child rows in the semi-join view, those that depart in the current update last. Only their
+    /// number is kept (in `children.len`) when the child is not connex: nobody enumerates them.
     pub children: List,
     /// Parent rows with the key, the live ones first.
     pub parents: List,
     /// How many parent rows are live; `NONE` if the entry is free.
     pub live: u32,
-    /// How many of `children` are leaving in the current update: enumeration still sees them, counting does not.
-    /// On edges of children that are not connex: where the current update has the entry in its list of changed entries.
+    /// How many of `children` are leaving in the current update: enumeration still sees them,
+    /// counting does not. On edges of children that are not connex: where the current update has
+    /// the entry in its list of changed entries.
     pub departed: u32,
     /// Child rows with the key, in the semi-join view or not.
     pub references: u32,
@@ -81,7 +83,8 @@ impl Edge {
     /// An id from the index or the free list, which only have ids of entries.
     #[inline(always)]
     fn known(entry: u32) -> EntryId {
-        // SAFETY: `insert` has put the entry into the slab, which never gets shorter while ids are in use.
+        // SAFETY: `insert` has put the entry into the slab, which never gets shorter while ids are
+        // in use.
         unsafe { EntryId::new(entry) }
     }
 

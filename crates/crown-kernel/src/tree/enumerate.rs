@@ -1,8 +1,9 @@
 //! Results by column: the walk of a program, a block of the innermost list at a time.
 //!
-//! The rows of the innermost list are gathered column by column; the columns of every outer step are filled only when that step moves on, with one
-//! value for all the rows since it last moved. So a result costs a few sequential writes, however many columns it has. A
-//! walk stops after any number of rows and goes on later: deltas and full enumeration are the same walk.
+//! The rows of the innermost list are gathered column by column; the columns of every outer step
+//! are filled only when that step moves on, with one value for all the rows since it last moved. So
+//! a result costs a few sequential writes, however many columns it has. A walk stops after any
+//! number of rows and goes on later: deltas and full enumeration are the same walk.
 
 use super::id::RowId;
 use super::lists::List;
@@ -21,10 +22,11 @@ use crate::store::net::too_many_copies;
 pub(super) struct Emission<'a> {
     /// +1 or -1.
     pub sign: i64,
-    /// Annotations to take for the rows of the first step instead of their own, one block of components each.
+    /// Annotations to take for the rows of the first step instead of their own, one block of
+    /// components each.
     pub values: Option<&'a [Value]>,
-    /// Mode ring: the first step's rows come in pairs, the same row with its old and its new annotation; results that
-    /// are equal with both are left out.
+    /// Mode ring: the first step's rows come in pairs, the same row with its old and its new
+    /// annotation; results that are equal with both are left out.
     pub pairs: bool,
     /// All annotations are 1 (or there are none): every weight is `sign`.
     pub plain: bool,
@@ -104,7 +106,8 @@ impl Walk {
         self.operations + self.candidates
     }
 
-    /// Appends up to `budget` results for the rows of `first`; true when there are no more. On an error the chunk is as before.
+    /// Appends up to `budget` results for the rows of `first`; true when there are no more. On an
+    /// error the chunk is as before.
     #[allow(clippy::too_many_arguments)]
     pub fn run(
         &mut self,
@@ -276,8 +279,8 @@ impl Walk {
         }
     }
 
-    /// Asks the memory for what the next step will read when this one moves on: the row `AHEAD` places later, the entry half
-    /// as far, the list next.
+    /// Asks the memory for what the next step will read when this one moves on: the row `AHEAD`
+    /// places later, the entry half as far, the list next.
     #[inline(always)]
     fn look_ahead(&self, tree: &Tree, program: &Program, index: usize, first: &[RowId]) {
         let step = &program.steps[index];
@@ -305,7 +308,8 @@ impl Walk {
         }
     }
 
-    /// Moves the innermost outer step on that has more rows; false when none has. Steps are filled before they move.
+    /// Moves the innermost outer step on that has more rows; false when none has. Steps are filled
+    /// before they move.
     #[inline(always)]
     pub(super) fn advance(
         &mut self,

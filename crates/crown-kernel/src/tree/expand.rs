@@ -1,7 +1,9 @@
-//! The walk at full speed: when every weight is the same and nothing is NULL, all there is to do is to write words.
+//! The walk at full speed: when every weight is the same and nothing is NULL, all there is to do is
+//! to write words.
 //!
-//! Rows are written behind the lengths of the columns, which are set when the walk pauses: each step writes its columns at its own pace, the
-//! innermost a list at a time, an outer one when it moves on, with one value for all rows since it last moved.
+//! Rows are written behind the lengths of the columns, which are set when the walk pauses: each
+//! step writes its columns at its own pace, the innermost a list at a time, an outer one when it
+//! moves on, with one value for all rows since it last moved.
 
 use super::enumerate::{OpenList, Walk};
 use super::id::{EntryId, RowId};
@@ -104,7 +106,8 @@ impl Writer<'_> {
 }
 
 impl Walk {
-    /// Appends up to `budget` rows of words to the columns; true when there are no more. The walk has begun and is not at its end.
+    /// Appends up to `budget` rows of words to the columns; true when there are no more. The walk
+    /// has begun and is not at its end.
     pub(super) fn expand(
         &mut self,
         tree: &Tree,
@@ -134,7 +137,8 @@ impl Walk {
             let count = available.min(end - total);
             if total + count > writer.capacity {
                 self.fill_outer(tree, program, total, &mut writer);
-                // SAFETY: the innermost step has written its columns up to `total`, and now the outer ones have too.
+                // SAFETY: the innermost step has written its columns up to `total`, and now the
+                // outer ones have too.
                 unsafe { writer.grow(total, count.max(total - start).max(16)) };
             }
             let open_list = &mut self.open_lists[last];
@@ -178,14 +182,16 @@ impl Walk {
         if !finished {
             self.fill_outer(tree, program, total, &mut writer);
         }
-        // SAFETY: each output column belongs to one step, and all steps have written theirs up to `total`.
+        // SAFETY: each output column belongs to one step, and all steps have written theirs up to
+        // `total`.
         unsafe { writer.finish(total) };
         self.expanded = total - start;
         finished
     }
 
-    /// The two innermost steps at once, when the rows of the one lead to the lists of the other. Stops before the last row of the
-    /// outer list, and before a list that there is no room for: the walk goes on from there.
+    /// The two innermost steps at once, when the rows of the one lead to the lists of the other.
+    /// Stops before the last row of the outer list, and before a list that there is no room for:
+    /// the walk goes on from there.
     #[inline(always)]
     fn chain(&mut self, tree: &Tree, program: &Program, from: usize, end: usize, writer: &mut Writer) -> usize {
         let (outer_step, inner_step) =
@@ -200,7 +206,8 @@ impl Walk {
         let mut total = from;
         let list = outer.list;
         let row = if outer_step.up { tree.parents.ids(&list) } else { tree.children[outer_step.node].ids(&list) };
-        // The entries of the rows from the current one on: each is asked for `NEAR` rows before its list is read.
+        // The entries of the rows from the current one on: each is asked for `NEAR` rows before its
+        // list is read.
         let mut entries = [EntryId::FIRST; (NEAR + 1) as usize];
         let entry_of = |position: u32| rows.entry(row(position), inner_step.link);
         for position in outer.index + 1..outer.limit.min(outer.index + NEAR + 1) {
@@ -236,7 +243,8 @@ impl Walk {
         total
     }
 
-    /// The two innermost steps at once, when their lists are independent: every pair. Stops as `chain` does.
+    /// The two innermost steps at once, when their lists are independent: every pair. Stops as
+    /// `chain` does.
     #[inline(always)]
     fn product(&mut self, tree: &Tree, program: &Program, from: usize, end: usize, writer: &mut Writer) -> usize {
         let (outer_step, inner_step) =
@@ -257,7 +265,8 @@ impl Walk {
             // SAFETY: as above.
             let copies = unsafe { writer.target(outer_column, 0) };
             for position in 0..inner.limit {
-                // SAFETY: there is room for all pairs; what is copied was written for the position before.
+                // SAFETY: there is room for all pairs; what is copied was written for the position
+                // before.
                 unsafe {
                     if position == 0 {
                         let words = &tree.children[outer_step.node];

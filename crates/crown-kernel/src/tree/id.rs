@@ -1,9 +1,11 @@
 //! The ids of rows and entries, as types that cannot be confused.
 //!
-//! Following an id is most of what an update does, so it is not checked in release builds. What stands in for the check is this
-//! law: **an id is only used with the slab that it was made for, and every link to a slot is removed before the slot is freed.**
-//! Ids never come from outside. They are made by `new`, where the store that hands them out argues that the slot exists, and
-//! are read back from links and lists that hold nothing else. Debug builds, in which all tests run, check every access.
+//! Following an id is most of what an update does, so it is not checked in release builds. What
+//! stands in for the check is this law: **an id is only used with the slab that it was made for,
+//! and every link to a slot is removed before the slot is freed.** Ids never come from outside.
+//! They are made by `new`, where the store that hands them out argues that the slot exists, and are
+//! read back from links and lists that hold nothing else. Debug builds, in which all tests run,
+//! check every access.
 
 macro_rules! id {
     ($name:ident, $hint:ident, $what:literal) => {

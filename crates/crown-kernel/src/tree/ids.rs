@@ -1,8 +1,10 @@
 //! Which rows are there, by their words, and the ids that they have in the nodes' slabs.
 //!
-//! Atoms that read the same columns of the same table under the same conditions are twins: they have the same rows, but for moments within a
-//! batch. The nodes of twins share one `Ids`, so that a row is looked up, put in and taken out once for all of them; each twin still has
-//! its own slab, with the row's links, under the common id. That twins agree is only likely and never relied on: it is known of each id which of them have the row.
+//! Atoms that read the same columns of the same table under the same conditions are twins: they
+//! have the same rows, but for moments within a batch. The nodes of twins share one `Ids`, so that
+//! a row is looked up, put in and taken out once for all of them; each twin still has its own slab,
+//! with the row's links, under the common id. That twins agree is only likely and never relied on:
+//! it is known of each id which of them have the row.
 
 use super::id::{RowHint, RowId};
 use crate::store::index::Index;
@@ -30,7 +32,8 @@ impl Ids {
     /// An id from the index, which only has ids that `add` has handed out.
     #[inline(always)]
     fn known(id: u32) -> RowId {
-        // SAFETY: whoever got the id from `add` has written the row to the slabs of the twins that hold it.
+        // SAFETY: whoever got the id from `add` has written the row to the slabs of the twins that
+        // hold it.
         unsafe { RowId::new(id) }
     }
 
@@ -114,7 +117,8 @@ impl Ids {
         self.holders.len() > 256 && self.index.len() * 4 < self.holders.len()
     }
 
-    /// Numbers the rows anew, without gaps and in their order; returns the new id of each old one, and how many there are.
+    /// Numbers the rows anew, without gaps and in their order; returns the new id of each old one,
+    /// and how many there are.
     pub fn compact(&mut self, hash: impl Fn(RowId) -> u64) -> (Vec<Option<RowId>>, usize) {
         let mut fresh = Ids::new();
         fresh.reserve(self.index.len());

@@ -1,10 +1,11 @@
 //! Lists of row ids, contiguous, in one pool.
 //!
-//! Enumeration walks lists, so their rows lie side by side (one cache miss for a block, not one per row); there is a list
-//! per key and most are short, so none has an allocation of its own. An item is a row id, followed in lists that are
-//! enumerated by the words that the row adds to a result: then results are copied from the list and no row is touched. A list of one bare id
-//! is stored in its own header; others take a block of 1, 2, 4, 8, ... items. A block grows when it is full and shrinks when
-//! it is three quarters empty, so each push and removal costs amortised constant time.
+//! Enumeration walks lists, so their rows lie side by side (one cache miss for a block, not one per
+//! row); there is a list per key and most are short, so they are not allocated one by one. An item
+//! is a row id, followed in lists that are enumerated by the words that the row adds to a result:
+//! then results are copied from the list and no row is touched. A list of one bare id is stored in
+//! its own header; others take a block of 1, 2, 4, 8, ... items. A block grows when it is full and
+//! shrinks when it is three quarters empty, so each push and removal costs amortised constant time.
 
 use super::id::RowId;
 use crate::chunk::Word;
@@ -73,7 +74,8 @@ impl Lists {
         unsafe { std::slice::from_raw_parts(parts.as_ptr().cast::<RowId>(), parts.len()) }
     }
 
-    /// The rows of a list by position, for a loop over them. The positions are below the list's length.
+    /// The rows of a list by position, for a loop over them. The positions are below the list's
+    /// length.
     #[inline(always)]
     pub fn ids<'a>(&'a self, list: &'a List) -> impl Fn(u32) -> RowId + 'a {
         let (parts, stride) = (self.parts(list), self.stride);
@@ -119,8 +121,9 @@ impl Lists {
         }
     }
 
-    /// As `write_words` for all items of a list that is not empty, `GROUP` at a time: what comes after the last one is
-    /// written too. The loop then ends where the processor expects it, nearly always.
+    /// As `write_words` for all items of a list that is not empty, `GROUP` at a time: what comes
+    /// after the last one is written too. The loop then ends where the processor expects it, nearly
+    /// always.
     ///
     /// # Safety
     /// `out` has room for the list's words and `GROUP - 1` more.

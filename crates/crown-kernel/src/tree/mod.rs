@@ -1,22 +1,27 @@
-//! A free-connex join tree under changes: join-free propagation, constant-delay full and delta enumeration.
+//! A free-connex join tree under changes: join-free propagation, constant-delay full and delta
+//! enumeration.
 //!
-//! The theory is the paper's ("Change Propagation Without Joins", VLDB 2023, sections 3, 4 and 6.3); the layout is made for caches: slabs with
-//! `u32` ids, rows of a key side by side, results written by column.
+//! The theory is the paper's ("Change Propagation Without Joins", VLDB 2023, sections 3, 4 and
+//! 6.3); the layout is made for caches: slabs with `u32` ids, rows of a key side by side, results
+//! written by column.
 //!
 //! | module | idea |
 //! |---|---|
-//! | `shape` | the plan's tree, checked, names resolved to positions |
+//! | `shape`, `read_plan` | what never changes about a tree; how it is read from the plan and checked |
 //! | `id`, `ids`, `node_rows`, `edges`, `lists` | the state: rows of a node, entries of an edge, pooled lists |
 //! | `propagate` | changes below the connex part: counters and sums climb |
 //! | `delta`, `live`, `direct` | changes of the connex part: witnesses, live views |
 //! | `program`, `enumerate`, `expand`, `cursor` | walks from witnesses, or from the root, by column |
+//! | `optional` | optional edges: the row of NULLs for a key without a match |
 //! | `ordered`, `ranged` | lists in the order of a value, and walks over ranges of them |
 //! | `ring`, `weight`, `difference` | annotations; changes whose values overflow on the way |
 //! | `apply`, `prefetch` | the main loop over a batch; memory requested ahead of it |
-//! | `sample`, `stats`, `compact` | random results, figures, giving memory back |
+//! | `find`, `counts`, `sample` | results by value, by position and at random |
+//! | `stats`, `compact` | figures, giving memory back |
 
 mod apply;
 mod compact;
+mod counts;
 mod cursor;
 mod delta;
 mod difference;
@@ -24,6 +29,7 @@ mod direct;
 mod edges;
 mod enumerate;
 mod expand;
+mod find;
 mod id;
 mod ids;
 mod lists;
@@ -35,6 +41,7 @@ mod prefetch;
 mod program;
 mod propagate;
 mod ranged;
+mod read_plan;
 mod ring;
 mod sample;
 mod shape;
@@ -45,7 +52,7 @@ mod weight;
 
 pub use apply::AtomChange;
 pub use cursor::Cursor;
-pub use sample::Sampler;
+pub use find::Fixed;
 pub use stats::{HotKey, NodeStats, TreeStats};
 
 use crate::chunk::{Chunk, Nulls, Word};
@@ -55,6 +62,7 @@ use crate::plan::{self, Mode};
 use crate::store::hash::hash_words;
 use crate::store::interner::Interner;
 use crate::store::net::too_many_copies;
+use counts::Counts;
 use edges::Edge;
 use enumerate::Walk;
 use id::{RowHint, RowId};
@@ -73,7 +81,8 @@ pub trait Sink {
     /// The chunk to append to: `outputs`, then the ring's components, as columns.
     fn chunk(&mut self) -> &mut Chunk;
 
-    /// Called between blocks of rows (a block has at most a few thousand); may take the rows out of the chunk.
+    /// Called between blocks of rows (a block has at most a few thousand); may take the rows out of
+    /// the chunk.
     fn flush_if_full(&mut self) -> Result<()>;
 }
 
@@ -105,6 +114,8 @@ pub struct Tree {
     children: Vec<Lists>,
     /// The lists that are kept in order too.
     orders: Orders,
+    /// The results by their position, while they are asked for.
+    counts: Option<Box<Counts>>,
     /// Buffers; out of their place only while they are in use.
     scratch: Option<Box<Scratch>>,
     walk: Option<Box<Walk>>,
@@ -115,7 +126,8 @@ pub struct Tree {
     updates: u64,
     /// What each node has done so far.
     work: Vec<NodeWork>,
-    /// The first error of the current update. The update is carried through nevertheless, so that it can be undone.
+    /// The first error of the current update. The update is carried through nevertheless, so that
+    /// it can be undone.
     failure: Option<KernelError>,
     /// An update is being undone: nothing is emitted.
     quiet: bool,
@@ -124,7 +136,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Builds the empty tree. `deltas = false` leaves out all that only deltas need; `apply` then emits nothing.
+    /// Builds the empty tree. `deltas = false` leaves out all that only deltas need; `apply` then
+    /// emits nothing.
     ///
     /// A stage that is not of the right shape is refused with `CROWN-PLAN-MALFORMED`.
     pub fn new(stage: &plan::TreeStage, deltas: bool) -> Result<Tree> {
@@ -169,6 +182,7 @@ impl Tree {
             parents: Lists::new(0),
             children,
             orders,
+            counts: None,
             scratch: None,
             walk: None,
             total: 0,
@@ -181,7 +195,8 @@ impl Tree {
         })
     }
 
-    /// How often the atom row is there. `words` are in the order of the atom's distinct variables, here and below.
+    /// How often the atom row is there. `words` are in the order of the atom's distinct variables,
+    /// here and below.
     pub fn atom_multiplicity(&self, atom: usize, words: &[Word], nulls: Nulls) -> u64 {
         let node = self.shape.atom_nodes[atom];
         let found = if self.shape.nodes[node].nullable == 0 {
@@ -194,7 +209,8 @@ impl Tree {
         found.map_or(0, |row| self.rows[node].multiplicity(row))
     }
 
-    /// The row of a node with these words, of which the NULL mask is the last where a variable may be NULL.
+    /// The row of a node with these words, of which the NULL mask is the last where a variable may
+    /// be NULL.
     fn find(&self, node: usize, words: &[Word]) -> Option<RowId> {
         let twins = &self.shape.nodes[node].twins;
         self.locate(node, hash_words(words.iter().copied()), words, RowHint::NONE)
@@ -256,7 +272,8 @@ impl Tree {
         hash_words(words.iter().copied().chain(nulls))
     }
 
-    /// As `apply_all` without output, for rebuilding a state; `loaded` must follow before anything else.
+    /// As `apply_all` without output, for rebuilding a state; `loaded` must follow before anything
+    /// else.
     pub fn load_all<'a>(
         &mut self,
         changes: impl Iterator<Item = AtomChange<'a>>,
@@ -283,9 +300,11 @@ impl Tree {
         if !self.deltas || self.shape.always {
             return Ok(());
         }
-        if let (Some(total), true) = (self.sampler().total(), self.shape.residual.is_empty()) {
-            self.total = total;
-            return Ok(());
+        if self.shape.residual.is_empty() {
+            if let Some(total) = self.counted() {
+                self.total = total;
+                return Ok(());
+            }
         }
         self.total = 0;
         let mut cursor = self.cursor();
@@ -304,17 +323,18 @@ impl Tree {
         (0..self.rows.len()).all(|node| !self.shape.nodes[node].connex || self.is_unit(node))
     }
 
-    /// The row that is in the result of an `always` stage before any change; `None` for other stages. The
-    /// deltas are relative to it: the engine emits it once, at the start.
+    /// The row that is in the result of an `always` stage before any change; `None` for other
+    /// stages. The deltas are relative to it: the engine emits it once, at the start.
     pub fn initial_row(&self, interner: &mut Interner) -> Option<Vec<Word>> {
         let zero = |component: &ring::Arithmetic| component.word(0, interner).expect("0 fits every type");
         self.shape.always.then(|| self.shape.components.iter().map(zero).collect())
     }
 
-    /// How often the result has the row (`words` of the stage's `outputs`, without ring components), in O(1): mode
-    /// bag counts, set and ring give 0 or 1.
+    /// How often the result has the row (`words` of the stage's `outputs`, without ring
+    /// components), in O(1): mode bag counts, set and ring give 0 or 1.
     ///
-    /// A result's part in each connex node is in that node's semi-join view, and conversely: so it takes one look-up per node.
+    /// A result's part in each connex node is in that node's semi-join view, and conversely: so it
+    /// takes one look-up per node.
     pub fn multiplicity(&self, words: &[Word], nulls: Nulls, interner: &Interner) -> Result<i64> {
         if self.shape.always {
             return Ok(1);
@@ -359,10 +379,10 @@ impl Tree {
         i64::try_from(product).map_err(|_| too_many_copies())
     }
 
-    /// The number of result rows (a bag's with multiplicity). In O(1) when deltas are kept; else in time linear in the
-    /// state, or `None` when a residual would have to look at every row.
+    /// The number of result rows (a bag's with multiplicity). In O(1) when deltas are kept; else in
+    /// time linear in the state, or `None` when a residual would have to look at every row.
     pub fn count(&self) -> Option<i128> {
-        let counted = || if self.shape.residual.is_empty() { self.sampler().total() } else { None };
+        let counted = || if self.shape.residual.is_empty() { self.counted() } else { None };
         self.known_count().or_else(counted)
     }
 
@@ -380,12 +400,19 @@ impl Tree {
         Cursor::new(self)
     }
 
-    /// An index for drawing result rows at random, built in time linear in the state, valid until the next `apply`.
-    pub fn sampler(&self) -> Sampler {
-        Sampler::new(self)
+    /// Releases the values of all rows; the tree must not be used after it.
+    pub fn release(&self, interner: &mut Interner) {
+        for (atom, node) in self.shape.atom_nodes.iter().enumerate() {
+            let interned = &self.shape.nodes[*node].interned;
+            for (words, nulls, _) in self.atom_rows(atom) {
+                let present = interned.iter().filter(|column| !nulls.has(**column));
+                present.for_each(|column| interner.release(words[*column]));
+            }
+        }
     }
 
-    /// The atom's rows, each with its multiplicity, in a fixed order. Applying them to an empty tree rebuilds the state.
+    /// The atom's rows, each with its multiplicity, in a fixed order. Applying them to an empty
+    /// tree rebuilds the state.
     pub fn atom_rows(&self, atom: usize) -> impl Iterator<Item = (&[Word], Nulls, u64)> {
         let node = self.shape.atom_nodes[atom];
         let (rows, arity) = (&self.rows[node], self.shape.nodes[node].variables.len());
@@ -398,9 +425,10 @@ impl Tree {
         ids.into_iter().map(read).filter(|(_, nulls, _)| nulls & PHANTOM == 0)
     }
 
-    /// Whether a net batch (per atom row), deletions first, gives deltas that are net by construction: every result determines its
-    /// atom rows, and each of those changes once. May change
-    /// from true to false when an atom row gets a multiplicity above 1 in mode bag: ask after the batch.
+    /// Whether a net batch (per atom row), deletions first, gives deltas that are net by
+    /// construction: every result determines its atom rows, and each of those changes once. May
+    /// change from true to false when an atom row gets a multiplicity above 1 in mode bag: ask
+    /// after the batch.
     pub fn is_net(&self) -> bool {
         let flips = self.shape.nodes.iter().any(|node| node.anti || node.optional);
         self.shape.full

@@ -1,8 +1,9 @@
 //! The rows of one node, in slabs addressed by the ids that `ids` hands out.
 //!
-//! A row has its words (with its NULL mask as one more word where a variable may be NULL) and, next to them, its links of 32 bits: for
-//! each edge the entry of its key and its place in that entry's list, and how many children it still misses. So after the look-ups at
-//! its insertion a row is reached, and left, by index alone, mostly with one cache miss.
+//! A row has its words (with its NULL mask as one more word where a variable may be NULL) and, next
+//! to them, its links of 32 bits: for each edge the entry of its key and its place in that entry's
+//! list, and how many children it still misses. So after the look-ups at its insertion a row is
+//! reached, and left, by index alone, mostly with one cache miss.
 
 use super::id::{EntryId, RowHint, RowId};
 use crate::chunk::Word;
@@ -71,7 +72,8 @@ impl NodeRows {
     #[inline(always)]
     fn link(&self, row: RowId, offset: usize) -> u32 {
         debug_assert!(offset / 2 < self.stride - self.width);
-        // SAFETY: as in `words`; the links follow the words, and their offsets come from the node's shape.
+        // SAFETY: as in `words`; the links follow the words, and their offsets come from the node's
+        // shape.
         unsafe { half(&self.slab, 2 * (row.index() * self.stride + self.width) + offset) }
     }
 
@@ -85,7 +87,8 @@ impl NodeRows {
     /// The entry that a link leads to.
     #[inline(always)]
     pub fn entry(&self, row: RowId, link: usize) -> EntryId {
-        // SAFETY: `set_entry` wrote it when the row was attached, and an entry lives while a row links to it.
+        // SAFETY: `set_entry` wrote it when the row was attached, and an entry lives while a row
+        // links to it.
         unsafe { EntryId::new(self.link(row, link)) }
     }
 

@@ -1,13 +1,16 @@
 //! Optional edges, for outer joins: a key without a row shows a phantom.
 //!
-//! An optional child never takes a row of its parent away. While an entry of its edge has parent rows and no child row, it holds one
+//! An optional child never takes a row of its parent away. While an entry of its edge has parent
+//! rows and no child row, it holds one
 //! **phantom**: a row of the child that has the key, multiplicity 1, and NULL in all else. A phantom is a row as any other, with its links
-//! and its place in the list, so walks, counts, samples and annotations need not know of it. What it adds to a row's identity is a bit
-//! of the NULL mask, since the atom may have a row of NULLs too.
+//! and its place in the list, so walks, counts, samples and annotations need not know of it. What
+//! it adds to a row's identity is a bit of the NULL mask, since the atom may have a row of NULLs
+//! too.
 //!
-//! The phantom goes after the first row has come, and comes before the last one goes: an entry with parent rows is never
-//! empty, so no counter above the edge changes and nothing climbs. Phantoms that come and go with their first and last parent
-//! row are in no delta: no row that they stand beside is live then. There are no more phantoms than parent rows.
+//! The phantom goes after the first row has come, and comes before the last one goes: an entry with
+//! parent rows is never empty, so no counter above the edge changes and nothing climbs. Phantoms
+//! that come and go with their first and last parent row are in no delta: no row that they stand
+//! beside is live then. There are no more phantoms than parent rows.
 
 use super::id::{EntryId, RowHint, RowId};
 use super::prefetch::Hints;
@@ -148,6 +151,7 @@ impl Tree {
             let state = self.edges[child].entry_mut(entry);
             if connex {
                 self.children[child].truncate(&mut state.children, 0);
+                self.touch(child, entry, 0);
             } else {
                 state.children.len = 0;
                 self.edges[child].values_mut(entry).fill(0);
@@ -182,7 +186,8 @@ impl Tree {
         self.detach(node, phantom);
     }
 
-    /// The phantom that shows NULL where the words of `row` have it, if all but its key is NULL. Overwrites the words.
+    /// The phantom that shows NULL where the words of `row` have it, if all but its key is NULL.
+    /// Overwrites the words.
     pub(super) fn find_phantom(&self, node: usize, row: &mut [Word]) -> Option<RowId> {
         let shape = &self.shape.nodes[node];
         let mask = row[shape.width - 1];
@@ -194,7 +199,8 @@ impl Tree {
         self.find(node, row)
     }
 
-    /// The words of a phantom, of which `key` are the key's by position in it, with a bit of `nulls` for each that is NULL.
+    /// The words of a phantom, of which `key` are the key's by position in it, with a bit of
+    /// `nulls` for each that is NULL.
     pub(super) fn write_phantom(&self, node: usize, key: impl Fn(usize) -> Word, nulls: Nulls, words: &mut Vec<Word>) {
         let shape = &self.shape.nodes[node];
         words.clear();

@@ -1,10 +1,12 @@
-//! Lists in the order of a value: for a comparison between the rows of two nodes, such as `a.x < b.y`.
+//! Lists in the order of a value: for a comparison between the rows of two nodes, such as `a.x <
+//! b.y`.
 //!
-//! A walk that has fixed a row of the one node needs from the list of the other only the rows of a range. So such a list
-//! is kept a second time, in the order of the compared value, in one search tree per edge and direction whose keys
-//! are (entry, value, row). It has the same rows as the list that it stands for, at any time: the child rows of the semi-join view, those that
-//! depart included until they are cut; the live ones of the parent rows. Rows with NULL are in no range and are left out.
-//! A change costs O(log n); memory is linear in the rows.
+//! A walk that has fixed a row of the one node needs from the list of the other only the rows of a
+//! range. So such a list is kept a second time, in the order of the compared value, in one search
+//! tree per edge and direction whose keys are (entry, value, row). It has the same rows as the list
+//! that it stands for, at any time: the child rows of the semi-join view, those that depart
+//! included until they are cut; the live ones of the parent rows. Rows with NULL are in no range
+//! and are left out. A change costs O(log n); memory is linear in the rows.
 
 use super::id::{EntryId, RowId};
 use super::node_rows::NodeRows;
@@ -20,7 +22,8 @@ const KEY_BYTES: usize = 24;
 /// Entry, rank of the value in its type's order, row.
 pub(super) type Key = (EntryId, i64, RowId);
 
-/// A list that is kept in order: of the child rows of an edge's entries, or of their live parent rows.
+/// A list that is kept in order: of the child rows of an edge's entries, or of their live parent
+/// rows.
 pub(super) struct OrderShape {
     pub edge: usize,
     pub up: bool,
@@ -95,7 +98,8 @@ impl Order {
         }
     }
 
-    /// Up to `limit` rows from `from` (`after` it if it was already taken) to `to`; returns the last key.
+    /// Up to `limit` rows from `from` (`after` it if it was already taken) to `to`; returns the
+    /// last key.
     pub fn fetch(&self, from: Key, after: bool, to: Key, limit: usize, rows: &mut Vec<RowId>) -> Option<Key> {
         rows.clear();
         if from > to || (after && from == to) {

@@ -1,9 +1,11 @@
 //! Prefetching: the memory that coming changes will touch is requested before they are applied.
 //!
-//! An update is a chain of dependent reads (index slot, row, entry, list), each likely to miss the cache when the state is large. A single
-//! update can't hide that; neighbouring updates can. So the changes of a batch are taken in blocks, and each link of the chain
-//! is requested for the whole block before the next one is followed. Nothing here changes state or is needed for
-//! correctness: the ids that were found are hints, which may be out of date when the change is applied and are checked then.
+//! An update is a chain of dependent reads (index slot, row, entry, list), each likely to miss the
+//! cache when the state is large. A single update can't hide that; neighbouring updates can. So the
+//! changes of a batch are taken in blocks, and each link of the chain is requested for the whole
+//! block before the next one is followed. Nothing here changes state or is needed for correctness:
+//! the ids that were found are hints, which may be out of date when the change is applied and are
+//! checked then.
 
 use super::apply::AtomChange;
 use super::edges::Edge;
@@ -65,7 +67,8 @@ impl Coming<'_> {
 }
 
 impl Tree {
-    /// Prefetches the slot of an atom's row without NULLs whose multiplicity will be needed; returns its hash.
+    /// Prefetches the slot of an atom's row without NULLs whose multiplicity will be needed;
+    /// returns its hash.
     pub fn prefetch_slot(&self, atom: usize, words: &[Word]) -> u64 {
         let node = self.shape.atom_nodes[atom];
         let hash = self.hash_row(node, words, 0);
@@ -194,8 +197,9 @@ impl Tree {
         }
     }
 
-    // The nodes of coming changes come from the shape, and the tree has rows, ids, an edge and lists for each of its nodes. The
-    // accessors below rely on that; they are only called with nodes and edges of the shape.
+    // The nodes of coming changes come from the shape, and the tree has rows, ids, an edge and
+    // lists for each of its nodes. The accessors below rely on that; they are only called with
+    // nodes and edges of the shape.
 
     #[inline(always)]
     fn shape_of(&self, node: usize) -> &NodeShape {

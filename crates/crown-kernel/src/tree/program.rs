@@ -1,8 +1,9 @@
-//! The order in which enumeration visits the connex nodes, fixed once per node that can hold a witness.
+//! The order in which enumeration visits the connex nodes, fixed once per node that can hold a
+//! witness.
 //!
-//! From a witness the walk goes up to the root over live rows, then down into every other branch over the semi-join views (paper, Algorithm 5).
-//! Each step finds its list through a row of an earlier step, and every list it meets is not empty: that makes the delay
-//! constant.
+//! From a witness the walk goes up to the root over live rows, then down into every other branch
+//! over the semi-join views (paper, Algorithm 5). Each step finds its list through a row of an
+//! earlier step, and every list it meets is not empty: that makes the delay constant.
 
 use super::ordered::{Bound, OrderShape, Range};
 use super::shape::{Shape, LINK};
@@ -30,7 +31,8 @@ pub(super) struct Step {
     pub range: Option<Range>,
 }
 
-/// How the two innermost steps go together, when they can be walked at once: both over lists that give one column.
+/// How the two innermost steps go together, when they can be walked at once: both over lists that
+/// give one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Pairs {
     None,
@@ -49,7 +51,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The walk from rows of `start`, a connex node. Lists that it wants in order are added to `orders`.
+    /// The walk from rows of `start`, a connex node. Lists that it wants in order are added to
+    /// `orders`.
     pub fn new(shape: &Shape, stage_outputs: &[String], start: usize, orders: &mut Vec<OrderShape>) -> Program {
         let mut assigned = vec![false; stage_outputs.len()];
         let mut program = Program { pairs: Pairs::None, steps: Vec::new(), nullable: false, ranged: false };
@@ -106,8 +109,8 @@ impl Program {
         program
     }
 
-    /// The bounds of a step's rows by the rows of earlier steps, if its list is in an order that they bound. A list has one
-    /// order: that of the first comparison that wants one.
+    /// The bounds of a step's rows by the rows of earlier steps, if its list is in an order that
+    /// they bound. A list has one order: that of the first comparison that wants one.
     fn range(&self, shape: &Shape, index: usize, orders: &mut Vec<OrderShape>) -> Option<Range> {
         let step = &self.steps[index];
         let mut known = orders.iter().position(|order| (order.edge, order.up) == (step.edge, step.up));

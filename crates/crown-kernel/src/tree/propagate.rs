@@ -1,9 +1,9 @@
 //! Change propagation without joins (paper, section 3.2), below the connex part of the tree.
 //!
-//! An update climbs one path, from its node to the root. At every node all changes have one direction: rows enter the semi-join
-//! view, or rows leave it; an anti edge turns the direction. Beside them, in mode bag and ring, rows
-//! that stay may change their annotation. A node that is not connex is never enumerated, so its changes are made at once; the connex
-//! part is in `delta`.
+//! An update climbs one path, from its node to the root. At every node all changes have one
+//! direction: rows enter the semi-join view, or rows leave it; an anti edge turns the direction.
+//! Beside them, in mode bag and ring, rows that stay may change their annotation. A node that is
+//! not connex is never enumerated, so its changes are made at once; the connex part is in `delta`.
 
 use super::edges::Edge;
 use super::id::{EntryId, RowId};
@@ -23,8 +23,8 @@ pub(super) struct Change {
     /// Whether `moved` enter the semi-join view or leave it.
     pub entering: bool,
     pub moved: Vec<RowId>,
-    /// Annotations of `moved`, one block of components each: the new ones if they enter, the old ones if they leave.
-    /// Not kept at connex nodes, where enumeration finds them.
+    /// Annotations of `moved`, one block of components each: the new ones if they enter, the old
+    /// ones if they leave. Not kept at connex nodes, where enumeration finds them.
     pub amounts: Vec<Value>,
     /// Rows that are in the semi-join view before and after, with another annotation.
     pub valued: Vec<RowId>,
@@ -87,8 +87,9 @@ impl Tree {
         }
     }
 
-    /// As `climb`, without regard to phantoms of the node. Those of nodes above stay: what is above an optional edge neither
-    /// comes nor goes with what is below, and only optional edges are below one.
+    /// As `climb`, without regard to phantoms of the node. Those of nodes above stay: what is above
+    /// an optional edge neither comes nor goes with what is below, and only optional edges are
+    /// below one.
     pub(super) fn climb_as_is(
         &mut self,
         mut node: usize,
@@ -123,7 +124,8 @@ impl Tree {
         }
     }
 
-    /// S-update: counts and sums of the entries of the changed rows. Fills `touched` with the entries as they were.
+    /// S-update: counts and sums of the entries of the changed rows. Fills `touched` with the
+    /// entries as they were.
     fn change_entries(&mut self, node: usize, scratch: &mut Scratch) {
         let (rows, edge) = (&self.rows[node], &mut self.edges[node]);
         let components = if self.shape.nodes[node].annotated { &self.shape.components[..] } else { &[] };
@@ -169,7 +171,8 @@ impl Tree {
         }
     }
 
-    /// P-update: the counters and annotations of the parent rows of the touched entries. Fills `scratch.next`.
+    /// P-update: the counters and annotations of the parent rows of the touched entries. Fills
+    /// `scratch.next`.
     fn change_parents(&mut self, node: usize, parent: usize, scratch: &mut Scratch) {
         let mut next = std::mem::take(&mut scratch.next);
         let (touched, sums) = (std::mem::take(&mut scratch.touched), std::mem::take(&mut scratch.sums));
@@ -196,7 +199,8 @@ impl Tree {
         }
     }
 
-    /// S-update and P-update at once for one row and at most one component, which is exact: so are most changes.
+    /// S-update and P-update at once for one row and at most one component, which is exact: so are
+    /// most changes.
     fn change_one(&mut self, node: usize, parent: usize, scratch: &mut Scratch) {
         let Scratch { change, next, touched, sums, .. } = scratch;
         next.clear();
@@ -248,7 +252,8 @@ impl Tree {
         overflowed
     }
 
-    /// The parent rows of an entry whose key has come into the child's projection view, or has gone from it.
+    /// The parent rows of an entry whose key has come into the child's projection view, or has gone
+    /// from it.
     fn flip(
         &mut self,
         node: usize,
@@ -312,7 +317,8 @@ impl Tree {
         }
     }
 
-    /// The row of a generalised node for the key of `entry`, which its guard edge `guard` has just got.
+    /// The row of a generalised node for the key of `entry`, which its guard edge `guard` has just
+    /// got.
     pub(super) fn create_generalised(
         &mut self,
         guard: usize,

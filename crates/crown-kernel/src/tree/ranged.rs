@@ -1,7 +1,9 @@
-//! The walk of a program with ranges: as in `enumerate`, but a list may turn out empty for the rows chosen before it.
+//! The walk of a program with ranges: as in `enumerate`, but a list may turn out empty for the rows
+//! chosen before it.
 //!
-//! Then the step before moves on, so the delay is no longer constant: a row may be visited whose range is empty. What is never visited is
-//! a row outside its range. Rows of a range are fetched a few at a time, so a walk can stop and go on, and keeps little.
+//! Then the step before moves on, so the delay is no longer constant: a row may be visited whose
+//! range is empty. What is never visited is a row outside its range. Rows of a range are fetched a
+//! few at a time, so a walk can stop and go on, and keeps little.
 
 use super::enumerate::{OpenList, Walk};
 use super::id::{EntryId, RowId};
@@ -64,8 +66,8 @@ impl Walk {
         }
     }
 
-    /// Moves the step on, or the last one before it that has more rows, and opens those after it; false when none has. Outer steps
-    /// are filled before they move.
+    /// Moves the step on, or the last one before it that has more rows, and opens those after it;
+    /// false when none has. Outer steps are filled before they move.
     fn forward(
         &mut self,
         tree: &Tree,

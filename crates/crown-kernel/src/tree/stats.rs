@@ -16,7 +16,8 @@ const SAMPLED: usize = 4096;
 pub(super) struct NodeWork {
     /// Changes of the node's atom.
     pub updates: u64,
-    /// Rows that entered or left the semi-join view, each a change of a counter of the edge to the parent.
+    /// Rows that entered or left the semi-join view, each a change of a counter of the edge to the
+    /// parent.
     pub moves: u64,
     /// Rows whose count of missing children changed.
     pub touched: u64,
@@ -33,7 +34,8 @@ pub struct NodeStats {
     pub semi_join_rows: usize,
     /// Distinct keys towards the parent.
     pub keys: usize,
-    /// Bytes of the rows, keys, lists and ordered indexes; the lists of parent rows are counted for the whole tree.
+    /// Bytes of the rows, keys, lists, ordered indexes and counts of results; the lists of parent rows are counted for
+    /// the whole tree.
     pub bytes: usize,
     /// Changes of the node's atom so far.
     pub updates: u64,
@@ -84,7 +86,8 @@ impl Tree {
                     + self.rows[node].bytes()
                     + self.edges[node].bytes()
                     + self.children[node].bytes()
-                    + self.orders.bytes(node),
+                    + self.orders.bytes(node)
+                    + self.counts.as_ref().map_or(0, |counts| counts.bytes(node)),
                 updates: self.work[node].updates,
                 moves: self.work[node].moves,
                 counter_changes: self.work[node].moves + self.work[node].touched,
@@ -100,10 +103,11 @@ impl Tree {
         }
     }
 
-    /// Up to `limit` keys of each node below the root that the most rows, of it or of its parent, share.
+    /// Up to `limit` keys of each node below the root that the most rows, of it or of its parent,
+    /// share.
     ///
-    /// Takes time independent of the state: it looks at a bounded number of rows, spread evenly. A key with a
-    /// large part of the rows is among them, and its counts are exact.
+    /// Takes time independent of the state: it looks at a bounded number of rows, spread evenly. A
+    /// key with a large part of the rows is among them, and its counts are exact.
     pub fn hot_keys(&self, limit: usize, interner: &Interner) -> Vec<HotKey> {
         (0..self.rows.len()).flat_map(|node| self.hot_keys_of(node, limit, interner)).collect()
     }

@@ -1,4 +1,5 @@
-//! The annotation of a row: its multiplicity and factors times the sums of its children that are not connex (paper, equation 5).
+//! The annotation of a row: its multiplicity and factors times the sums of its children that are
+//! not connex (paper, equation 5).
 //!
 //! It is never stored: it is a product of a few numbers that are at hand wherever it is needed.
 
@@ -7,9 +8,11 @@ use super::ring::Value;
 use super::Tree;
 
 impl Tree {
-    /// Writes w_s of a row of the semi-join view to `out`, one value per component; returns whether a product overflowed.
+    /// Writes w_s of a row of the semi-join view to `out`, one value per component; returns whether
+    /// a product overflowed.
     ///
-    /// `instead` gives one child edge's sums as they were before the update, `multiplicity` overrides the row's own.
+    /// `instead` gives one child edge's sums as they were before the update, `multiplicity`
+    /// overrides the row's own.
     #[inline]
     pub(super) fn weight(
         &self,
@@ -28,7 +31,8 @@ impl Tree {
         self.any_weight(node, row, multiplicity, instead, out)
     }
 
-    /// The annotations of a row before and after the sums of its child edge `changed` were other than `old_sums`.
+    /// The annotations of a row before and after the sums of its child edge `changed` were other
+    /// than `old_sums`.
     #[inline]
     pub(super) fn weight_pair(
         &self,
@@ -52,8 +56,8 @@ impl Tree {
             | self.any_weight(node, row, multiplicity, None, out)
     }
 
-    /// The annotation of a row without the child `left_out`, when it is one exact component without factors and all numbers on
-    /// the way are small: nearly always.
+    /// The annotation of a row without the child `left_out`, when it is one exact component without
+    /// factors and all numbers on the way are small: nearly always.
     #[inline(always)]
     fn small_product(&self, node: usize, row: RowId, multiplicity: u64, left_out: usize) -> Option<i64> {
         let shape = &self.shape.nodes[node];

@@ -331,12 +331,12 @@ function drawGraph() {
   }
   for (const [key, [x, y]] of places) {
     const view = views.find((item) => item.name.toLowerCase() === key), current = view && view.name === state.view;
-    const mark = view && shared.has(view.name) ? " ⧉" : "";
+    const mark = view && shared.has(view.name) ? " •" : "";
     parts.push(`<g${view ? ` data-open="${escaped(view.name)}" style="cursor:pointer"` : ""}><rect x="${x}" y="${y}" width="190" height="30" rx="${view ? 15 : 6}" fill="var(--${current ? "accent-soft" : "soft"})" stroke="var(--${view ? "accent" : "rule"})"/><text x="${x + 95}" y="${y + 20}" text-anchor="middle" fill="var(--ink)" font-size="12.5">${escaped(text(names.get(key)) + mark)}</text></g>`);
   }
   const box = $("graph").querySelector(".scroll");
   box.innerHTML = `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="Tables and the views that read them">${parts.join("")}</svg>` +
-    (shared.size ? '<p class="muted" style="margin:8px 0 0;font-size:12.5px">⧉ shares a part with another view</p>' : "");
+    (shared.size ? '<p class="muted" style="margin:8px 0 0;font-size:12.5px">• shares a part with another view</p>' : "");
   box.querySelectorAll("[data-open]").forEach((group) => group.addEventListener("click", () => openView(group.dataset.open)));
 }
 

@@ -16,7 +16,7 @@ from typing import Literal as OneOf
 
 from crown.errors import PlanError
 from crown.ir.columns import columns_of, stage_columns
-from crown.ir.expression import Call, Column, Expression, Literal
+from crown.ir.expression import Call, Column, Expression, Literal, makes_rows
 from crown.ir.plan import (
     AggregateColumn,
     AggregateStage,
@@ -35,11 +35,12 @@ from crown.ir.plan import (
     TreeStage,
     Variable,
     WindowStage,
+    sources_of,
 )
 from crown.ir.scalars import zero
 from crown.ir.tables import Table, TableColumn
 from crown.plan.cells.hypercube import Cube, choose_cube
-from crown.plan.cells.locate import Parts, inputs, joint_stage, located
+from crown.plan.cells.locate import Parts, joint_stage, located
 from crown.plan.explain.report import AtomLoad, Distribution
 from crown.types import INT64
 
@@ -151,7 +152,7 @@ def _tail(parts: Parts) -> list[Stage]:
     first = joint_stage(parts)
     wanted = [parts.plan.stages[-1]]
     while wanted[0].id != first:
-        wanted.insert(0, parts.stages[inputs(wanted[0])[0]])
+        wanted.insert(0, parts.stages[sources_of(wanted[0])[0]])
     return wanted
 
 
@@ -208,7 +209,8 @@ def _find_cut(tail: list[Stage], places: Sequence[Mapping[str, str | None]]) -> 
 def _only_summed(after: Sequence[Stage]) -> bool:
     """Return whether partial sums just flow into a stage that adds them up."""
     for stage in after:
-        if not (isinstance(stage, MapStage) and stage.filter is None):
+        plain = isinstance(stage, MapStage) and stage.filter is None
+        if not plain or any(makes_rows(column.expression) for column in getattr(stage, "columns", ())):
             return isinstance(stage, AggregateStage) and all(a.function == "sum" for a in stage.aggregates)
     return False
 

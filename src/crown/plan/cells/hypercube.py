@@ -22,7 +22,7 @@ from functools import cache
 from math import comb, prod
 
 from crown.ir.expression import Column
-from crown.ir.plan import Atom, BagStage, Plan, TreeStage
+from crown.ir.plan import Atom, BagStage, Plan, RecursionStage, TreeStage
 from crown.plan.cells.locate import Dimension, Parts, dimensions, feeds_replicated, located, parts_of
 
 DIMENSIONS = 6
@@ -45,7 +45,7 @@ class Cube:
 def choose_cube(plan: Plan, cells: int) -> Cube | None:
     """Return the best cube; None when the plan can't be spread over cells."""
     parts = parts_of(plan)
-    if not parts.trees or feeds_replicated(parts):
+    if not parts.trees or feeds_replicated(parts) or _recurses(parts):
         return None
     offered = dimensions(parts)
     offered = [dimension for dimension in offered if _has_many_values(parts, dimension)] or offered
@@ -56,6 +56,12 @@ def choose_cube(plan: Plan, cells: int) -> Cube | None:
     if best is None or best_telling is None:
         return best
     return best if best.load < WORTH_A_MERGE * best_telling.load else best_telling
+
+
+def _recurses(parts: Parts) -> bool:
+    """Whether a recursion is part of the result: its rows may come from rows in any cell."""
+    stages = parts.plan.stages
+    return any(isinstance(stage, RecursionStage) and stage.id not in parts.replicated for stage in stages)
 
 
 def _has_many_values(parts: Parts, dimension: Dimension) -> bool:

@@ -22,7 +22,7 @@ from crown.ir.plan import AggregateStage, DistinctStage, MapStage, Plan, Route, 
 from crown.ir.serial import decode, encode
 from crown.ir.tables import Table, TableColumn, resolved
 from crown.plan.cells.distribute import distribute
-from crown.plan.identity import identity
+from crown.plan.passthrough import passthrough
 from crown.types import BOOLEAN, DATE, INTEGERS, STRING
 
 _EXACT = frozenset({BOOLEAN, *INTEGERS, STRING, DATE})
@@ -65,7 +65,7 @@ def lay_out(plan: Plan, cells: int, *, resolve_all: bool = False) -> Layout:
         return Layout(1, (), spread.cell, None)
     first = [table for table in plan.tables if table.primary_key or table.window or resolve_all]
     resolvers = tuple(
-        Resolver(identity(table), 1 if table.window or not table.primary_key else cells) for table in first
+        Resolver(passthrough(table), 1 if table.window or not table.primary_key else cells) for table in first
     )
     tables = tuple(resolved(table) if table in first else table for table in plan.tables)
     merge = None if spread.merge is None else _spread_merge(spread.merge, cells)
@@ -95,20 +95,20 @@ def _spread_merge(merge: Plan, cells: int) -> Plan:
     columns = {column.name: column for column in merge.tables[0].columns}
     match stages:
         case [AggregateStage(group=(_, *_) as group, always=False), *rest]:
-            place = _place([columns[name] for name in group])
+            place = place_of([columns[name] for name in group])
         case [TopStage(partition=(_, *_) as partition) | WindowStage(partition=(_, *_) as partition), *rest]:
-            place = _place([columns[name] for name in partition])
+            place = place_of([columns[name] for name in partition])
         case [DistinctStage(), *rest]:
-            place = _place(list(columns.values()))
+            place = place_of(list(columns.values()))
         case rest:
-            place = _place(list(columns.values()))
+            place = place_of(list(columns.values()))
     if not all(isinstance(stage, MapStage) for stage in rest):
         return merge
     route = Route(together.id, 0, (place,))
     return replace(merge, routing=Routing(cells, ("group",), (cells,), (route,)))
 
 
-def _place(columns: Sequence[TableColumn]) -> Expression:
+def place_of(columns: Sequence[TableColumn]) -> Expression:
     """Return the expression that chooses a row's cell: all columns, so that one with few values leaves no cell idle.
 
     Several are written as one text; those where equal values may read differently (0.0 and -0.0) are left out.

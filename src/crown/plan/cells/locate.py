@@ -21,6 +21,7 @@ from crown.ir.plan import (
     DistinctStage,
     MapStage,
     Plan,
+    RecursionStage,
     SetOperationStage,
     Stage,
     TopStage,
@@ -28,6 +29,7 @@ from crown.ir.plan import (
     ValuesStage,
     Variable,
     WindowStage,
+    sources_of,
 )
 
 Dimension: TypeAlias = dict[str, str]  # the variable of each result tree, by stage id
@@ -67,19 +69,11 @@ def parts_of(plan: Plan) -> Parts:
             trees.append(stage)
             result.update(a.source for a in stage.atoms if isinstance(stages.get(a.source), BagStage))
         else:
-            waiting.extend(inputs(stage))
+            waiting.extend(sources_of(stage))
     replicated = frozenset(stages) - result
     order = [stage.id for stage in plan.stages]
     trees.sort(key=lambda tree: order.index(tree.id))
     return Parts(plan, stages, replicated, tuple(trees))
-
-
-def inputs(stage: Stage) -> tuple[str, ...]:
-    if isinstance(stage, ValuesStage):
-        return ()
-    if isinstance(stage, TreeStage | BagStage):
-        return tuple(atom.source for atom in stage.atoms)
-    return stage.inputs if isinstance(stage, SetOperationStage) else (stage.input,)
 
 
 def feeds_replicated(parts: Parts) -> bool:
@@ -87,7 +81,7 @@ def feeds_replicated(parts: Parts) -> bool:
     return any(
         source in parts.stages and source not in parts.replicated
         for stage_id in parts.replicated
-        for source in inputs(parts.stages[stage_id])
+        for source in sources_of(parts.stages[stage_id])
     )
 
 
@@ -117,6 +111,8 @@ def located(parts: Parts, dimension: Dimension) -> dict[str, str | None]:
                 found[stage.id] = below if below in stage.partition else None
             case SetOperationStage():
                 found[stage.id] = _common(stage, found, parts)
+            case RecursionStage():
+                found[stage.id] = None
             case _:
                 found[stage.id] = found[stage.input]
     return found
@@ -207,7 +203,7 @@ def joint_stage(parts: Parts) -> str:
             reached[stage.id] = {stage.id}
             again = False
         else:
-            sources = [reached[source] for source in inputs(stage)]
+            sources = [reached[source] for source in sources_of(stage)]
             reached[stage.id] = set().union(*sources)
             again = len(sources) == 2 and bool(sources[0] & sources[1] & trees)
         if trees <= reached[stage.id] and (joint is None or again):
@@ -239,7 +235,7 @@ def _variables_at(parts: Parts, stage_id: str, place: int) -> Dimension | None:
                     if merged.setdefault(tree, variable) != variable:
                         return None
             return merged
-        case BagStage() | ValuesStage():
+        case BagStage() | ValuesStage() | RecursionStage():
             return None
         case TopStage() | WindowStage() if place >= len(parts.columns[stage.input]):
             return None

@@ -32,16 +32,22 @@ def table_shares(plan: Plan, cells: int) -> tuple[TableShare, ...]:
     """Return the share of each table, in the order of the plan."""
     if cells == 1 or not can_be_spread(plan):
         return tuple(TableShare(table.name, 1.0) for table in plan.tables)
-    routing = distribute(plan, cells).cell.routing
-    assert routing is not None
-    atoms = {stage.id: stage.atoms for stage in plan.stages if isinstance(stage, TreeStage | BagStage)}
-    sets: dict[str, set[object]] = {table.name: set() for table in plan.tables}
+    return routed_shares(distribute(plan, cells).cell)
+
+
+def routed_shares(cell: Plan) -> tuple[TableShare, ...]:
+    """Return the share of each table of a plan that runs in cells."""
+    routing = cell.routing
+    if routing is None:
+        return tuple(TableShare(table.name, 1.0) for table in cell.tables)
+    atoms = {stage.id: stage.atoms for stage in cell.stages if isinstance(stage, TreeStage | BagStage)}
+    sets: dict[str, set[tuple[object, tuple[int, ...]]]] = {table.name: set() for table in cell.tables}
     for route in routing.routes:
-        sets[atoms[route.stage][route.atom].source].add(route.coordinates)
+        sets[atoms[route.stage][route.atom].source].add((route.coordinates, route.shares or routing.shares))
     shares = []
     for table, routes in sets.items():
-        held = [_cells_held(coordinates, routing.shares, cells) for coordinates in routes]
-        shares.append(TableShare(table, cells * (1 - prod(1 - count / cells for count in held))))
+        held = [_cells_held(coordinates, among, routing.cells) for coordinates, among in routes]
+        shares.append(TableShare(table, routing.cells * (1 - prod(1 - count / routing.cells for count in held))))
     return tuple(shares)
 
 
@@ -78,6 +84,21 @@ def cost_lines(plan: Plan, cells: int) -> dict[str, list[str]]:
             "memory and are hardly faster"
         ]
     return lines
+
+
+def routed_cost_lines(cell: Plan, *, merged: bool) -> dict[str, list[str]]:
+    """Return the same of the plan of several views, which runs in cells."""
+    if cell.routing is None:
+        return {}
+    cells, shares = cell.routing.cells, routed_shares(cell)
+    updates = {table.name: table.updates for table in cell.tables}
+    copies = sum(share.copies * updates[share.table] for share in shares)
+    speed = cells * sum(updates.values()) / copies if copies else 1.0
+    costs = f"{cells} cells are at most {speed:.2g} times as fast as one"
+    if merged:
+        costs += "; another stage completes the views, with its own shuffle and state in each batch"
+    told = [f"{share.table}: {share.copies:.3g} of {cells} cells on average" for share in shares]
+    return {"a change goes to": told, "costs": [costs], "suggested": [SUGGESTION]}
 
 
 SUGGESTION = (

@@ -35,7 +35,8 @@ def _labels(plan: Plan) -> dict[str, str]:
         for atom in stage.atoms:
             for binding in atom.bindings if atom.source in tables else ():
                 column = binding.expression
-                # Only names that were made of an alias and a column: others are words of the query itself.
+                # Only names that were made of an alias and a column: others are words of the query
+                # itself.
                 if isinstance(column, Column) and binding.variable.lower() == f"{atom.name}_{column.name}".lower():
                     own.setdefault(binding.variable, f"{atom.name}.{column.name}")
         for variable, label in own.items():

@@ -8,9 +8,13 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from crown.ir.plan import Plan
+from crown.ir.plan import Plan, every_stage
 from crown.plan.explain.cells import cost_lines
-from crown.plan.explain.facts import (
+from crown.plan.explain.labels import with_columns
+from crown.plan.explain.picture import plan_svg
+from crown.plan.explain.report import ConjunctionReport, Distribution, Report
+from crown.plan.explain.summary import sentence, totals
+from crown.plan.explain.words import (
     added_text,
     class_text,
     distinct_constructs,
@@ -19,10 +23,6 @@ from crown.plan.explain.facts import (
     stage_text,
     tree_text,
 )
-from crown.plan.explain.labels import with_columns
-from crown.plan.explain.picture import plan_svg
-from crown.plan.explain.report import ConjunctionReport, Distribution, Report
-from crown.plan.explain.summary import sentence, totals
 
 RESULT_ROWS = 500
 _KEYWORDS = (
@@ -70,7 +70,7 @@ pre b { color: var(--accent); font-weight: 600; }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(320px, 1fr)); gap: 22px; margin-top: 18px; }
 h3 { font-size: 14px; margin: 0 0 6px; } ul { margin: 0; padding-left: 20px; } li { margin: 3px 0; }
 .scroll { overflow-x: auto; }
-.scroll svg { display: block; margin: 0 auto; max-width: 100%; height: auto; min-width: 640px; }
+.scroll svg { display: block; margin: 0 auto; max-width: 100%; height: auto; min-width: 360px; }
 .muted { color: var(--muted); }
 """
 
@@ -93,7 +93,9 @@ def page_html(
     head = f"<p class=muted>{_headline(report)}</p><h1>{escape(sentence(report))}</h1>"
     sections = [f"<header>{head if headline is None else f'<h1>{escape(headline)}</h1>'}</header>"]
     sections += [_section(title, content) for title, content in lead]
-    sections.append(_section("Tree" + ("s" if several else ""), f'<div class="scroll">{plan_svg(plan)}</div>'))
+    sections.append(
+        _section("Tree" + ("s" if several else ""), f'<div class="scroll">{plan_svg(plan, narrow=True)}</div>')
+    )
     if several or len(plan.stages) > 1:
         sections.append(_section("Total", _facts(totals(plan, report))))
     sections += _shared("Guarantee", [(c.stage, _card(c)) for c in report.conjunctions])
@@ -104,7 +106,7 @@ def page_html(
         sections.append(_section("Constructs", _table(["construct", "cost", "what it loses"], rows)))
     sections.append(_section("Cells", _cells(plan, report.distribution)))
     if len(plan.stages) > 1:
-        rows = [[f"<code>{escape(s.id)}</code>", escape(stage_text(s))] for s in plan.stages]
+        rows = [[f"<code>{escape(s.id)}</code>", escape(stage_text(s))] for s in every_stage(plan)]
         sections.append(_section("Stages", _table(["stage", "what it does"], rows)))
     sections = [with_columns(section, plan) for section in sections]
     sections.insert(query, _section("Query", f'<pre class="wrapped">{_highlight(plan.sql)}</pre>'))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TypeAlias
 
-from crown.ir.plan import Plan, TreeStage
-from crown.plan.explain.facts import NodeFacts, node_facts, stage_text
+from crown.ir.plan import Plan, TreeStage, every_stage
+from crown.plan.explain.words import Carried, NodeFacts, node_facts, stage_text
 
 _CHARACTER = 7.3  # width of one character at 12 px
 _LINE = 17
@@ -78,7 +78,7 @@ def plan_svg(plan: Plan, *, live: bool = False, narrow: bool = False) -> str:
     fills in: each node is a group with `data-node="$1/0"` (its stage and its place in the tree) with texts of class
     `figures`, each edge to a parent has `data-edge` with the child's mark and a text of class `rate`.
     """
-    stages = [stage for stage in plan.stages if isinstance(stage, TreeStage)]
+    stages = [stage for stage in every_stage(plan) if isinstance(stage, TreeStage)]
     facts = [node_facts(plan, stage) for stage in stages]
     arranged = [_arrange(nodes, stage.id if live else "") for nodes, stage in zip(facts, stages, strict=True)]
     titles = [f"{stage.id}: {stage_text(stage)}" if len(stages) > 1 else "" for stage in stages]
@@ -148,7 +148,8 @@ def _centres(boxes: list[_Box], *, downwards: bool) -> list[float]:
             children[box.facts.parent].append(number)
 
     def across(box: _Box) -> float:
-        # The key of the edge is drawn next to the child, so its plate needs room when children are side by side.
+        # The key of the edge is drawn next to the child, so its plate needs room when children are
+        # side by side.
         return max(box.width, _plate_width(box)) if downwards else box.height
 
     offset = [0.0] * len(boxes)  # from the parent's centre
@@ -232,7 +233,8 @@ def _draw(boxes: list[_Box], downwards: bool) -> list[str]:
         if box.facts.parent is None:
             continue
         parent = boxes[box.facts.parent]
-        # A curve ends its bend before the plate with the key begins, so that no plate sits on a slope.
+        # A curve ends its bend before the plate with the key begins, so that no plate sits on a
+        # slope.
         if downwards:
             start, end = (parent.x, parent.y + parent.height / 2), (box.x, box.y - box.height / 2)
             turn = end[1] - (46 if box.mark else 30)
@@ -337,19 +339,18 @@ def _line(x: float, y: float, content: str) -> str:
 
 def _legend(shown: list[NodeFacts], room: float) -> tuple[str, float, float]:
     """Only what occurs in the picture; returns the drawing, its width and its height."""
-    present = {(node.kind, node.connex) for node in shown}
     kinds = {node.kind for node in shown}
     edges = {node.edge for node in shown if node.parent is not None}
     items: list[tuple[str, str]] = []
 
     def swatch(kind: str, connex: bool) -> str:
-        node = NodeFacts("", kind, "", (), frozenset(), (), "join", connex, None, "", "")  # type: ignore[arg-type]
+        node = NodeFacts("", kind, "", (), frozenset(), (), "join", connex, None, "", "", "sums")  # type: ignore[arg-type]
         return _shape(node, 0, 0, 30, 18)
 
     if any(node.connex for node in shown):
         items.append((swatch("relation", True), "carries output (connex)"))
-    if ("relation", False) in present:
-        items.append((swatch("relation", False), "only decides existence"))
+    if hidden := {node.carries for node in shown if node.kind == "relation" and not node.connex}:
+        items.append((swatch("relation", False), _hidden_text(hidden)))
     if "generalised" in kinds:
         items.append((swatch("generalised", False), "generalised: keys its children share"))
     if "bag" in kinds:
@@ -374,6 +375,15 @@ def _legend(shown: list[NodeFacts], room: float) -> tuple[str, float, float]:
         x += width
         widest = max(widest, x)
     return "".join(parts), widest, y + 26
+
+
+def _hidden_text(carried: set[Carried]) -> str:
+    """What nodes without output variables are there for."""
+    counted = {"sums": "counts and sums", "copies": "counts"}
+    found = [words for key, words in counted.items() if key in carried]
+    if not found:
+        return "only decides existence"
+    return f"carries {found[0]}{', or decides existence' if 'existence' in carried else ''}"
 
 
 def _text_width(text: str) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from crown.ir.plan import BagStage, Plan, TreeStage
+from crown.ir.plan import BagStage, Plan, TreeStage, every_stage
 from crown.plan.explain.report import ConjunctionReport, Report
+
+RECURSION = "WITH RECURSIVE"
 
 
 def sentence(report: Report) -> str:
@@ -14,6 +16,10 @@ def sentence(report: Report) -> str:
 
 
 def _update(report: Report) -> str:
+    if any(construct.name == RECURSION for construct in report.constructs):
+        return "takes as many rounds as it leads to new rows, and time in proportion to all that it derives"
+    if _loses(report, "quadratic in the worst case"):
+        return "may take time in proportion to the tables, for it may meet all rows that are compared with it"
     costs = {_declared(conjunction) for conjunction in report.conjunctions}
     if costs == {"O(1)"}:
         text = "takes constant time"
@@ -35,6 +41,8 @@ def _when_constant(report: Report) -> str:
 
 
 def _memory(report: Report) -> str:
+    if _loses(report, "quadratic space"):
+        return "memory may grow with the square of the tables"
     largest = max((conjunction.space for conjunction in report.conjunctions), key=len)
     if largest != "O(N)":
         return f"memory may grow to {largest}"
@@ -56,9 +64,10 @@ def _loses(report: Report, word: str) -> bool:
 
 def totals(plan: Plan, report: Report) -> list[tuple[str, str, str]]:
     """Return label, figure and remark of the totals over all trees."""
-    trees = sum(isinstance(stage, TreeStage) for stage in plan.stages)
-    bags = sum(isinstance(stage, BagStage) for stage in plan.stages)
-    others = len(plan.stages) - trees - bags
+    stages = every_stage(plan)
+    trees = sum(isinstance(stage, TreeStage) for stage in stages)
+    bags = sum(isinstance(stage, BagStage) for stage in stages)
+    others = len(stages) - trees - bags
     also = [f"{bags} bags of cycles"] * bool(bags) + [f"{others} further stages"] * bool(others)
     more = "; constructs store more" if _loses(report, "space") else ""
     spaces = sorted({conjunction.space for conjunction in report.conjunctions}, key=len)

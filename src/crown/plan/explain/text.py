@@ -5,15 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 from crown.ir import serial
-from crown.ir.plan import Plan, TreeStage
+from crown.ir.plan import Plan, TreeStage, every_stage
 from crown.plan.explain.cells import cost_lines
-from crown.plan.explain.facts import (
+from crown.plan.explain.labels import with_columns
+from crown.plan.explain.page import page_html
+from crown.plan.explain.picture import plan_svg
+from crown.plan.explain.report import ConjunctionReport, Distribution, Report
+from crown.plan.explain.summary import sentence
+from crown.plan.explain.words import (
     NodeFacts,
     added_text,
     class_text,
@@ -24,11 +29,6 @@ from crown.plan.explain.facts import (
     stage_text,
     tree_text,
 )
-from crown.plan.explain.labels import with_columns
-from crown.plan.explain.page import page_html
-from crown.plan.explain.picture import plan_svg
-from crown.plan.explain.report import ConjunctionReport, Distribution, Report
-from crown.plan.explain.summary import sentence
 
 _WIDTH = 110
 _LABEL = 17
@@ -40,6 +40,7 @@ class Explanation:
 
     plan: Plan
     report: Report
+    reading: Mapping[str, str] = field(default_factory=dict)  # what calls of a view in this process cost
 
     def __str__(self) -> str:
         first = textwrap.wrap(sentence(self.report), _WIDTH, break_long_words=False)
@@ -50,6 +51,7 @@ class Explanation:
             blocks += [_tree(self.plan, self._stage(conjunction)), _alternatives(conjunction)]
         if self.report.constructs or len(self.plan.stages) > 1:
             blocks.append(_stages(self.plan))
+        blocks.append(_reading(self.reading))
         return with_columns("\n\n".join(block for block in blocks if block), self.plan)
 
     def _cards(self) -> list[str]:
@@ -79,12 +81,12 @@ class Explanation:
         return f"{self.svg()}<pre>{escape(str(self))}</pre>"
 
     def _stage(self, conjunction: ConjunctionReport) -> TreeStage:
-        return next(s for s in self.plan.stages if isinstance(s, TreeStage) and s.id == conjunction.stage)
+        return next(s for s in every_stage(self.plan) if isinstance(s, TreeStage) and s.id == conjunction.stage)
 
 
-def explain(plan: Plan, report: Report) -> Explanation:
+def explain(plan: Plan, report: Report, reading: Mapping[str, str] | None = None) -> Explanation:
     """Explains what the planner chose."""
-    return Explanation(plan, report)
+    return Explanation(plan, report, reading or {})
 
 
 def _card(conjunction: ConjunctionReport) -> str:
@@ -191,8 +193,15 @@ def _alternatives(conjunction: ConjunctionReport) -> str:
 def _stages(plan: Plan) -> str:
     if len(plan.stages) < 2:
         return ""
-    width = max(len(stage.id) for stage in plan.stages)
-    return "\n".join(["STAGES", *(f"  {stage.id:<{width}}  {stage_text(stage)}" for stage in plan.stages)])
+    stages = every_stage(plan)
+    width = max(len(stage.id) for stage in stages)
+    return "\n".join(["STAGES", *(f"  {stage.id:<{width}}  {stage_text(stage)}" for stage in stages)])
+
+
+def _reading(reading: Mapping[str, str]) -> str:
+    if not reading:
+        return ""
+    return "\n".join(["READING", *(line for call, cost in reading.items() for line in _entry(call, [cost]))])
 
 
 def _entry(label: str, values: Sequence[str], *, hanging: int = 2, width: int = _LABEL) -> list[str]:

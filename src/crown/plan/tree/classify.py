@@ -34,7 +34,8 @@ def is_q_hierarchical(edges: Sequence[Hyperedge], outputs: Hyperedge) -> bool:
     for i, edge in enumerate(edges):
         for variable in edge:
             holders.setdefault(variable, set()).add(i)
-    # Variables with the same atoms need no comparison: a table of 1,000 columns has a few kinds of them.
+    # Variables with the same atoms need no comparison: a table of 1,000 columns has a few kinds of
+    # them.
     kinds = {(frozenset(of_variable), variable in outputs) for variable, of_variable in holders.items()}
     for of_one, one_shown in kinds:
         for of_other, other_shown in kinds:

@@ -18,23 +18,23 @@ from typing import TypeAlias
 from crown.ir.expression import Column
 from crown.ir.plan import Atom, Binding, Node
 from crown.ir.query import Condition, Conjunction, Named
-from crown.plan.context import Context, Rows
+from crown.plan.planning import Planning, StageRows
 from crown.plan.tree.draft import Draft, HangingCondition
 from crown.plan.tree.hypergraph import Hyperedge, connected, is_acyclic
 from crown.plan.tree.nulls import variables_in
 from crown.plan.tree.price import to_nodes
 from crown.plan.tree.trees import existential_tree
 
-PlanView: TypeAlias = Callable[[Conjunction, tuple[str, ...]], Rows]
+PlanView: TypeAlias = Callable[[Conjunction, tuple[str, ...]], StageRows]
 
 
-def shape_conditions(draft: Draft, context: Context, plan_view: PlanView) -> Draft:
+def shape_conditions(draft: Draft, planning: Planning, plan_view: PlanView) -> Draft:
     """Each condition becomes one or more subtrees; where they will hang is decided when the tree is known."""
     hanging = tuple(
         hung
         for condition in draft.conditions
         for part in _parts(_carry(condition, draft.atoms))
-        for hung in [_shape(part, variables_in(draft.atoms), draft, context, plan_view)]
+        for hung in [_shape(part, variables_in(draft.atoms), draft, planning, plan_view)]
     )
     return replace(draft, hanging=hanging)
 
@@ -75,7 +75,7 @@ def _parts(condition: Condition) -> list[Condition]:
 
 
 def _shape(
-    condition: Condition, outer: Hyperedge, draft: Draft, context: Context, plan_view: PlanView
+    condition: Condition, outer: Hyperedge, draft: Draft, planning: Planning, plan_view: PlanView
 ) -> HangingCondition:
     held = variables_in(condition.atoms)
     key = held & outer
@@ -84,22 +84,22 @@ def _shape(
     inner_keys = [held & variables_in(part.atoms) for part in inner]
     is_tree = len(connected(edges)) == 1 and is_acyclic(edges)
     if is_tree and all(any(inner_key <= edge for edge in edges) for inner_key in inner_keys):
-        shape = existential_tree(edges, key, [context.updates(atom.source) for atom in condition.atoms])
+        shape = existential_tree(edges, key, [planning.updates(atom.source) for atom in condition.atoms])
         if shape is not None:
-            below = tuple(_shape(part, held, draft, context, plan_view) for part in inner)
+            below = tuple(_shape(part, held, draft, planning, plan_view) for part in inner)
             return HangingCondition(condition.negated, key, condition.atoms, shape, below)
-    return _as_view(condition, key, draft, context, plan_view)
+    return _as_view(condition, key, draft, planning, plan_view)
 
 
 def _as_view(
-    condition: Condition, key: Hyperedge, draft: Draft, context: Context, plan_view: PlanView
+    condition: Condition, key: Hyperedge, draft: Draft, planning: Planning, plan_view: PlanView
 ) -> HangingCondition:
     wanted = tuple(variable.name for variable in draft.variables if variable.name in key)
     types = {variable.name: variable.type for variable in draft.variables}
     columns = tuple(Named(name, Column(name, types[name])) for name in wanted)
     rows = plan_view(Conjunction(draft.variables, condition.atoms, columns, condition.conditions), wanted)
     construct = "NOT EXISTS" if condition.negated else "EXISTS"
-    context.note(
+    planning.note(
         f"{construct} as a view",
         rows.stage,
         "its correlation values are kept",
@@ -109,12 +109,12 @@ def _as_view(
         Binding(name, Column(column.name, column.type)) for name, column in zip(wanted, rows.columns, strict=True)
     )
     atom = Atom(rows.stage, rows.stage, bindings)
-    shape = existential_tree([key], key, [context.updates(rows.stage)])
+    shape = existential_tree([key], key, [planning.updates(rows.stage)])
     assert shape is not None
     return HangingCondition(condition.negated, key, (atom,), shape)
 
 
-def hang_conditions(draft: Draft, context: Context) -> Draft:
+def hang_conditions(draft: Draft, planning: Planning) -> Draft:
     """Hang each condition on the highest node that holds its key; the nodes of the tree keep their places."""
     atoms, nodes = list(draft.all_atoms), list(draft.nodes)
     depths = _depths(nodes)

@@ -6,7 +6,6 @@ inside another edge, leaves at most one edge (Graham; Yu and Ozsoyoglu).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -25,11 +24,16 @@ def cyclic_core(edges: Sequence[Hyperedge]) -> tuple[int, ...]:
     rest = dict(enumerate(edges))
     changed = True
     while changed and len(rest) > 1:
-        holders = Counter(variable for edge in rest.values() for variable in edge)
-        reduced = {index: frozenset(v for v in edge if holders[v] > 1) for index, edge in rest.items()}
+        holders: dict[str, list[int]] = {}
+        for index, edge in rest.items():
+            for variable in edge:
+                holders.setdefault(variable, []).append(index)
+        reduced = {index: frozenset(v for v in edge if len(holders[v]) > 1) for index, edge in rest.items()}
         for index in sorted(reduced):
             edge = reduced[index]
-            if any(edge <= other for i, other in reduced.items() if i != index):
+            # Only what holds a variable of the edge can hold all of them.
+            others = min((holders[v] for v in edge), key=len, default=list(reduced))
+            if any(other in reduced and edge <= reduced[other] for other in others if other != index):
                 del reduced[index]
         changed = reduced != rest
         rest = reduced
@@ -47,24 +51,25 @@ def connected(edges: Sequence[Hyperedge], without: Iterable[str] = ()) -> list[t
     [(0, 2), (1,)]
     """
     dropped = frozenset(without)
-    group_of_variable: dict[str, int] = {}
-    leader = list(range(len(edges)))
-
-    def find(index: int) -> int:
-        while leader[index] != index:
-            leader[index] = leader[leader[index]]
-            index = leader[index]
-        return index
-
+    holders: dict[str, list[int]] = {}
     for index, edge in enumerate(edges):
         for variable in edge - dropped:
-            other = group_of_variable.setdefault(variable, index)
-            first, second = sorted((find(other), find(index)))
-            leader[second] = first
-    groups: dict[int, list[int]] = {}
-    for index in range(len(edges)):
-        groups.setdefault(find(index), []).append(index)
-    return [tuple(group) for _, group in sorted(groups.items())]
+            holders.setdefault(variable, []).append(index)
+    groups = []
+    seen = [False] * len(edges)
+    for first in range(len(edges)):
+        if seen[first]:
+            continue
+        seen[first] = True
+        group = [first]
+        for index in group:  # (it grows)
+            for variable in edges[index]:
+                for other in holders.pop(variable, ()):
+                    if not seen[other]:
+                        seen[other] = True
+                        group.append(other)
+        groups.append(tuple(sorted(group)))
+    return groups
 
 
 def union(edges: Iterable[Hyperedge]) -> Hyperedge:

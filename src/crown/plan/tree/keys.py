@@ -47,14 +47,21 @@ def closure(variables: Hyperedge, known: Sequence[Dependency]) -> Hyperedge:
     >>> sorted(closure(frozenset("a"), chain))
     ['a', 'b', 'c']
     """
-    grown = variables
-    while True:
-        before = grown
-        for dependency in known:
-            if dependency.key <= grown:
-                grown |= dependency.determines
-        if grown == before:
-            return grown
+    readers: dict[str, list[int]] = {}
+    for number, dependency in enumerate(known):
+        for variable in dependency.key:
+            readers.setdefault(variable, []).append(number)
+    missing = [len(dependency.key) for dependency in known]
+    grown = set(variables).union(*(dependency.determines for dependency in known if not dependency.key))
+    waiting = list(grown)
+    while waiting:
+        for number in readers.get(waiting.pop(), ()):
+            missing[number] -= 1
+            if not missing[number]:
+                new = known[number].determines - grown
+                grown |= new
+                waiting += new
+    return frozenset(grown)
 
 
 def is_linear(outputs: Hyperedge, edges: Sequence[Hyperedge], known: Sequence[Dependency]) -> bool:

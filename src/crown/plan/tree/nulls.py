@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from crown.ir.plan import Atom
 from crown.ir.query import Condition, OptionalAtom
-from crown.plan.context import Context
+from crown.plan.planning import Planning
 from crown.plan.tree.draft import Draft
 from crown.plan.tree.hypergraph import Hyperedge, union
 
 
-def drop_nulls(draft: Draft, context: Context) -> Draft:
+def drop_nulls(draft: Draft, planning: Planning) -> Draft:
     atoms, conditions = _mark(draft.atoms, draft.conditions, frozenset())
     optional = tuple(_mark_optional(one, variables_in(atoms)) for one in draft.optional)
     return replace(draft, atoms=atoms, query_atoms=atoms, conditions=conditions, optional=optional)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from crown.ir.plan import Atom, Node
 from crown.ir.query import OptionalAtom
-from crown.plan.context import Context
+from crown.plan.planning import Planning
 from crown.plan.tree.draft import Draft
 from crown.plan.tree.hypergraph import Hyperedge
 from crown.plan.tree.nulls import variables_in
@@ -50,7 +50,7 @@ def shown_variables(optional: Iterable[OptionalAtom], around: Hyperedge, outputs
             yield from below
 
 
-def hang_optional(draft: Draft, context: Context) -> Draft:
+def hang_optional(draft: Draft, planning: Planning) -> Draft:
     """Hang each optional atom on the highest node that holds its key, a connex one if it is walked."""
     atoms, nodes = list(draft.atoms), list(draft.nodes)
     order = [variable.name for variable in draft.variables]

@@ -25,10 +25,10 @@ from crown.ir.plan import (
 )
 from crown.ir.query import Condition, Conjunction
 from crown.ir.scalars import cast, variables_of
-from crown.plan.context import Context, Rows
 from crown.plan.explain.guarantees import conjunction_report
 from crown.plan.explain.notes import note_constructs
 from crown.plan.explain.report import BagReport
+from crown.plan.planning import Planning, StageRows
 from crown.plan.tree import bags as bags_search
 from crown.plan.tree import extend
 from crown.plan.tree import trees as tree_search
@@ -51,11 +51,11 @@ def plan_conjunction(
     conjunction: Conjunction,
     wanted: tuple[str, ...],
     mode: OneOf["set", "bag", "ring"],
-    context: Context,
+    planning: Planning,
     *,
     terms: tuple[RingTerm, ...] = (),
     always: bool = False,
-) -> Rows:
+) -> StageRows:
     """Add the stages of the conjunction. Its rows show `wanted` first, then what the plan had to add, then the ring."""
     optional = len(list(optional_atoms(conjunction.optional)))
     joined = len(conjunction.atoms) + _atoms_in(conjunction.conditions) + optional
@@ -63,7 +63,7 @@ def plan_conjunction(
         raise PlanError(
             f"the query joins {joined} tables at once",
             code="CROWN-PLAN-TOO-MANY-TABLES",
-            sql=context.sql,
+            sql=planning.sql,
             reason=f"at most {MAX_ATOMS} tables can be joined, including those of subqueries in FROM, EXISTS and IN",
             hint="split the query: a subquery with DISTINCT or GROUP BY, or a CTE used twice, is planned separately",
         )
@@ -79,29 +79,29 @@ def plan_conjunction(
         always=always,
     )
     for one_pass in PASSES:
-        draft = one_pass(draft, context)
-    return _add_stage(draft, context)
+        draft = one_pass(draft, planning)
+    return _add_stage(draft, planning)
 
 
-def read_keys(draft: Draft, context: Context) -> Draft:
+def read_keys(draft: Draft, planning: Planning) -> Draft:
     asked = tuple(dict.fromkeys([*draft.wanted, *variables_of(draft.residual)]))
     around = variables_in(draft.atoms)
     outputs = tuple(dict.fromkeys([*asked, *shown_variables(draft.optional, around, frozenset(asked))]))
-    known = dependencies([*draft.atoms, *with_key_first(draft.optional, around)], context.keys())
+    known = dependencies([*draft.atoms, *with_key_first(draft.optional, around)], planning.keys())
     return replace(draft, outputs=outputs, added=outputs[len(asked) :], known=known)
 
 
-def plan_conditions(draft: Draft, context: Context) -> Draft:
-    def plan_view(conjunction: Conjunction, wanted: tuple[str, ...]) -> Rows:
-        return distinct_rows(plan_conjunction(conjunction, wanted, "set", context), wanted, context)
+def plan_conditions(draft: Draft, planning: Planning) -> Draft:
+    def plan_view(conjunction: Conjunction, wanted: tuple[str, ...]) -> StageRows:
+        return distinct_rows(plan_conjunction(conjunction, wanted, "set", planning), wanted, planning)
 
-    return shape_conditions(draft, context, plan_view)
+    return shape_conditions(draft, planning, plan_view)
 
 
-def group_into_bags(draft: Draft, context: Context) -> Draft:
+def group_into_bags(draft: Draft, planning: Planning) -> Draft:
     """Atoms of each bag become one atom over a bag stage that shows what the rest of the query reads."""
     edges = draft.edges()
-    steps = context.steps(bags_search.STEPS)
+    steps = planning.steps(bags_search.STEPS)
     hung = [hanging.key for hanging in draft.hanging]
     hung += [frozenset(one.atom.variables) & union(edges) for one in draft.optional]
     partition = bags_search.find_bags(edges, hung, draft.known, steps)
@@ -118,35 +118,35 @@ def group_into_bags(draft: Draft, context: Context) -> Draft:
         shown = tuple(variable for variable in held if variable.name in outside | read)
         names = tuple(draft.atoms[atom].name for atom in block)
         stage = BagStage(
-            context.new_id("bag"),
+            planning.new_id("bag"),
             held,
             tuple(draft.atoms[atom] for atom in block),
             tuple(variable.name for variable in shown),
             binding_order(inside),
         )
-        context.add(stage)
+        planning.add(stage)
         bindings = tuple(Binding(variable.name, Column(variable.name, variable.type)) for variable in shown)
         atoms.append(Atom("⋈".join(names), stage.id, bindings))
         bags.append(BagReport(stage.id, names, tuple(v.name for v in held), bag_width(block, edges, draft.known)))
     return replace(draft, atoms=tuple(atoms), bags=tuple(bags), searches=(*draft.searches, steps))
 
 
-def extend_outputs(draft: Draft, context: Context) -> Draft:
-    steps = context.steps(extend.STEPS)
+def extend_outputs(draft: Draft, planning: Planning) -> Draft:
+    steps = planning.steps(extend.STEPS)
     added = extend.least_extension(draft.edges(), frozenset(draft.outputs), draft.known, steps)
     extension = tuple(variable.name for variable in draft.variables if variable.name in added)
     searches = (*draft.searches, steps)
     return replace(draft, outputs=draft.outputs + extension, added=draft.added + extension, searches=searches)
 
 
-def choose_tree(draft: Draft, context: Context) -> Draft:
+def choose_tree(draft: Draft, planning: Planning) -> Draft:
     """The tree of the least price, unless one of the same height spares changes that reach many rows of a node."""
-    updates = [context.updates(atom.source) for atom in draft.atoms]
-    takes_back = [not context.profiles(atom.source) <= {"static", "insert_only"} for atom in draft.atoms]
-    steps = context.steps(tree_search.STEPS)
+    updates = [planning.updates(atom.source) for atom in draft.atoms]
+    takes_back = [not planning.profiles(atom.source) <= {"static", "insert_only"} for atom in draft.atoms]
+    steps = planning.steps(tree_search.STEPS)
     trees = find_trees(draft.edges(), frozenset(draft.outputs), updates, steps=steps)
     if reaches_many(trees.best[0], takes_back, draft.known):
-        flat_steps = context.steps(tree_search.STEPS)
+        flat_steps = planning.steps(tree_search.STEPS)
         flat = find_trees(draft.edges(), frozenset(draft.outputs), updates, generalised_depth=0.0, steps=flat_steps)
         if not reaches_many(flat.best[0], takes_back, draft.known):
             trees, steps = flat, flat_steps
@@ -154,7 +154,7 @@ def choose_tree(draft: Draft, context: Context) -> Draft:
     return replace(draft, trees=trees, nodes=nodes, searches=(*draft.searches, steps))
 
 
-def place_factors(draft: Draft, context: Context) -> Draft:
+def place_factors(draft: Draft, planning: Planning) -> Draft:
     """Give each ring factor to an atom that holds its variables; factors of one atom multiply there."""
     edges = [*draft.edges(), *own_variables(draft.optional, variables_in(draft.query_atoms))]
     components = []
@@ -169,7 +169,7 @@ def place_factors(draft: Draft, context: Context) -> Draft:
     return replace(draft, ring=tuple(components))
 
 
-PASSES: tuple[Callable[[Draft, Context], Draft], ...] = (
+PASSES: tuple[Callable[[Draft, Planning], Draft], ...] = (
     drop_nulls,
     read_keys,
     plan_conditions,
@@ -198,8 +198,8 @@ def _in_order(variables: tuple[Variable, ...], names: Hyperedge) -> tuple[Variab
     return tuple(variable for variable in variables if variable.name in names)
 
 
-def _add_stage(draft: Draft, context: Context) -> Rows:
-    stage_id = context.new_id("tree")
+def _add_stage(draft: Draft, planning: Planning) -> StageRows:
+    stage_id = planning.new_id("tree")
     held = union(frozenset(atom.variables) for atom in draft.all_atoms)
     stage = TreeStage(
         id=stage_id,
@@ -214,17 +214,17 @@ def _add_stage(draft: Draft, context: Context) -> Rows:
     )
     verdicts = judge_residual(stage)
     stage = replace(stage, ordered=tuple(v.comparison for v in verdicts if v.comparison is not None))
-    context.add(stage)
-    report = conjunction_report(draft, stage, context)
-    context.conjunctions.append(report)
-    note_constructs(stage, draft.optional, report, verdicts, context)
+    planning.add(stage)
+    report = conjunction_report(draft, stage, planning)
+    planning.conjunctions.append(report)
+    note_constructs(stage, draft.optional, report, verdicts, planning)
     never_null = {v for atom in draft.query_atoms for v in atom.not_null}
     of_name = {variable.name: variable for variable in draft.variables}
     columns = [
         replace(of_name[name], nullable=of_name[name].nullable and name not in never_null) for name in draft.outputs
     ]
     columns += [Variable(component.name, component.type, False) for component in draft.ring]
-    return Rows(
+    return StageRows(
         stage_id,
         tuple(columns),
         tuple(column.name for column in columns),
@@ -233,17 +233,17 @@ def _add_stage(draft: Draft, context: Context) -> Rows:
     )
 
 
-def distinct_rows(rows: Rows, wanted: tuple[str, ...], context: Context) -> Rows:
+def distinct_rows(rows: StageRows, wanted: tuple[str, ...], planning: Planning) -> StageRows:
     """`rows` of a set-mode tree, reduced to the first columns `wanted` and without duplicates."""
     if len(rows.columns) == len(wanted):
         return rows
     columns = rows.columns[: len(wanted)]
     reduced = MapStage(
-        context.new_id("map"),
+        planning.new_id("map"),
         rows.stage,
         tuple(OutputColumn(c.name, c.type, c.nullable, Column(c.name, c.type)) for c in columns),
     )
-    context.add(reduced)
-    stage = DistinctStage(context.new_id("distinct"), reduced.id)
-    context.add(stage)
-    return Rows(stage.id, columns, tuple(column.name for column in columns), distinct=True)
+    planning.add(reduced)
+    stage = DistinctStage(planning.new_id("distinct"), reduced.id)
+    planning.add(stage)
+    return StageRows(stage.id, columns, tuple(column.name for column in columns), distinct=True)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from crown.plan.tree.components import components
-from crown.plan.tree.hypergraph import Hyperedge, connected, union
+from crown.plan.tree.hypergraph import Hyperedge
 from crown.plan.tree.price import GENERALISED_DEPTH, Shape, make_shape, moving_height_above
 from crown.plan.tree.steps import Steps
 
@@ -77,6 +77,12 @@ class _Space:
         self.generalised_depth = generalised_depth
         self.connex = connex
         self.steps = steps  # shared by all spaces of one tree
+        holders: dict[str, set[int]] = {}
+        for index, item in enumerate(items):
+            for variable in item.variables:
+                holders.setdefault(variable, set()).add(index)
+        # What connects the items: for each the variables that others hold too, and who holds them.
+        self.links = [[(v, holders[v]) for v in sorted(item.variables) if len(holders[v]) > 1] for item in items]
         self.choices_of: dict[_Problem, tuple[_Choice, ...]] = {}
         self.best_of: dict[_Problem, tuple[Shape, ...]] = {}
         self.count_of: dict[_Problem, int] = {}
@@ -103,12 +109,27 @@ class _Space:
                 return
 
     def _split(self, items: frozenset[int], variables: Hyperedge) -> list[frozenset[int]]:
-        order = sorted(items)
-        groups = connected([self.items[i].variables for i in order], without=variables)
-        return [frozenset(order[position] for position in group) for group in groups]
+        """Return the groups of items that are connected through other variables, in order of their first item."""
+        rest, passed = set(items), set(variables)
+        groups = []
+        for first in sorted(items):
+            if first not in rest:
+                continue
+            rest.discard(first)
+            group = [first]
+            for index in group:  # (it grows)
+                for variable, holders in self.links[index]:
+                    if variable not in passed:
+                        passed.add(variable)
+                        found = holders & rest
+                        rest -= found
+                        group += found
+            groups.append(frozenset(group))
+        return groups
 
-    def _variables(self, items: frozenset[int]) -> Hyperedge:
-        return union(self.items[i].variables for i in items)
+    def _key(self, index: int, group: frozenset[int]) -> Hyperedge:
+        """Return what an item shares with a group of others."""
+        return frozenset(variable for variable, holders in self.links[index] if not holders.isdisjoint(group))
 
     def _is_direct(self, problem: _Problem) -> _Space | None:
         """Return the component that hangs on the parent without a derived node, if the problem is that."""
@@ -124,7 +145,7 @@ class _Space:
             if not problem.key <= item.variables:
                 continue
             groups = self._split(problem.items - {index}, item.variables)
-            keys = [self._variables(group) & item.variables for group in groups]
+            keys = [self._key(index, group) for group in groups]
             below = tuple(
                 (self, _Problem(group, key, free=False, rooted=True)) for group, key in zip(groups, keys, strict=True)
             )
@@ -156,11 +177,12 @@ class _Space:
 
     def _shared_sets(self, problem: _Problem) -> list[Hyperedge]:
         """Return what two items share, and interfaces of components: the only sets a generalised node can have."""
-        held = [self.items[i].variables for i in sorted(problem.items)]
-        interfaces = [self.items[i].variables for i in sorted(problem.items) if self.items[i].component is not None]
-        shared = dict.fromkeys(one & other for position, one in enumerate(held) for other in held[:position])
-        shared.update(dict.fromkeys(interfaces))
-        return [v for v in shared if problem.key <= v and (v != problem.key or not problem.rooted)]
+        holding = [i for i in sorted(problem.items) if problem.key <= self.items[i].variables]
+        shared = dict.fromkeys(
+            self._key(one, frozenset((other,))) for position, one in enumerate(holding) for other in holding[:position]
+        )
+        shared.update(dict.fromkeys(self.items[i].variables for i in holding if self.items[i].component is not None))
+        return [v for v in shared if v != problem.key or not problem.rooted]
 
     def best(self, problem: _Problem) -> tuple[Shape, ...]:
         """Return the trees that no other tree beats in both height and cost, lowest first."""

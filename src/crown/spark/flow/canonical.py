@@ -22,6 +22,7 @@ from crown.ir.query import (
     OptionalAtom,
     Order,
     Query,
+    Recursion,
     Select,
     SetOperation,
     Top,
@@ -42,8 +43,11 @@ def canonical(query: Query) -> Query:
     renamed = _Renamed({})
     nested: list[tuple[str, Body]] = []
     for position, (name, body) in enumerate(query.nested):
-        own, columns = renamed.body(body)
         source = f"{prefix}{position}"
+        if isinstance(body, Recursion):
+            own, columns = renamed.recursion(name, source, body)
+        else:
+            own, columns = renamed.body(body)
         nested.append((source, own))
         renamed = _Renamed({**renamed.sources, name: (source, columns)})
     body, columns = renamed.body(query.body)
@@ -74,6 +78,20 @@ class _Renamed:
                 return replace(body, columns=tuple(replace(c, name=names[c.name]) for c in body.columns)), names
             case Windowed():
                 return self._windowed(body)
+            case Recursion():
+                raise AssertionError("a recursion has a name")
+
+    def recursion(self, name: str, source: str, body: Recursion) -> tuple[Body, Names]:
+        """Return the recursion, whose step reads `name`: `source` from now on. What it is called stays, for errors."""
+        base, columns = self.body(body.base)
+        inside = _Renamed({**self.sources, name: (source, columns)})
+        nested: list[tuple[str, Body]] = []
+        for position, (inner, own) in enumerate(body.nested):
+            renamed, shown = inside.body(own)
+            nested.append((f"{source}_{position}", renamed))
+            inside = _Renamed({**inside.sources, inner: (nested[-1][0], shown)})
+        step, _ = inside.body(body.step)
+        return replace(body, base=base, step=step, nested=tuple(nested)), columns
 
     def _windowed(self, body: Windowed) -> tuple[Windowed, Names]:
         below, columns = self.body(body.input)
@@ -199,3 +217,5 @@ def output_names(body: Body) -> tuple[str, ...]:
             return tuple(column.name for column in body.columns)
         case Windowed():
             return (*output_names(body.input), *(column.name for column in body.columns))
+        case Recursion():
+            return output_names(body.base)

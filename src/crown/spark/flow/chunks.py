@@ -99,7 +99,8 @@ def write_blob(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Buffe
 
 
 def read_blob(blob: bytes | memoryview | pa.Buffer) -> pa.RecordBatchReader:
-    # A blob may begin at any byte of its chunk; the kernel reads values in place and so needs them aligned.
+    # A blob may begin at any byte of its chunk; the kernel reads values in place and so needs them
+    # aligned.
     options = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.DataTypeSpecific)
     return pa.ipc.open_stream(pa.py_buffer(blob), options=options)
 

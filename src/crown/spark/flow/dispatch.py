@@ -51,7 +51,9 @@ class Dispatcher:
     rejects: Rejects | None = None  # where records that don't parse go; without it they are an error
     cell_column: str | None = None  # the column that holds each row's cell, where Spark has computed it
     ordered: bool = False  # a table with a key or a window: changes count in the order in which they come
-    wakes: pa.Schema | None = None  # of the table, where its stage has a row over nothing and so must always be called
+    wakes: pa.Schema | None = (
+        None  # of the table, where its operator has a row over nothing and so must always be called
+    )
     netting: Netting | None = None  # where changes may cancel out before they travel
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

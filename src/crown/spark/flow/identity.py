@@ -14,38 +14,45 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from crown.errors import CrownError, StateError
-from crown.ir.serial import from_json
+from crown.ir.serial import encode, from_json
 from crown.ir.tables import Table
 from crown.plan.cells.stored import differences, stored
+from crown.plan.cells.together import Slots
 from crown.spark.flow.meaning import same
 
-# Of the state that a stage writes. 1: the fingerprint was that of the whole plan. Raise it when rows of the same query,
-# tables and cells mean something else, for instance what cells hand to the merge.
+# Of the state that an operator writes. 1: the fingerprint was that of the whole plan. Raise it when
+# rows of the same query, tables and cells mean something else, for instance what cells hand to the
+# merge.
 FORMAT = 2
 OLDEST = 1
 
 
 @dataclass(frozen=True)
 class Identity:
-    """`view` is the fingerprint of the view's meaning and layout. `tables` are those that the query reads."""
+    """`view` is the fingerprint of the view's meaning and layout. `tables` are those that the query reads.
+
+    `views` tell where the rows of each of several views are among those of all.
+    """
 
     view: str
     cells: int
     sql: str = field(compare=False)
     tables: tuple[Table, ...]
+    views: tuple[Slots, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """In the form that the state has."""
         tables = {table.name: describe(table) for table in self.tables}
-        return {"format": FORMAT, "view": self.view, "cells": self.cells, "tables": tables}
+        views = {"views": encode(self.views)} if self.views else {}
+        return {"format": FORMAT, "view": self.view, "cells": self.cells, "tables": tables, **views}
 
 
 @dataclass(frozen=True)
 class Before:
-    """What the state of a stage says of itself."""
+    """What the state of an operator says of itself."""
 
     identity: Mapping[str, Any]
-    stage: str
+    operator: str
     plan: str  # JSON
 
 
@@ -53,9 +60,9 @@ def digest(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def stage_fingerprint(view: str, stage: str) -> str:
-    """What the state of a view's stage is known by."""
-    return digest([view, stage])
+def operator_fingerprint(view: str, operator: str) -> str:
+    """What the state of a view's operator is known by."""
+    return digest([view, operator])
 
 
 def describe(table: Table) -> dict[str, Any]:
@@ -90,7 +97,7 @@ def check_format(before: Mapping[str, Any]) -> None:
 
 
 def compare(before: Before, now: Identity, plans: Mapping[str, str]) -> None:
-    """Refuse to go on from the state of a stage that was made with something else. `plans` are those of all stages."""
+    """Refuse to go on from the state of an operator that was made with something else. `plans` has all operators."""
     check_format(before.identity)
     try:
         found = list(_differences(before, now, plans))
@@ -107,19 +114,31 @@ def compare(before: Before, now: Identity, plans: Mapping[str, str]) -> None:
 
 
 def _differences(before: Before, now: Identity, plans: Mapping[str, str]) -> Iterator[str]:
-    given = list(_given(before.identity, now.to_json()))
+    given = [*_views(before.identity, now.to_json()), *_given(before.identity, now.to_json())]
     if given:
         yield from given
         return
     plan = from_json(before.plan)
     # The plan of a resolver has no query.
-    if not before.stage.startswith("table-") and not same(plan.sql, now.sql, now.tables):
-        yield f"the query has changed. It was:\n{plan.sql}\nThe query is now:\n{now.sql}"
-    elif before.stage not in plans:
-        yield f"this version of Crown runs the query without the stage {before.stage}"
+    if not before.operator.startswith("table-") and not same(plan.sql, now.sql, now.tables):
+        changed = "the query of a view has changed. They were" if now.views else "the query has changed. It was"
+        is_now = "They are now" if now.views else "The query is now"
+        yield f"{changed}:\n{plan.sql}\n{is_now}:\n{now.sql}"
+    elif before.operator not in plans:
+        yield f"this version of Crown runs the query without the operator {before.operator}"
     else:
-        for found in differences(stored(plan), stored(from_json(plans[before.stage]))):
-            yield f"this version of Crown lays out the stage {before.stage} differently: {found}"
+        for found in differences(stored(plan), stored(from_json(plans[before.operator]))):
+            yield f"this version of Crown lays out the operator {before.operator} differently: {found}"
+
+
+def _views(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Which of several views are new, and which are gone."""
+    old, new = ([view["name"] for view in identity.get("views", ())] for identity in (before, now))
+    if bool(old) != bool(new):
+        yield "it was of several views, now of one query" if old else "it was of one query, now of several views"
+        return
+    yield from (f"the view {name} is gone" for name in old if name not in new)
+    yield from (f"the view {name} is new" for name in new if name not in old)
 
 
 def _given(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -140,7 +159,7 @@ def _given(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
 
 
 def tables_of(plans: Iterable[str]) -> list[Table]:
-    """Return the tables of a view as its query reads them, out of the plans of all its stages but the merge's."""
+    """Return the tables of a view as its query reads them, out of the plans of all its operators but the merge's."""
     found: dict[str, Table] = {}
     for table in (table for plan in plans for table in from_json(plan).tables):
         known = found.get(table.name)

@@ -21,10 +21,10 @@ from crown.changes import MULTIPLICITY, POSITION
 from crown.errors import PlanError
 from crown.ir.plan import Plan
 from crown.plan import to_json
-from crown.spark.flow.cells import cell_keys
-from crown.spark.flow.identity import stage_fingerprint
+from crown.spark.flow.cell_keys import cell_keys
+from crown.spark.flow.identity import operator_fingerprint
 from crown.spark.flow.operators import EngineName, merge_cells, prepared, wakes
-from crown.spark.flow.processor import Stage
+from crown.spark.flow.processor import Operator
 from crown.spark.flow.rejects import Rejects
 from crown.spark.flow.selection import quoted
 from crown.spark.flow.state import Accepted
@@ -90,28 +90,28 @@ class JvmFlow:
         )
         return DataFrame(packed, self.spark)
 
-    def run_stage(self, packed: DataFrame, stage: Stage) -> DataFrame:
-        return DataFrame(self.flow.run(packed._jdf, self._described(stage)), self.spark)
+    def run_operator(self, packed: DataFrame, operator: Operator) -> DataFrame:
+        return DataFrame(self.flow.run(packed._jdf, self._described(operator)), self.spark)
 
-    def run_live(self, packed: DataFrame, stage: Stage) -> DataFrame:
+    def run_live(self, packed: DataFrame, operator: Operator) -> DataFrame:
         """The same where each change is applied as soon as it comes."""
-        return DataFrame(self.flow.runLive(packed._jdf, self._described(stage)), self.spark)
+        return DataFrame(self.flow.runLive(packed._jdf, self._described(operator)), self.spark)
 
-    def _described(self, stage: Stage) -> Any:
-        tables = json.loads(stage.plan)["tables"]
-        return self.flow.stage(
-            stage.name,
-            stage.identity.view,
-            stage.plan,
-            stage.fingerprint,
-            stage.sql,
-            json.dumps(stage.identity.to_json()),
-            json.dumps(stage.inputs),
-            json.dumps(stage.names),
-            list(stage.table_order),
-            list(stage.keys),
+    def _described(self, operator: Operator) -> Any:
+        tables = json.loads(operator.plan)["tables"]
+        return self.flow.operator(
+            operator.name,
+            operator.identity.view,
+            operator.plan,
+            operator.fingerprint,
+            operator.sql,
+            json.dumps(operator.identity.to_json()),
+            json.dumps(operator.inputs),
+            json.dumps(operator.names),
+            list(operator.table_order),
+            list(operator.keys),
             [table["name"] for table in tables if table.get("primary_key") or table.get("window")],
-            self._rejects(stage.rejects),
+            self._rejects(operator.rejects),
             _bytes(self.spark.conf.get(MEMORY, None)),
         )
 
@@ -152,7 +152,7 @@ class JvmFlow:
 def accept(spark: SparkSession, accepted: Iterable[Accepted]) -> None:
     """Let cells go on with state that the driver has compared, and that they would refuse for its fingerprint."""
     for one in accepted:
-        _flow(spark).accept(stage_fingerprint(one.view, one.stage.stage), list(one.stage.fingerprints))
+        _flow(spark).accept(operator_fingerprint(one.view, one.operator.name), list(one.operator.fingerprints))
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,8 @@ class _Spec:
         return json.dumps(vars(self))
 
 
-# How Java sees types whose own classes would depend on settings and time zones: days and microseconds.
+# How Java sees types whose own classes would depend on settings and time zones: days and
+# microseconds.
 _PLAIN = {"date": IntegerType(), "timestamp": LongType()}
 
 

@@ -117,12 +117,12 @@ def _writer_class(base: Any) -> type:
 
         def start(self, *arguments: Any, **options: Any) -> Any:
             self._note(options)
-            _check(self._crown_views, self._crown_location)
+            check_start(self._crown_views, self._crown_location)
             return super().start(*arguments, **options)
 
         def toTable(self, *arguments: Any, **options: Any) -> Any:
             self._note(options)
-            _check(self._crown_views, self._crown_location)
+            check_start(self._crown_views, self._crown_location)
             return super().toTable(*arguments, **options)
 
         def trigger(self, **options: Any) -> Any:
@@ -142,7 +142,7 @@ def _writer_class(base: Any) -> type:
     return CheckedWriter
 
 
-def _check(views: tuple[MaintainedView, ...], checkpoint: str | None) -> None:
+def check_start(views: tuple[MaintainedView, ...], checkpoint: str | None) -> None:
     """Check what must hold when a stream starts."""
     family = list(dict.fromkeys(member for view in views for member in view.family()))
     for view in family:

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from crown.spark.schema import DELETED
 
-# How much of a task's input is buffered at a time, and the share of it that must cancel for the task to continue.
+# How much of a task's input is buffered at a time, and the share of it that must cancel for the
+# task to continue.
 HELD_BYTES = 32 << 20
 WORTHWHILE = 0.1
 

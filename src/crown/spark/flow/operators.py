@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from crown.changes import CHANGE_TYPE, DELETIONS, INSERTIONS, MULTIPLICITY
 from crown.ir.plan import Plan
-from crown.spark.flow.processor import Stage
+from crown.spark.flow.processor import Operator
 from crown.spark.flow.selection import quoted, selection
 from crown.spark.schema import CORRUPT, CORRUPT_REASON, DELETED
 from crown.spark.sources.bykey import by_key
@@ -32,12 +32,12 @@ class Flow(Protocol):
         """A table's changes as packed blobs: routed by the plan, or with `keyed` by the table's primary key."""
         ...
 
-    def run_stage(self, packed: DataFrame, stage: Stage) -> DataFrame:
-        """Packed blobs through the cells of a stage: its deltas as blobs, and a report of each cell."""
+    def run_operator(self, packed: DataFrame, operator: Operator) -> DataFrame:
+        """Packed blobs through the cells of an operator: its deltas as blobs, and a report of each cell."""
         ...
 
     def repacked(self, deltas: DataFrame, merge: Plan) -> DataFrame:
-        """The cells' deltas as packed changes of the merge stage's one table."""
+        """The cells' deltas as packed changes of the merge operator's one table."""
         ...
 
     def unpacked(self, deltas: DataFrame, plan: Plan, schema: StructType, *, numbered: bool = False) -> DataFrame:
@@ -71,5 +71,5 @@ def merge_cells(merge: Plan) -> int:
 
 
 def wakes(merge: Plan) -> bool:
-    """Whether the stage has a row over nothing and so must be called even when nothing came."""
+    """Whether the operator has a row over nothing and so must be called even when nothing came."""
     return any(getattr(stage, "always", False) for stage in merge.stages)

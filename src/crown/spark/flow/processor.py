@@ -34,8 +34,8 @@ from crown.spark.flow.identity import Before, Identity, compare
 from crown.spark.flow.rejects import Rejects
 from crown.spark.host.client import CellEngine
 
-# One row per blob on the way into a stage. Blobs of one cell are applied in the order of (table, deletes, source,
-# sequence).
+# One row per blob on the way into an operator. Blobs of one cell are applied in the order of (table,
+# deletes, source, sequence).
 PACKED = StructType(
     [
         StructField("cell", IntegerType(), False),
@@ -98,7 +98,7 @@ _FEW_CHUNKS = 256
 
 
 @dataclass(frozen=True)
-class Stage:
+class Operator:
     """One stateful operator of a query: which plan its cells run, and how. Plain data that travels to the executors."""
 
     name: str
@@ -151,18 +151,18 @@ class Meta:
 class CellProcessor(StatefulProcessor):
     """Maintains one cell per grouping key."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._meta = handle.getValueState("meta", META)
         self._chunks = handle.getMapState("chunks", CHUNK_KEY, CHUNK)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        stage = self._stage
-        cell = stage.keys.index(key[0])
+        operator = self._operator
+        cell = operator.keys.index(key[0])
         meta = self._read_meta(cell)
-        order = {table: position for position, table in enumerate(stage.table_order)}
+        order = {table: position for position, table in enumerate(operator.table_order)}
         arrived = sorted(rows, key=lambda row: (order[row.table], row.deletes, row.source, row.sequence))
         blobs = [(row.table, bytes(row.blob)) for row in arrived]
         context = TaskContext.get()
@@ -170,7 +170,9 @@ class CellProcessor(StatefulProcessor):
         query = context.getLocalProperty("sql.streaming.queryId") or ""
         batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         replayed = "quarantine" if meta.lenient else "raise"
-        engine = CellEngine(query, stage.name, cell, stage.plan, stage.on_invalid, stage.identity.view, replayed)
+        engine = CellEngine(
+            query, operator.name, cell, operator.plan, operator.on_invalid, operator.identity.view, replayed
+        )
         following = secrets.token_hex(8)
         sequence = 0
         for delta in engine.apply(meta.mark, following, blobs, lambda: self._read_chunks(cell, meta)):
@@ -179,17 +181,17 @@ class CellProcessor(StatefulProcessor):
         result = engine.result
         log = list(log_chunks(meta.version + 1, blobs))
         committed = meta.after(following, result["updates"], len(log))
-        committed = replace(committed, lenient=meta.lenient or stage.on_invalid == "quarantine")
-        if result["rejected"] and stage.rejects is not None:
-            stage.rejects.write(batch, f"{stage.name}-{cell}", engine.rejected(committed.mark))
+        committed = replace(committed, lenient=meta.lenient or operator.on_invalid == "quarantine")
+        if result["rejected"] and operator.rejects is not None:
+            operator.rejects.write(batch, f"{operator.name}-{cell}", engine.rejected(committed.mark))
         live = live_rows(result["stats"])
         if committed.wasteful(live):
             committed = self._rewrite(meta, committed, engine.save(committed.mark), live)
         else:
             self._append(meta.next_chunk, log)
-        about = (stage.identity.to_json(), stage.inputs, stage.names)
+        about = (operator.identity.to_json(), operator.inputs, operator.names)
         identity, inputs, names = map(json.dumps, about)
-        self._meta.update((*astuple(committed), batch, stage.name, identity, inputs, stage.plan, names))
+        self._meta.update((*astuple(committed), batch, operator.name, identity, inputs, operator.plan, names))
         yield _delta_row(
             cell,
             sequence,
@@ -206,27 +208,27 @@ class CellProcessor(StatefulProcessor):
         pass
 
     def _read_meta(self, cell: int) -> Meta:
-        stage = self._stage
+        operator = self._operator
         found = self._meta.get()
         if found is None:
-            return Meta(fingerprint=stage.fingerprint)
+            return Meta(fingerprint=operator.fingerprint)
         meta = Meta(*found[: len(fields(Meta))])
-        if meta.fingerprint != stage.fingerprint:
+        if meta.fingerprint != operator.fingerprint:
             self._check(cell, dict(zip(META.fieldNames(), found, strict=True)))
-        return replace(meta, fingerprint=stage.fingerprint)
+        return replace(meta, fingerprint=operator.fingerprint)
 
     def _check(self, cell: int, found: dict[str, Any]) -> None:
         """State that this version has not written, or not for this view: it must say the same in its own words."""
-        stage = self._stage
+        operator = self._operator
         try:
             compare(
                 Before(json.loads(found["identity"]), found["stage"], found["plan"]),
-                stage.identity,
-                {stage.name: stage.plan},
+                operator.identity,
+                {operator.name: operator.plan},
             )
         except StateError as error:
             raise StateError(
-                f"cell {cell} ({stage.name}): {error.message}", code=error.code, reason=error.reason, hint=error.hint
+                f"cell {cell} ({operator.name}): {error.message}", code=error.code, reason=error.reason, hint=error.hint
             ) from None
 
     def _read_chunks(self, cell: int, meta: Meta) -> Iterator[Chunk]:
@@ -234,7 +236,7 @@ class CellProcessor(StatefulProcessor):
             found = self._chunks.getValue((index,))
             if found is None:
                 raise StateError(
-                    f"cell {cell} ({self._stage.name}): state chunk {index} is missing",
+                    f"cell {cell} ({self._operator.name}): state chunk {index} is missing",
                     code="CROWN-STATE-CORRUPT",
                     hint="restore the checkpoint from a copy, or start over with a new one",
                 )

@@ -15,11 +15,11 @@ from crown.changes import MULTIPLICITY
 from crown.ir.plan import Plan
 from crown.ir.tables import Table
 from crown.plan import to_json
-from crown.spark.flow.cells import cell_keys
+from crown.spark.flow.cell_keys import cell_keys
 from crown.spark.flow.dispatch import Dispatcher
 from crown.spark.flow.netting import Netting
 from crown.spark.flow.operators import EngineName, merge_cells, prepared, wakes
-from crown.spark.flow.processor import DELTAS, PACKED, CellProcessor, Stage
+from crown.spark.flow.processor import DELTAS, PACKED, CellProcessor, Operator
 from crown.spark.flow.rejects import Rejects
 from crown.spark.flow.selection import compares, quoted
 from crown.spark.flow.unpack import NumberingUnpacker, Repacker, Unpacker
@@ -53,8 +53,8 @@ class PythonFlow:
         dispatcher = Dispatcher(name, cell_keys(cells), routed, self.rejects, column, ordered, netting=netting)
         return rows.mapInArrow(dispatcher, PACKED)
 
-    def run_stage(self, packed: DataFrame, stage: Stage) -> DataFrame:
-        return packed.groupBy("cell").transformWithState(CellProcessor(stage), DELTAS, "Append", "None")
+    def run_operator(self, packed: DataFrame, operator: Operator) -> DataFrame:
+        return packed.groupBy("cell").transformWithState(CellProcessor(operator), DELTAS, "Append", "None")
 
     def repacked(self, deltas: DataFrame, merge: Plan) -> DataFrame:
         return deltas.mapInArrow(Repacker(merge_dispatcher(merge)), PACKED)
@@ -80,7 +80,7 @@ def _untouched(changes: DataFrame, plan: Plan, table: Table) -> bool:
 
 
 def merge_dispatcher(merge: Plan) -> Dispatcher:
-    """What sends the cells' outputs to the merge stage."""
+    """What sends the cells' outputs to the merge operator."""
     (table,) = merge.tables
     columns = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.columns])
     cells = merge_cells(merge)

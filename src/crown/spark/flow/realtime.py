@@ -14,6 +14,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from crown.changes import AFTER, ATTEMPT, BATCH, CHANGE_TYPE, POSITION
 from crown.errors import PlanError
+from crown.ir.tables import CLOCK
 from crown.spark.flow.jvm import JvmFlow
 from crown.spark.flow.maintained import MaintainedView, maintained, views_of
 from crown.spark.flow.rejects import Rejects
@@ -32,8 +33,8 @@ def assemble_live(
     packed = [
         flow.dispatched(native(frame), topology.cell, name, topology.cells, live=True) for name, frame in tables.items()
     ]
-    stage = topology.stage("cells", topology.cell, topology.cells, on_invalid, rejects)
-    cells = flow.run_live(reduce(lambda left, right: left.unionByName(right), packed), stage)
+    operator = topology.operator("cells", topology.cell, topology.cells, on_invalid, rejects)
+    cells = flow.run_live(reduce(lambda left, right: left.unionByName(right), packed), operator)
     deltas = flow.unpacked_live(cells, topology.cell, _shown(topology))
     return maintained(deltas, MaintainedView(spark, topology, (), flow.engine, real_time=True), alone=deltas)
 
@@ -50,7 +51,9 @@ def _shown(topology: Topology) -> StructType:
 def _obstacles(topology: Topology, tables: Mapping[str, DataFrame]) -> Iterator[tuple[str, str]]:
     """Why a query can't run so, and what to do."""
     for name, frame in tables.items():
-        if not frame.isStreaming:
+        if name == CLOCK:
+            yield "the query reads the time, which Crown tells by batch", "use micro-batches"
+        elif not frame.isStreaming:
             yield f"table {name} is static, and Spark has no way to load it there", "send its rows to a topic"
         elif views_of(frame):
             yield (
@@ -59,11 +62,11 @@ def _obstacles(topology: Topology, tables: Mapping[str, DataFrame]) -> Iterator[
             )
     for name in topology.resolved:
         yield (
-            f"table {name} has a key or a window, which takes a stage before the cells when there are several",
+            f"table {name} has a key or a window, which takes an operator before the cells when there are several",
             "use cells=1, or micro-batches",
         )
     if topology.merge is not None:
         yield (
-            f"the outputs of its {topology.cells} cells meet, so that a further stage would have to add them up",
+            f"the outputs of its {topology.cells} cells meet, so that a further operator would have to add them up",
             "use cells=1, or micro-batches",
         )

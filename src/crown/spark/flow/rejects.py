@@ -10,7 +10,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from crown.spark.filesystem import write_at_once
+from crown.spark.filesystem import names_in, read_file, write_at_once
 
 SCHEMA = StructType(
     [
@@ -55,10 +55,20 @@ class Rejects:
             )
             for row in rejected.to_pylist()
         ]
-        name = f"{batch:012d}-{query[:8]}-{self.view[:8]}-{origin}.json"
+        name = f"{_prefix(batch, query)}{self.view[:8]}-{origin}.json"
         write_at_once(self.path, name, "\n".join(lines).encode() + b"\n")
 
 
 def rejected(spark: SparkSession, path: str) -> DataFrame:
     """Return the rejected changes so far: batch, cell, table, partition and position in the source, reason, row."""
     return spark.read.schema(SCHEMA).json(path)
+
+
+def count_rejected(path: str, batch: int, query: str) -> int:
+    """Count the changes that a batch of a query rejected: malformed records, and changes that a cell rejected."""
+    mine = [name for name in names_in(path) if name.startswith(_prefix(batch, query))]
+    return sum((read_file(path, name) or b"").count(b"\n") for name in mine)
+
+
+def _prefix(batch: int, query: str) -> str:
+    return f"{batch:012d}-{query[:8]}-"

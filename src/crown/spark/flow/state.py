@@ -1,4 +1,4 @@
-"""A checkpoint as it lies there: what it was made with, and the state of each stage as of a committed batch."""
+"""A checkpoint as it lies there: what it was made with, and the state of each operator as of a committed batch."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from crown.errors import CrownError, StateError
 from crown.spark.filesystem import names_in
 from crown.spark.flow.identity import Before, Identity, check_format, compare
 
-View = tuple[Identity, Mapping[str, str]]  # and the plans of its stages, by name
+View = tuple[Identity, Mapping[str, str]]  # and the plans of its operators, by name
 
 
 @dataclass(frozen=True)
-class StoredStage:
+class StoredOperator:
     """One stateful operator of Crown's. `names` are those of its output columns, `inputs` the views that it reads."""
 
     spark: SparkSession
     checkpoint: str
-    operator: int
+    id: int
     batch: int
-    stage: str
+    name: str
     identity: Mapping[str, Any]
     inputs: tuple[str, ...]
     plan: str
@@ -39,7 +39,7 @@ class StoredStage:
         return str(self.identity["view"])
 
     def read(self, variable: str) -> DataFrame:
-        return _read(self.spark, self.checkpoint, self.operator, self.batch, variable)
+        return _read(self.spark, self.checkpoint, self.id, self.batch, variable)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Accepted:
     """State that the view with this fingerprint may go on with, though it has another one."""
 
     view: str
-    stage: StoredStage
+    operator: StoredOperator
 
 
 def last_batch(checkpoint: str) -> int | None:
@@ -55,14 +55,14 @@ def last_batch(checkpoint: str) -> int | None:
     return max(_numbers(f"{checkpoint}/commits"), default=None)
 
 
-def stored_stages(spark: SparkSession, checkpoint: str, batch: int) -> list[StoredStage]:
+def stored_operators(spark: SparkSession, checkpoint: str, batch: int) -> list[StoredOperator]:
     """Crown's stateful operators. Those that no change has reached yet are not among them."""
-    operators = spark.read.format("state-metadata").load(checkpoint).select("operatorId", "operatorProperties")
-    own = [row.operatorId for row in operators.distinct().collect() if _is_crowns(row.operatorProperties)]
+    found = spark.read.format("state-metadata").load(checkpoint).select("operatorId", "operatorProperties")
+    own = [row.operatorId for row in found.distinct().collect() if _is_crowns(row.operatorProperties)]
     if not own:
         raise _unknown(checkpoint)
-    stages = (_stored(spark, checkpoint, operator, batch) for operator in sorted(own))
-    return [stage for stage in stages if stage is not None]
+    operators = (_stored(spark, checkpoint, id, batch) for id in sorted(own))
+    return [operator for operator in operators if operator is not None]
 
 
 def _is_crowns(properties: str) -> bool:
@@ -70,8 +70,8 @@ def _is_crowns(properties: str) -> bool:
     return {variable["stateName"] for variable in found} == {"meta", "chunks"}
 
 
-def _stored(spark: SparkSession, checkpoint: str, operator: int, batch: int) -> StoredStage | None:
-    meta = _read(spark, checkpoint, operator, batch, "meta").select("key.cell", "value.*")
+def _stored(spark: SparkSession, checkpoint: str, id: int, batch: int) -> StoredOperator | None:
+    meta = _read(spark, checkpoint, id, batch, "meta").select("key.cell", "value.*")
     if "identity" not in meta.columns:
         raise _unknown(checkpoint)
     cells = meta.collect()
@@ -83,8 +83,8 @@ def _stored(spark: SparkSession, checkpoint: str, operator: int, batch: int) -> 
     check_format(identity)
     ranges = {row.cell: (row.first_chunk, row.next_chunk) for row in cells}
     fingerprints = frozenset(row.fingerprint for row in cells)
-    place = (spark, checkpoint, operator, batch)
-    return StoredStage(*place, last.stage, identity, tuple(inputs), last.plan, tuple(names), ranges, fingerprints)
+    where = (spark, checkpoint, id, batch)
+    return StoredOperator(*where, last.stage, identity, tuple(inputs), last.plan, tuple(names), ranges, fingerprints)
 
 
 def check_checkpoint(spark: SparkSession, checkpoint: str, views: Sequence[View]) -> list[Accepted]:
@@ -103,56 +103,56 @@ def check_checkpoint(spark: SparkSession, checkpoint: str, views: Sequence[View]
     if not names_in(f"{checkpoint}/state"):
         raise _unknown(checkpoint)
     try:
-        stages = stored_stages(spark, checkpoint, batch)
-        problems = [problem for stage in stages for problem in _damage(stage)]
+        operators = stored_operators(spark, checkpoint, batch)
+        problems = [problem for operator in operators for problem in _damage(operator)]
     except CrownError:
         raise
     except Exception as error:  # Spark has no class of errors for files that it can't read
         raise _corrupt(checkpoint, _first_line(error)) from error
-    accepted = compare_all(stages, views)
+    accepted = compare_all(operators, views)
     if problems:
         raise _corrupt(checkpoint, problems[0])
     return accepted
 
 
-def compare_all(stages: Sequence[StoredStage], views: Sequence[View]) -> list[Accepted]:
+def compare_all(operators: Sequence[StoredOperator], views: Sequence[View]) -> list[Accepted]:
     """A view that no change has reached yet has no state, but what has state must be one of the views."""
     known = {identity.view for identity, _ in views}
-    stored = {stage.view for stage in stages}
+    stored = {operator.view for operator in operators}
     accepted = []
-    for stage in (stage for stage in stages if stage.view not in known):
+    for operator in (operator for operator in operators if operator.view not in known):
         # Those that have state already have found it.
         candidates = [view for view in views if view[0].view not in stored] or views
-        refusals = [(view, _refusal(stage, view)) for view in candidates]
+        refusals = [(view, _refusal(operator, view)) for view in candidates]
         if all(refused is not None for _, refused in refusals):
             raise next(refused for _, refused in refusals if refused is not None)
-        accepted += [Accepted(view[0].view, stage) for view, refused in refusals if refused is None]
+        accepted += [Accepted(view[0].view, operator) for view, refused in refusals if refused is None]
     return accepted
 
 
-def _refusal(stage: StoredStage, view: View) -> StateError | None:
+def _refusal(operator: StoredOperator, view: View) -> StateError | None:
     try:
-        compare(Before(stage.identity, stage.stage, stage.plan), *view)
+        compare(Before(operator.identity, operator.name, operator.plan), *view)
     except StateError as error:
         return error
     return None
 
 
-def _damage(stage: StoredStage) -> Iterator[str]:
+def _damage(operator: StoredOperator) -> Iterator[str]:
     """Chunks that are missing, and chunks whose bytes are not those that were written."""
     whole = F.crc32("user_map_value.data") == F.col("user_map_value.checksum")
-    chunks = stage.read("chunks").select("key.cell", "user_map_key.index", whole.alias("whole"))
+    chunks = operator.read("chunks").select("key.cell", "user_map_key.index", whole.alias("whole"))
     found = {(row["cell"], row["index"]): row["whole"] for row in chunks.collect()}
-    for cell, (first, following) in stage.ranges.items():
+    for cell, (first, following) in operator.ranges.items():
         for index in range(first, following):
             if (cell, index) not in found:
-                yield f"chunk {index} of stage {stage.stage} is missing"
+                yield f"chunk {index} of operator {operator.name} is missing"
             elif not found[cell, index]:
-                yield f"chunk {index} of stage {stage.stage} does not match its checksum"
+                yield f"chunk {index} of operator {operator.name} does not match its checksum"
 
 
-def _read(spark: SparkSession, checkpoint: str, operator: int, batch: int, variable: str) -> DataFrame:
-    reader = spark.read.format("statestore").option("operatorId", operator).option("batchId", batch)
+def _read(spark: SparkSession, checkpoint: str, id: int, batch: int, variable: str) -> DataFrame:
+    reader = spark.read.format("statestore").option("operatorId", id).option("batchId", batch)
     return reader.option("stateVarName", variable).load(checkpoint)
 
 

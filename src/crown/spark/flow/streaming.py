@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict, Unpack, overload
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,27 +14,59 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from crown.changes import BATCH, POSITION
 from crown.errors import PlanError, SchemaError
+from crown.functions import PythonFunctions
 from crown.ir.plan import Plan
+from crown.ir.tables import CLOCK
 from crown.spark import settings
-from crown.spark.flow.cells import MOST_CELLS
+from crown.spark.flow.cell_keys import MOST_CELLS
 from crown.spark.flow.choice import chosen_flow
+from crown.spark.flow.computed import with_functions
 from crown.spark.flow.maintained import MaintainedView, maintained, views_of
 from crown.spark.flow.operators import Flow, merge_cells
 from crown.spark.flow.realtime import assemble_live
 from crown.spark.flow.rejects import Rejects
-from crown.spark.flow.topology import Topology, lay_out
+from crown.spark.flow.topology import Topology, ViewsTopology, lay_out, lay_out_views
+from crown.spark.flow.views import MaintainedViews, observed_views
 from crown.spark.schema import output_schema, table_schema
+from crown.spark.sources.clock import clock
 from crown.spark.sources.once import load_once
 
 # More cells than this are chosen by the user, never by a default.
 _MOST_DEFAULT_CELLS = 64
 METRICS = "crown"
+_ONE = ""  # the name of a query that has none
 _numbers = itertools.count(1)
 
 
+class MaintainOptions(TypedDict, total=False):
+    cells: int | None
+    keys: Mapping[str, Sequence[str]] | None
+    profiles: Mapping[str, str] | None
+    windows: Mapping[str, object] | None
+    on_invalid: Literal["raise", "quarantine"]
+    rejects: str | None
+    batch: bool
+    real_time: bool
+    functions: PythonFunctions | None
+    dialect: str
+
+
+@overload
+def maintain(
+    spark: SparkSession, sql: str, tables: Mapping[str, DataFrame], **options: Unpack[MaintainOptions]
+) -> DataFrame: ...
+@overload
 def maintain(
     spark: SparkSession,
-    sql: str,
+    sql: Mapping[str, str],
+    tables: Mapping[str, DataFrame],
+    *,
+    names: Mapping[str, str] | None = None,
+    **options: Unpack[MaintainOptions],
+) -> MaintainedViews: ...
+def maintain(
+    spark: SparkSession,
+    sql: str | Mapping[str, str],
     tables: Mapping[str, DataFrame],
     *,
     cells: int | None = None,
@@ -45,8 +77,14 @@ def maintain(
     rejects: str | None = None,
     batch: bool = False,
     real_time: bool = False,
-) -> DataFrame:
+    functions: PythonFunctions | None = None,
+    names: Mapping[str, str] | None = None,
+    dialect: str = "spark",
+) -> DataFrame | MaintainedViews:
     """Return the deltas of `sql` as a stream: the view's columns, `_change_type`, and `_multiplicity` for bags.
+
+    Several queries by name, which may read each other, become one stream: each table is read and routed once, and
+    `maintain(...).start({name: sink})` writes each view to its own sink from the same batch (see `MaintainedViews`).
 
     `tables` are streaming DataFrames of changes (with Delta's `_change_type`, or insert-only without it) and static
     ones, which are loaded once before the first deltas. `keys` names primary keys (such tables take upserts), `windows`
@@ -65,6 +103,14 @@ def maintain(
     failed (see "Real-time mode" in docs/spark.md). Tables come from Kafka; a deletion that comes before its insertion
     waits for it until the batch ends.
 
+    `functions` are Python functions that queries may call, by name (see `crown.function`), with columns of one table.
+
+    Beside several queries, `names` are more of them that others may read, expanded where they do, as by CREATE VIEW.
+    `dialect` is that of all queries.
+
+    In a query, `now()` and CURRENT_DATE are the time of the batch, in whole seconds. The stream then has a batch
+    whenever it is triggered and a second has passed, so that rows leave as time goes by.
+
     The result composes with any sink and trigger in append mode, and may be a table of another view. A checkpoint
     belongs to one query, schema and number of cells; `writeStream...start()` rejects any other.
     """
@@ -76,13 +122,51 @@ def maintain(
             hint='give rejects="directory" that all executors can write to',
         )
     settings.advise(spark, cells)
+    queries = {_ONE: sql} if isinstance(sql, str) else sql
+    _check_views(queries, names or {}, alone=isinstance(sql, str), real_time=real_time)
+    computed, tables = with_functions({**(names or {}), **queries}, tables, functions, dialect=dialect)
     schema = table_schema(tables, keys=keys or {}, profiles=profiles or {}, windows=windows or {})
-    topology = lay_out(sql, schema, cells)
+    topology: Topology
+    if isinstance(sql, str):
+        topology = lay_out(computed[_ONE], schema, cells, dialect=dialect)
+    else:
+        views, named = ({name: computed[name] for name in group} for group in (queries, names or {}))
+        topology = lay_out_views(views, schema, cells, names=named, dialect=dialect)
     settings.require(spark, topology.cell)
+    tables = _with_clock(spark, topology, tables)
     if real_time:
         side = Rejects(rejects, topology.fingerprint) if on_invalid == "quarantine" and rejects is not None else None
         return assemble_live(spark, topology, used_tables(topology, tables), on_invalid, side)
-    return assemble(spark, topology, tables, on_invalid=on_invalid, rejects=rejects, batch=batch)
+    deltas = assemble(spark, topology, tables, on_invalid=on_invalid, rejects=rejects, batch=batch)
+    return MaintainedViews(deltas, topology.views) if isinstance(topology, ViewsTopology) else deltas
+
+
+def _check_views(queries: Mapping[str, str], names: Mapping[str, str], *, alone: bool, real_time: bool) -> None:
+    if not queries:
+        raise PlanError("there is no view to maintain", code="CROWN-ARGUMENT", hint="give queries by name")
+    if real_time and not alone:
+        raise PlanError(
+            "several views can't be maintained in real-time mode",
+            code="CROWN-SPARK-REALTIME",
+            reason="Spark writes such a stream to one sink, and has no batches there from which to write several",
+            hint="give one query, or use micro-batches",
+        )
+    if names and alone:
+        raise PlanError(
+            "names are for several views", code="CROWN-ARGUMENT", hint="give the query by name: {'view': sql}"
+        )
+    twice = {name.lower() for name in names} & {name.lower() for name in queries}
+    if twice:
+        raise SchemaError(
+            f"{min(twice)} is the name of a view and in names", code="CROWN-SCHEMA-DUPLICATE", hint="rename one of them"
+        )
+
+
+def _with_clock(spark: SparkSession, topology: Topology, tables: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    """Return the tables, with that of the time if the query reads it and the user gives none."""
+    is_given = any(name.lower() == CLOCK for name in tables)
+    reads = any(table.name == CLOCK for table in topology.cell.tables)
+    return {**tables, CLOCK: clock(spark)} if reads and not is_given else tables
 
 
 def assemble(
@@ -101,8 +185,8 @@ def assemble(
     inputs = tuple(view.topology.fingerprint for view in read)
 
     def run(packed: DataFrame, name: str, plan: Plan, cells: int, *, policy: str = on_invalid) -> DataFrame:
-        stage = topology.stage(name, plan, cells, policy, side if policy == "quarantine" else None)
-        return flow.run_stage(packed, replace(stage, inputs=inputs))
+        operator = topology.operator(name, plan, cells, policy, side if policy == "quarantine" else None)
+        return flow.run_operator(packed, replace(operator, inputs=inputs))
 
     packed = [
         flow.dispatched(_changes(flow, spark, topology, name, frame, run), topology.cell, name, topology.cells)
@@ -118,15 +202,17 @@ def assemble(
         observed = cells.observe(metrics, *_metrics())
         if (merge := topology.merge) is not None:
             observed = run(flow.repacked(observed, merge), "merge", merge, merge_cells(merge), policy="raise")
-        return flow.unpacked(observed, topology.result, shown, numbered=batch)
+        rows = flow.unpacked(observed, topology.result, shown, numbered=batch)
+        return observed_views(rows, topology.views, metrics) if isinstance(topology, ViewsTopology) else rows
 
-    # Spark requires a unique name for every metric of a query, and these deltas may be combined with other views.
+    # Spark requires a unique name for every metric of a query, and these deltas may be combined
+    # with other views.
     view = MaintainedView(spark, topology, read, flow.engine)
     return maintained(deltas(f"{METRICS}-{next(_numbers)}"), view, alone=deltas(METRICS))
 
 
 class _Run(Protocol):
-    """Runs a stage of the query."""
+    """Runs an operator of the query."""
 
     def __call__(self, packed: DataFrame, name: str, plan: Plan, cells: int) -> DataFrame: ...
 

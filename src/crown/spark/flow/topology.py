@@ -1,4 +1,4 @@
-"""How one query is laid out over Spark's operators: a stage for each resolver, one for the cells, one for the merge.
+"""How one query is laid out over Spark's operators: one for each resolver, one for the cells, one for the merge.
 
 See `crown.plan.cells.layout` for what each of them is there for.
 """
@@ -18,10 +18,12 @@ from crown.plan import plan, to_json
 from crown.plan.cells import layout
 from crown.plan.cells.layout import Layout
 from crown.plan.cells.stored import stored
-from crown.spark.flow.cells import cell_keys
-from crown.spark.flow.identity import Identity, digest, stage_fingerprint
+from crown.plan.cells.together import Slots, lay_out_together
+from crown.spark.flow.cell_keys import cell_keys
+from crown.spark.flow.identity import Identity, digest, operator_fingerprint
 from crown.spark.flow.meaning import bound
-from crown.spark.flow.processor import Stage
+from crown.spark.flow.processor import Operator
+from crown.spark.flow.project import plan_views, shown_order
 from crown.spark.flow.rejects import Rejects
 
 
@@ -48,7 +50,7 @@ class Topology:
 
     @property
     def resolved(self) -> dict[str, tuple[Plan, int]]:
-        """The plan of each table that has a stage of its own, with the number of its cells."""
+        """The plan of each table that has an operator of its own, with the number of its cells."""
         return {resolver.table.name: (resolver.plan, resolver.cells) for resolver in self.layout.resolvers}
 
     @property
@@ -57,13 +59,13 @@ class Topology:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells this view from another in a checkpoint: its meaning, and that of the rows in its stages."""
+        """What tells this view from another in a checkpoint: its meaning, and that of the rows in its operators."""
         meaning = encode(replace(self.query, sql=""))
         return digest([meaning, self.cells, {name: stored(plan_) for name, plan_ in self.plans.items()}])
 
     @cached_property
     def plans(self) -> dict[str, Plan]:
-        """The plan of each stage by its name."""
+        """The plan of each operator by its name."""
         tables = {f"table-{resolver.table.name}": resolver.plan for resolver in self.layout.resolvers}
         return tables | {"cells": self.cell} | ({} if self.merge is None else {"merge": self.merge})
 
@@ -73,17 +75,17 @@ class Topology:
         return Identity(self.fingerprint, self.cells, self.sql, self.query.tables)
 
     def described(self) -> tuple[Identity, dict[str, str]]:
-        """Return the identity, and the plans of all stages as a state holds them."""
+        """Return the identity, and the plans of all operators as a state holds them."""
         return self.identity, {name: to_json(plan_) for name, plan_ in self.plans.items()}
 
     def table(self, name: str) -> Table:
         return next(table for table in self.cell.tables if table.name == name)
 
-    def stage(self, name: str, plan_: Plan, cells: int, on_invalid: str, rejects: Rejects | None) -> Stage:
-        return Stage(
+    def operator(self, name: str, plan_: Plan, cells: int, on_invalid: str, rejects: Rejects | None) -> Operator:
+        return Operator(
             name=name,
             plan=to_json(plan_),
-            fingerprint=stage_fingerprint(self.fingerprint, name),
+            fingerprint=operator_fingerprint(self.fingerprint, name),
             identity=self.identity,
             sql=self.sql,
             names=self.names if plan_ is self.result else tuple(column.name for column in plan_.columns),
@@ -94,7 +96,45 @@ class Topology:
         )
 
 
-def lay_out(sql: str, schema: Mapping[str, Mapping[str, Any]], cells: int) -> Topology:
+def lay_out(sql: str, schema: Mapping[str, Mapping[str, Any]], cells: int, *, dialect: str = "spark") -> Topology:
     """Plan the query for `cells` cells."""
-    query, names = bound(sql, schema)
+    query, names = bound(sql, schema, dialect)
     return Topology(sql, names, query, layout.lay_out(plan(query), cells))
+
+
+@dataclass(frozen=True)
+class ViewsTopology(Topology):
+    """Several views as one query, whose rows are those of all of them (see `crown.plan.cells.together`)."""
+
+    views: tuple[Slots, ...]
+    queries: tuple[tuple[str, Query], ...]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        columns = {view.name: [column.name for column in view.columns] for view in self.views}
+        meaning = [[name, columns[name], encode(replace(query, sql=""))] for name, query in self.queries]
+        return digest([meaning, self.cells, {name: stored(plan_) for name, plan_ in self.plans.items()}])
+
+    @cached_property
+    def identity(self) -> Identity:
+        return Identity(self.fingerprint, self.cells, self.sql, self.query.tables, self.views)
+
+
+def lay_out_views(
+    sqls: Mapping[str, str],
+    schema: Mapping[str, Mapping[str, Any]],
+    cells: int,
+    *,
+    names: Mapping[str, str] | None = None,
+    dialect: str = "spark",
+) -> ViewsTopology:
+    """Plan several views, which may read each other, as one query for `cells` cells."""
+    project = plan_views(sqls, schema, names=names, dialect=dialect, canonically=True)
+    together = lay_out_together(project.plan, cells)
+    result = together.layout.merge or together.layout.cell
+    columns = tuple(column.name for column in result.columns)
+    first = replace(project.views[0].query, tables=project.plan.tables)
+    queries = tuple((view.name, view.query) for view in project.views)
+    orders = {view.name: shown_order(view.plan) for view in project.views}
+    views = tuple(replace(slots, order=orders[slots.name]) for slots in together.views)
+    return ViewsTopology(project.plan.sql, columns, first, together.layout, views, queries)

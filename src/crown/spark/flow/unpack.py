@@ -1,4 +1,4 @@
-"""From blobs of deltas back to rows: plain ones for the user, or packed again for a following stage."""
+"""From blobs of deltas back to rows: plain ones for the user, or packed again for a following operator."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _order(rows: pa.Table) -> pa.Array:
 
 @dataclass(frozen=True)
 class Repacker:
-    """For `mapInArrow`: one stage's deltas as the packed changes of a table of the next."""
+    """For `mapInArrow`: one operator's deltas as the packed changes of a table of the next."""
 
     dispatcher: Dispatcher
 

@@ -13,8 +13,8 @@ from crown.spark.flow.chunks import Chunk, read_blob
 from crown.spark.host.launch import connect, log_tail
 from crown.spark.host.protocol import Connection, HostGone, Message, RemoteError
 
-# Deltas are held back up to this size: a host that dies before is replaced without Spark noticing. Beyond it they
-# flow, and a dying host fails the task, which Spark retries.
+# Deltas are held back up to this size: a host that dies before is replaced without Spark noticing.
+# Beyond it they flow, and a dying host fails the task, which Spark retries.
 _HELD_BACK_BYTES = 64 << 20
 _ATTEMPTS = 3
 
@@ -23,13 +23,13 @@ _connection: Connection | None = None
 
 @dataclass
 class CellEngine:
-    """One cell's engine in the host. `view` and `stage` tell apart the stages of one query.
+    """One cell's engine in the host. `view` and `operator` tell apart the operators of one query.
 
     `replay` is how the log of its state treats changes that don't fit, which `on_invalid` may have become since.
     """
 
     query: str
-    stage: str
+    operator: str
     cell: int
     plan: str
     on_invalid: str
@@ -141,8 +141,8 @@ class CellEngine:
 
     def _header(self, mark: tuple[int, str]) -> dict[str, Any]:
         version, token = mark
-        stage = f"{self.view}/{self.stage}"
-        return {"query": self.query, "stage": stage, "cell": self.cell, "version": version, "token": token}
+        operator = f"{self.view}/{self.operator}"
+        return {"query": self.query, "operator": operator, "cell": self.cell, "version": version, "token": token}
 
     def _died(self, error: HostGone) -> StateError:
         tail = log_tail()
@@ -163,11 +163,11 @@ class CellEngine:
                 hint="raise CROWN_HOST_MEMORY, or use more cells",
             )
         kinds: dict[str, type[CrownError]] = {"InvalidChange": InvalidChange, "PlanError": PlanError}
-        message = f"cell {self.cell} ({self.stage}): {error.message}"
+        message = f"cell {self.cell} ({self.operator}): {error.message}"
         return kinds.get(error.kind, StateError)(message, code=error.code or "CROWN-INTERNAL")
 
     def _named(self, message: str, **details: Any) -> StateError:
-        return StateError(f"cell {self.cell} ({self.stage}): {message}", **details)
+        return StateError(f"cell {self.cell} ({self.operator}): {message}", **details)
 
 
 def _connected() -> Connection:

@@ -1,4 +1,4 @@
-"""The engines of one host, by query, stage and cell.
+"""The engines of one host, by query, operator and cell.
 
 The law: an engine is handed out only under the exact (version, token) that it was left with. Every applied batch leaves
 it under a new random token, so an attempt that Spark did not commit leaves an engine that no state names; it is
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from crown.spark.flow.chunks import Chunk, log_blobs, read_blob
 
-Key = tuple[str, str, int]  # query, stage, cell
+Key = tuple[str, str, int]  # query, operator, cell
 
 
 def engine_class() -> Any:

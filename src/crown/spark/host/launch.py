@@ -31,7 +31,8 @@ from crown.spark.host.protocol import VERSION, Connection, HostGone, socket_addr
 _START_SECONDS = 60.0
 _IDLE_SECONDS = 3600.0
 
-# Started hosts stay children of this worker while it lives: held so that a dead one is reaped when the next starts.
+# Started hosts stay children of this worker while it lives: held so that a dead one is reaped when
+# the next starts.
 _started: list[subprocess.Popen[bytes]] = []
 
 

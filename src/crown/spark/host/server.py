@@ -1,5 +1,5 @@
-"""Answers workers: `hello`, `have`, `load`, `apply`, `rejected`, `save`. One thread per connection, one lock per
-cell.
+"""The engine host's server: `hello`, `have`, `load`, `apply`, `rejected`, `save`. One thread per connection,
+one lock per cell.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Server:
 
     def _held(self, message: Message) -> Held:
         header = message.header
-        return self.engines.held((header["query"], header["stage"], header["cell"]))
+        return self.engines.held((header["query"], header["operator"], header["cell"]))
 
 
 def _mark(message: Message) -> tuple[int, str]:

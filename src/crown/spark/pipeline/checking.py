@@ -16,16 +16,18 @@ import pyarrow.parquet
 from crown.changes import CHANGE_TYPE, MULTIPLICITY
 from crown.errors import CrownError
 from crown.ir.plan import Plan
-from crown.ir.query import Query
 from crown.ir.serial import encode
-from crown.plan import Explanation, explain, plan, plan_with_report
+from crown.plan import Explanation, explain, plan_with_report
 from crown.spark.flow.canonical import canonical
 from crown.spark.flow.identity import digest
+from crown.spark.flow.project import plan_views, told
 from crown.spark.pipeline.connectors import has_connector, local_jars
-from crown.spark.pipeline.description import PipelineDescription, TableSource
+from crown.spark.pipeline.description import PipelineDescription, Sink, TableSource
+from crown.spark.pipeline.filekey import FileKey, closest
 from crown.spark.pipeline.formats import CONNECTORS, FILES, KNOWN_SINKS, KNOWN_SOURCES
-from crown.spark.pipeline.reading import FileKey, closest
 from crown.sql import load_schema, parse
+from crown.sql.schema.schema import Schema
+from crown.sql.statements import names_of
 
 _MARKS = (CHANGE_TYPE, MULTIPLICITY)
 _DELIVERY = {
@@ -37,14 +39,27 @@ _DELIVERY = {
 
 
 @dataclass(frozen=True)
-class Check:
-    """`explanation` is None where the schema of a table (`unknown`) is known only to Spark."""
+class CheckedView:
+    """A view that has a sink. `explanation` is None where only Spark knows the schema of a table."""
 
+    name: str
     delivery: str
-    unknown: str | None
-    unread: tuple[str, ...]  # tables that the query doesn't read
     explanation: Explanation | None = None
-    view: str | None = None  # tells the query from another, whatever names it gives to things
+
+
+@dataclass(frozen=True)
+class Check:
+    """`unknown` is a table whose schema only Spark knows: nothing is planned then."""
+
+    views: tuple[CheckedView, ...]
+    unknown: str | None
+    unread: tuple[str, ...] = ()  # tables that no query reads
+    plan: Plan | None = None  # of one query, or of all views
+    meaning: str | None = None  # tells the queries from others, whatever names they give to things
+
+    @property
+    def explanations(self) -> list[Explanation]:
+        return [view.explanation for view in self.views if view.explanation is not None]
 
 
 def check(pipeline: PipelineDescription) -> Check:
@@ -52,26 +67,90 @@ def check(pipeline: PipelineDescription) -> Check:
     place = FileKey(pipeline.file)
     for table in pipeline.tables:
         _check_source(table, pipeline, place.at(f"tables.{table.name}"))
-    _check_sink(pipeline, place.at("sink"))
+    for sink in pipeline.written.values():
+        _check_sink(sink, pipeline, place.at(sink.place))
     _check_directory(pipeline.checkpoint, place.at("checkpoint"))
     if pipeline.rejects is not None:
         _check_directory(pipeline.rejects, place.at("rejects"))
     _check_apart(pipeline, place)
+    _check_targets(pipeline, place)
+    _check_names(pipeline, place)
     for jar in local_jars(pipeline.spark):
         if not Path(jar).exists():
             raise place.at("spark.spark.jars").fault(f"names {jar}, which does not exist", code="PATH")
-    delivery = _DELIVERY.get(pipeline.sink.format, "depends on the sink: Spark may repeat a batch after a failure")
+    delivery = {name: _delivery(sink, pipeline) for name, sink in pipeline.written.items()}
     schema = {table.name: described(table, place) for table in pipeline.tables}
     unknown = next((name for name, value in schema.items() if value is None), None)
     if unknown is not None:
-        return Check(delivery, unknown, ())
-    query = _parsed(pipeline, schema, place)
-    explanation = explain(*plan_with_report(query, cells=pipeline.cells))
-    view = digest(encode(replace(canonical(query), sql="")))
-    read = {table.name.lower() for table in explanation.plan.tables}
+        return Check(tuple(CheckedView(name, told) for name, told in delivery.items()), unknown)
+    loaded = _loaded(schema, place)
+    plan, explanations, meaning = (_one if pipeline.alone else _several)(pipeline, loaded, place)
+    views = tuple(CheckedView(name, told, explanations[name]) for name, told in delivery.items())
+    read = {table.name.lower() for table in plan.tables}
     unread = tuple(table.name for table in pipeline.tables if table.name.lower() not in read)
-    _check_key(pipeline, explanation.plan, place.at("sink.key"))
-    return Check(delivery, None, unread, explanation, view)
+    for name, sink in pipeline.written.items():
+        _check_key(sink, explanations[name].plan, place.at(f"{sink.place}.key"))
+    return Check(views, None, unread, plan, meaning)
+
+
+def _delivery(sink: Sink, pipeline: PipelineDescription) -> str:
+    told = _DELIVERY.get(sink.format, "depends on the sink: Spark may repeat a batch after a failure")
+    if not pipeline.alone and sink.format not in ("materialized", "postgres"):
+        told = _DELIVERY["kafka"].replace("sent", "written") if sink.format != "kafka" else _DELIVERY["kafka"]
+    return told
+
+
+def _one(pipeline: PipelineDescription, schema: Schema, place: FileKey) -> tuple[Plan, Mapping[str, Explanation], str]:
+    """Return the plan of the pipeline's one query, its explanation by name, and its meaning."""
+    (view,) = pipeline.views
+    with told(f"{place.file}: the query"):
+        query = parse(view.query, schema, dialect=pipeline.dialect)
+        explanation = explain(*plan_with_report(query, cells=pipeline.cells))
+    meaning = digest(encode(replace(canonical(query), sql="")))
+    return explanation.plan, {view.name: explanation}, meaning
+
+
+def _several(
+    pipeline: PipelineDescription, schema: Schema, place: FileKey
+) -> tuple[Plan, Mapping[str, Explanation], str]:
+    """Return the plan of all views, the explanation of each by name, and their meaning."""
+    keys = {view.name: view.key for view in pipeline.views}
+    project = plan_views(
+        pipeline.maintained,
+        schema,
+        names=pipeline.names,
+        cells=pipeline.cells,
+        dialect=pipeline.dialect,
+        where=lambda name: f"{place.file}: {keys[name]}",
+    )
+    _check_read(pipeline, place)
+    explanations = {view.name: explain(view.plan, view.report) for view in project.views}
+    views = sorted(project.views, key=lambda view: view.name)
+    columns = {view.name: [column.name for column in view.plan.columns] for view in views}
+    meaning = digest([[v.name, columns[v.name], encode(replace(canonical(v.query), sql=""))] for v in views])
+    return project.plan, explanations, meaning
+
+
+def _check_read(pipeline: PipelineDescription, place: FileKey) -> None:
+    """Refuse a view that nobody could see: without a sink, and read by no other."""
+    read = {name.lower() for view in pipeline.views for name in names_of(view.query, dialect=pipeline.dialect)}
+    for view in pipeline.views:
+        if view.sink is None and view.name.lower() not in read:
+            raise place.at(view.key).fault(
+                f"is a view, {view.name}, without a sink, and no other view reads it",
+                hint=f"give it one, or name it in [sink]: views = [..., {view.name!r}]",
+            )
+
+
+def _check_names(pipeline: PipelineDescription, place: FileKey) -> None:
+    tables = {table.name.lower() for table in pipeline.tables}
+    for view in pipeline.views:
+        if not pipeline.alone and view.name.lower() in tables:
+            raise place.at(view.key).fault(
+                f"is the view {view.name}, but there is a table of that name: tables.{view.name}",
+                reason="queries read both by their name",
+                hint="give one of them another name",
+            )
 
 
 def described(table: TableSource, place: FileKey) -> dict[str, Any] | None:
@@ -118,8 +197,7 @@ def _files(path: str, ending: str) -> list[str]:
     return sorted(map(str, local.rglob(f"*{ending}"))) if local.is_dir() else [str(local)] if local.is_file() else []
 
 
-def _parsed(pipeline: PipelineDescription, schema: Mapping[str, Any], place: FileKey) -> Query:
-    """Return the query, which can be planned."""
+def _loaded(schema: Mapping[str, Any], place: FileKey) -> Schema:
     loaded: dict[str, Any] = {}
     for name, value in schema.items():
         try:
@@ -128,19 +206,7 @@ def _parsed(pipeline: PipelineDescription, schema: Mapping[str, Any], place: Fil
             raise place.at(f"tables.{name}").fault(
                 f"can't be used: {error.message}", code="TABLE", hint=error.hint
             ) from error
-    try:
-        query = parse(pipeline.query, load_schema(loaded))
-        plan(query)
-        return query
-    except CrownError as error:
-        raise type(error)(
-            f"{place.file}: the query can't be used: {error.message}",
-            code=error.code,
-            sql=error.sql,
-            position=error.position,
-            reason=error.reason,
-            hint=error.hint,
-        ) from error
+    return load_schema(loaded)
 
 
 def _check_source(table: TableSource, pipeline: PipelineDescription, place: FileKey) -> None:
@@ -152,22 +218,24 @@ def _check_source(table: TableSource, pipeline: PipelineDescription, place: File
             raise place.at("path").fault(f"is {table.path}, which does not exist", code="PATH", hint="create it first")
 
 
-def _check_sink(pipeline: PipelineDescription, place: FileKey) -> None:
-    sink = pipeline.sink
+def _check_sink(sink: Sink, pipeline: PipelineDescription, place: FileKey) -> None:
     _check_format(sink.format, KNOWN_SINKS, pipeline, place)
     if sink.format == "postgres" and find_spec("psycopg") is None:
         raise place.at("format").fault(
             "is 'postgres', which needs psycopg", code="CONNECTOR", hint="pip install 'crown-ivm[postgres]'"
         )
+    if sink.format == "memory" and not pipeline.alone:
+        raise place.at("format").fault("is 'memory', which holds one view", hint="use console, or another sink")
     if sink.path is not None:
         _check_directory(sink.path, place.at("path"))
 
 
 def _check_apart(pipeline: PipelineDescription, place: FileKey) -> None:
     """What the pipeline writes must not be read by it again, nor mixed with something else that it writes."""
-    written = {"sink.path": pipeline.sink.path, "checkpoint": pipeline.checkpoint, "rejects": pipeline.rejects}
+    sinks = [(f"{sink.place}.path", sink.path) for sink in pipeline.written.values()]
+    written = [*sinks, ("checkpoint", pipeline.checkpoint), ("rejects", pipeline.rejects)]
     read = {f"tables.{table.name}.path": table.path for table in pipeline.tables}
-    given = [(name, path) for name, path in written.items() if path is not None]
+    given = [(name, path) for name, path in written if path is not None]
     for position, (name, path) in enumerate(given):
         for other, directory in [*read.items(), *given[position + 1 :]]:
             if directory == path:
@@ -178,6 +246,25 @@ def _check_apart(pipeline: PipelineDescription, place: FileKey) -> None:
                     f"is inside the path of {other}",
                     code="PATH",
                     reason="the stream would read what it writes there",
+                    hint="use directories beside each other",
+                )
+
+
+def _check_targets(pipeline: PipelineDescription, place: FileKey) -> None:
+    """Two views must not be written to one table or topic, nor one inside the directory of the other."""
+    seen: dict[tuple[str | None, ...], str] = {}
+    for name, sink in pipeline.written.items():
+        target = (sink.connection, sink.table) if sink.format == "postgres" else (sink.servers, sink.topic)
+        if target[1] is not None and (other := seen.setdefault(target, name)) != name:
+            raise place.at(sink.place).fault(
+                f"is {target[1]!r}, the target of view {other}, also for view {name}", hint="use different targets"
+            )
+    for name, sink in pipeline.written.items():
+        for other, outer in pipeline.written.items():
+            if sink.path is not None and outer.path is not None and sink.path.startswith(outer.path.rstrip("/") + "/"):
+                raise place.at(f"{sink.place}.path").fault(
+                    f"of view {name} is inside that of view {other}",
+                    code="PATH",
                     hint="use directories beside each other",
                 )
 
@@ -221,9 +308,9 @@ def _exists(path: Path, place: FileKey) -> bool:
         raise place.fault(f"is {str(path)[:200]}, which can't be used: {error.strerror}", code="PATH") from error
 
 
-def _check_key(pipeline: PipelineDescription, planned: Plan, place: FileKey) -> None:
+def _check_key(sink: Sink, planned: Plan, place: FileKey) -> None:
     names = [column.name for column in planned.columns]
-    for column in pipeline.sink.key:
+    for column in sink.key:
         if column not in names:
             hint = closest(column, names) + f"the query has the columns {', '.join(names)}"
             raise place.fault(f"names {column!r}, which is not a column of the query", hint=hint)

@@ -7,6 +7,7 @@ compares.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -30,19 +31,48 @@ def check_claim(pipeline: PipelineDescription, checked: Check) -> None:
     _check_format(pipeline.checkpoint, before)
     if before.get("format") != _FORMAT:
         return  # an older note named the plan of its version: `start` compares the state itself
-    explanation = checked.explanation
-    tables = () if explanation is None else explanation.plan.tables
-    is_same = before["view"] == now["view"] or same(str(before.get("query")), pipeline.query, tables)
-    if is_same and before.get("cells") == now["cells"]:
+    if _same(pipeline, before, now, checked) and before.get("cells") == now["cells"]:
         return
-    changed = [name for name in {**before, **now} if name != "view" and before.get(name) != now.get(name)]
-    differences = "; ".join(f"{name} was {before.get(name)!r}, now {now.get(name)!r}" for name in changed)
+    differences = "; ".join(_differences(before, now))
     raise StateError(
         f"the checkpoint {pipeline.checkpoint} belongs to another pipeline",
         code="CROWN-STATE-OTHER-PLAN",
         reason=differences,
-        hint="use a new checkpoint, or go back to the previous query and options",
+        hint="use a new checkpoint, or go back to the previous queries and options",
     )
+
+
+def _same(pipeline: PipelineDescription, before: Mapping[str, Any], now: Mapping[str, Any], checked: Check) -> bool:
+    if before["view"] == now["view"]:
+        return True
+    if "query" not in before or "query" not in now or checked.plan is None:
+        return False
+    return same(str(before["query"]), now["query"], checked.plan.tables, pipeline.dialect)
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    told = {"view"}
+    if ("query" in before) != ("query" in now):
+        told |= {"query", "views", "queries by name"}
+        kinds = ("one query", "several views") if "query" in before else ("several views", "one query")
+        yield f"it was of {kinds[0]}, now of {kinds[1]}"
+    elif "views" in now:
+        told.add("views")
+        yield from _changed_views(before["views"], now["views"])
+    for name in {**before, **now}:
+        was, is_ = before.get(name), now.get(name)
+        if name not in told and was != is_:
+            yield f"{name} was {was!r}, now {is_!r}"
+
+
+def _changed_views(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name in {**before, **now}:
+        if name not in now:
+            yield f"the view {name} is gone"
+        elif name not in before:
+            yield f"the view {name} is new"
+        elif before[name] != now[name]:
+            yield f"the query of view {name} was {before[name]!r}, now {now[name]!r}"
 
 
 def _check_format(checkpoint: str, note: dict[str, Any]) -> None:
@@ -77,10 +107,13 @@ def _noted(checkpoint: str) -> dict[str, Any] | None:
 
 def _identity(pipeline: PipelineDescription, checked: Check) -> dict[str, Any]:
     """`view` and `cells` tell two pipelines apart; the rest says how they differ."""
+    queries: dict[str, Any] = {"views": pipeline.maintained, "queries by name": pipeline.names}
+    if pipeline.alone:
+        queries = {"query": pipeline.views[0].query}
     return {
         "format": _FORMAT,
-        "view": checked.view,
-        "query": pipeline.query,
+        "view": checked.meaning,
+        **queries,
         "cells": pipeline.cells,
         **{f"schema of {t.name}": t.schema for t in pipeline.tables},
         **{f"key of {t.name}": list(t.key) for t in pipeline.tables},

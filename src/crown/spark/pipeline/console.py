@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,14 +13,17 @@ import pyarrow.parquet as pq
 
 from crown.console.embedded import as_table, matching
 from crown.console.overview import tables_overview, view_overview
-from crown.console.source import Frame, Table, ViewFrame, shown
+from crown.console.source import Frame, Table, ViewChange, ViewFrame, shown
+from crown.plan import Explanation
 from crown.plan.explain.cells import table_shares
 from crown.spark.filesystem import names_in, read_file
 from crown.spark.pipeline.checking import Check
-from crown.spark.pipeline.description import PipelineDescription
+from crown.spark.pipeline.description import PipelineDescription, Sink
 from crown.spark.pipeline.progress import Batches
-from crown.spark.pipeline.start import Start
+from crown.spark.pipeline.resume import ResumePoint
 from crown.spark.sinks.parquet import current_parts
+from crown.sql.statements import names_of
+from crown.wording import counted
 
 _MOST_ROWS = 1_000_000  # of parts that are read to show a table
 _REJECTED_FILES = 20
@@ -30,7 +34,9 @@ _REJECTED = ("batch", "table", "partition", "position", "reason", "row")
 class PipelineSource:
     """Give it the query's `batches` once it runs, and say why it `ended`."""
 
-    def __init__(self, pipeline: PipelineDescription, checked: Check, start: Start, *, budget: float | None) -> None:
+    def __init__(
+        self, pipeline: PipelineDescription, checked: Check, start: ResumePoint, *, budget: float | None
+    ) -> None:
         self._pipeline = pipeline
         self._checked = checked
         self._start = start
@@ -39,35 +45,49 @@ class PipelineSource:
         self.ended = ""
 
     def overview(self) -> Mapping[str, Any]:
-        pipeline, explanation = self._pipeline, self._checked.explanation
-        views, tables = [], []
-        if explanation is not None:
-            shares = table_shares(explanation.plan, pipeline.cells)
-            views.append(
-                view_overview(
-                    pipeline.title,
-                    explanation.plan,
-                    explanation.report,
-                    live=False,
-                    quarantines=pipeline.on_invalid == "quarantine",
-                    readable=self._is_readable(),
-                    cells=[{"table": share.table, "copies": f"{share.copies:.3g}"} for share in shares],
-                )
-            )
-            tables = tables_overview([explanation.plan])
+        pipeline, checked = self._pipeline, self._checked
         return {
             "title": pipeline.title,
             "kind": "spark",
-            "tables": tables,
-            "views": views,
+            "tables": [] if checked.plan is None else tables_overview([checked.plan]),
+            "views": [self._view(view.name, view.explanation) for view in checked.views if view.explanation],
             "budget": self._budget,
             "recovery": {"text": str(self._start), "facts": self._start.facts},
         }
 
+    def _view(self, name: str, explanation: Explanation) -> dict[str, Any]:
+        pipeline = self._pipeline
+        shares = table_shares(explanation.plan, pipeline.cells)
+        found = view_overview(
+            name,
+            explanation.plan,
+            explanation.report,
+            live=False,
+            quarantines=pipeline.on_invalid == "quarantine",
+            readable=_is_readable(pipeline.written[name]),
+            cells=[{"table": share.table, "copies": f"{share.copies:.3g}"} for share in shares],
+        )
+        return found if pipeline.alone else {**found, "reads": self._reads(name), "sql": pipeline.maintained[name]}
+
+    def _reads(self, name: str) -> list[str]:
+        """The tables and written views that a view reads, through names that are not written too."""
+        pipeline = self._pipeline
+        shown = {n.lower(): n for n in (*pipeline.written, *(table.name for table in pipeline.tables))}
+        texts = {view.name.lower(): view.query for view in pipeline.views}
+        found: dict[str, None] = {}
+        waiting = [name.lower()]
+        for one in waiting:
+            for read in sorted(names_of(texts[one], dialect=pipeline.dialect)):
+                if read.lower() in shown:
+                    found[shown[read.lower()]] = None
+                elif read.lower() in texts and read.lower() not in waiting:
+                    waiting.append(read.lower())
+        return list(found)
+
     def frame(self) -> Frame:
         batches = self.batches
         if batches is None:
-            return Frame({self._pipeline.title: _EMPTY}, self.ended)
+            return Frame(dict.fromkeys(self._pipeline.written, _EMPTY), self.ended)
         history, totals = batches.read(), batches.totals
         last = history[-1] if history else None
         frame = ViewFrame(
@@ -85,13 +105,15 @@ class PipelineSource:
             status="" if self.ended else _status(batches),
             effort=None if last is None else last.effort,
         )
-        return Frame({self._pipeline.title: frame}, self.ended)
+        if self._pipeline.alone:
+            return Frame(dict.fromkeys(self._pipeline.written, frame), self.ended)
+        return Frame({name: _of_view(frame, name, changed) for name, changed in batches.views.items()}, self.ended)
 
     def watch(self, connected: bool) -> None:
         """Spark reports its batches whether anyone looks or not."""
 
     def rows(self, view: str, *, offset: int, limit: int, search: str) -> Mapping[str, Any]:
-        sink = self._pipeline.sink
+        sink = self._pipeline.written[view]
         try:
             table = _sink_table(sink.path or "")
         except (OSError, pa.ArrowException):
@@ -101,12 +123,8 @@ class PipelineSource:
         note = ""
         if search:
             table = matching(table, search)
-            note = f"{table.num_rows:,} rows match"
+            note = f"{counted(table.num_rows, 'row')} {'matches' if table.num_rows == 1 else 'match'}"
         return {"table": as_table(table.slice(offset, limit)), "more": table.num_rows > offset + limit, "note": note}
-
-    def _is_readable(self) -> bool:
-        sink = self._pipeline.sink
-        return sink.format == "materialized" and "://" not in (sink.path or "")
 
     def _rejected(self, query: str) -> Table | None:
         """The rejected changes of the last batches that had some, newest first."""
@@ -123,6 +141,16 @@ class PipelineSource:
 
 
 _EMPTY = ViewFrame(None, 0, 0, 0, 0, 0, 0, deltas=0, status="starting Spark")
+
+
+def _of_view(frame: ViewFrame, name: str, changed: ViewChange) -> ViewFrame:
+    """What is one view's of the figures of all."""
+    own = [replace(batch, deltas=batch.views[name].deltas) for batch in frame.history if name in batch.views]
+    return replace(frame, rows=changed.rows, deltas=changed.deltas, history=own)
+
+
+def _is_readable(sink: Sink) -> bool:
+    return sink.format == "materialized" and "://" not in (sink.path or "")
 
 
 def _status(batches: Batches) -> str:

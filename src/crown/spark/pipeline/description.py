@@ -34,7 +34,7 @@ class TableSource:
 @dataclass(frozen=True)
 class Sink:
     """`format` is `materialized` (a parquet table by version), `postgres`, `kafka`, or any sink of Spark's. With
-    `overwrite` a new checkpoint may replace what another left in the first two.
+    `overwrite` a new checkpoint may replace what another left in the first two. `place` is its key in the file.
     """
 
     format: str
@@ -46,19 +46,41 @@ class Sink:
     key: tuple[str, ...] = ()
     overwrite: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+    place: str = "sink"
+
+    @property
+    def where(self) -> str:
+        """The directory, table or topic that is written."""
+        return self.path or self.table or self.topic or ""
+
+
+@dataclass(frozen=True)
+class PipelineView:
+    """A query and where its result goes. Without a sink it is a name for others to read, expanded where they do.
+
+    `key` says where the query is in the file, or which file it is, for messages.
+    """
+
+    name: str
+    query: str
+    sink: Sink | None
+    key: str
 
 
 @dataclass(frozen=True)
 class PipelineDescription:
-    query: str
+    """`views` are those of `[views]`, or the one of `query`, which is then `alone`."""
+
+    views: tuple[PipelineView, ...]
     checkpoint: str
     tables: tuple[TableSource, ...]
-    sink: Sink
+    alone: bool = True
     cells: int = 1
     on_invalid: Literal["raise", "quarantine"] = "raise"
     rejects: str | None = None
     trigger: str | None = None  # "available", or an interval such as "10 seconds"; None: batch after batch
     master: str | None = None
+    dialect: str = "spark"
     spark: Mapping[str, str] = field(default_factory=dict)
     file: str = "the pipeline"
     name: str | None = None
@@ -68,3 +90,18 @@ class PipelineDescription:
     def title(self) -> str:
         """The pipeline's name, or its file's."""
         return self.name or Path(self.file).stem
+
+    @property
+    def written(self) -> dict[str, Sink]:
+        """The sinks, by view."""
+        return {view.name: view.sink for view in self.views if view.sink is not None}
+
+    @property
+    def maintained(self) -> dict[str, str]:
+        """The queries of the views that have a sink, by name."""
+        return {view.name: view.query for view in self.views if view.sink is not None}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The queries that only others read, by name."""
+        return {view.name: view.query for view in self.views if view.sink is None}

@@ -17,6 +17,8 @@ CONNECTORS = {
 }
 KNOWN_SOURCES = (*FILES, "kafka", "debezium", "delta", *_BUILT_IN_SOURCES[len(FILES) :], "avro", "iceberg")
 KNOWN_SINKS = ("materialized", "postgres", "kafka", *_BUILT_IN_SINKS, "delta", "avro", "iceberg")
+# Sinks whose rows are somewhere afterwards, so that two views can't share one.
+WITH_A_TARGET = ("materialized", "postgres", "kafka", *FILES, "text", "xml", "delta", "avro", "iceberg")
 
 _COMMON = ("format", "schema", "key", "profile", "window", "rows", "options")
 _DEBEZIUM = ("decimals", "timestamps", "binary", "unavailable")

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.streaming.query import StreamingQuery
 
-from crown.console.source import BatchFrame, CellFrame
-from crown.spark.pipeline.setaside import count
+from crown.console.source import BatchFrame, CellFrame, ViewChange
+from crown.errors import CrownError
+from crown.spark.flow.rejects import count_rejected
+from crown.spark.flow.views import view_changes
+from crown.spark.pipeline.description import PipelineDescription, Sink
+from crown.spark.pipeline.resume import ResumePoint
+from crown.spark.sinks.parquet import rows_before
 
 _KEPT = 200
 
@@ -28,8 +34,12 @@ class Totals:
 class Batches:
     """Collects the batches that had changes. Threads may share it; each batch is read once."""
 
-    def __init__(self, query: StreamingQuery, rejects: str | None) -> None:
+    def __init__(
+        self, query: StreamingQuery, rejects: str | None, rows: Mapping[str, int | None] | None = None
+    ) -> None:
+        """`rows` are how many each of several views has at the start, if that is known."""
         self.query = query
+        self._views = {name: ViewChange(0, count) for name, count in (rows or {}).items()}
         self._rejects = rejects
         self._lock = threading.Lock()
         self._frames: dict[int, BatchFrame] = {}
@@ -50,14 +60,19 @@ class Batches:
         return self._totals
 
     @property
+    def views(self) -> Mapping[str, ViewChange]:
+        """What the run has done to each of several views."""
+        return dict(self._views)
+
+    @property
     def cells(self) -> tuple[CellFrame, ...]:
         """The cells in the last batch."""
         return self._cells
 
     def _add(self, progress: Any) -> None:
-        rejected = 0 if self._rejects is None else count(self._rejects, progress.batchId, str(self.query.id))
+        rejected = 0 if self._rejects is None else count_rejected(self._rejects, progress.batchId, str(self.query.id))
         values = observed(progress)
-        frame = batch_frame(progress, values, rejected)
+        frame = replace(batch_frame(progress, values, rejected), views=self._changed(progress))
         self._last = frame.number
         self._frames[frame.number] = frame
         if len(self._frames) > _KEPT:
@@ -67,6 +82,34 @@ class Batches:
         self._totals = Totals(
             before.batches + 1, before.updates + frame.updates, before.deltas + frame.deltas, before.rejected + rejected
         )
+
+    def _changed(self, progress: Any) -> dict[str, ViewChange]:
+        """Add what a batch did to the views; return it."""
+        changes = view_changes(progress.observedMetrics, self._views)
+        for name, (deltas, added) in changes.items():
+            total = self._views[name]
+            rows = None if total.rows is None else total.rows + added
+            self._views[name] = ViewChange(total.deltas + deltas, rows)
+        return {name: ViewChange(deltas, self._views[name].rows) for name, (deltas, _) in changes.items()}
+
+
+def rows_at_start(pipeline: PipelineDescription, start: ResumePoint) -> dict[str, int | None]:
+    """Return how many rows each of several views has before the next batch, None where its sink can't tell."""
+    if pipeline.alone:
+        return {}
+    following = 0 if start.committed is None else start.committed + 1
+    return {name: _rows_before(sink, following) for name, sink in pipeline.written.items()}
+
+
+def _rows_before(sink: Sink, batch: int) -> int | None:
+    if batch == 0:
+        return 0
+    if sink.format != "materialized" or sink.path is None:
+        return None
+    try:
+        return rows_before(sink.path, batch)
+    except (OSError, pa.ArrowException, CrownError):
+        return None
 
 
 def observed(progress: Any) -> Mapping[str, Any]:

@@ -1,6 +1,9 @@
-"""The stream of a pipeline: from its sources through `maintain` to its sink."""
+"""The stream of a pipeline: from its sources through `maintain` to its sinks."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -9,13 +12,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from crown.spark.failure import crown_error
-from crown.spark.flow.streaming import maintain
-from crown.spark.pipeline.checking import Check, check
+from crown.spark.flow.streaming import MaintainOptions, maintain
+from crown.spark.flow.views import Sink as ViewSink
+from crown.spark.pipeline.checking import Check, CheckedView, check
 from crown.spark.pipeline.claim import check_claim, write_claim
-from crown.spark.pipeline.description import PipelineDescription, TableSource
+from crown.spark.pipeline.description import PipelineDescription, Sink, TableSource
 from crown.spark.pipeline.viewkey import view_key
 from crown.spark.settings import configure, with_jar
-from crown.spark.sinks.kafka import to_kafka
+from crown.spark.sinks.kafka import to_kafka, write_to_kafka
 from crown.spark.sinks.materialize import materialize
 from crown.spark.sources import changes as sources
 from crown.spark.sources.debezium import debezium
@@ -23,9 +27,10 @@ from crown.spark.sources.kafka import kafka
 
 
 def session(pipeline: PipelineDescription) -> SparkSession:
-    builder = configure(SparkSession.builder.appName("crown"), cells=pipeline.cells)
+    builder = SparkSession.builder.appName("crown")
     if pipeline.master is not None:
         builder = builder.master(pipeline.master)
+    builder = configure(builder, cells=pipeline.cells)
     for name, value in pipeline.spark.items():
         builder = builder.config(name, value)
     try:
@@ -39,35 +44,65 @@ def start(pipeline: PipelineDescription, spark: SparkSession) -> StreamingQuery:
     checked = check(pipeline)
     check_claim(pipeline, checked)
     try:
-        writer = _writer(pipeline, _deltas(pipeline, spark), checked)
-        if pipeline.trigger == "available":
-            writer = writer.trigger(availableNow=True)
-        elif pipeline.trigger is not None:
-            writer = writer.trigger(processingTime=pipeline.trigger)
+        begin = _writer(pipeline, spark, checked) if pipeline.alone else _views(pipeline, spark, checked)
         write_claim(pipeline, checked)
-        return writer.start()
+        return begin()
     except (PySparkException, Py4JJavaError) as error:
         raise crown_error(str(error), what=f"{pipeline.file} can't be started") from error
 
 
-def _deltas(pipeline: PipelineDescription, spark: SparkSession) -> DataFrame:
-    tables = pipeline.tables
-    return maintain(
+def _writer(pipeline: PipelineDescription, spark: SparkSession, checked: Check) -> Callable[[], StreamingQuery]:
+    """Return what starts the stream of the pipeline's one query."""
+    ((_, sink),) = pipeline.written.items()
+    (view,), key = pipeline.views, _keys(sink, checked.views[0])
+    deltas = maintain(spark, view.query, _tables(pipeline, spark), **_options(pipeline, batch=sink.format == "kafka"))
+    writer = _sink_writer(deltas, sink, pipeline.checkpoint, key)
+    return writer.trigger(**_trigger(pipeline)).start if pipeline.trigger is not None else writer.start
+
+
+def _views(pipeline: PipelineDescription, spark: SparkSession, checked: Check) -> Callable[[], StreamingQuery]:
+    """Return what starts the stream of all views."""
+    sinks = {view.name: _batch_sink(pipeline.written[view.name], view) for view in checked.views}
+    repeats = any(callable(sink) for sink in sinks.values())
+    views = maintain(
         spark,
-        pipeline.query,
-        {table.name: _stream(spark, table) for table in tables},
-        cells=pipeline.cells,
-        keys={table.name: table.key for table in tables if table.key},
-        profiles={table.name: table.profile for table in tables if table.profile},
-        windows={table.name: table.window for table in tables if table.window},
-        on_invalid=pipeline.on_invalid,
-        rejects=pipeline.rejects,
-        batch=pipeline.sink.format == "kafka",
+        pipeline.maintained,
+        _tables(pipeline, spark),
+        names=pipeline.names,
+        **_options(pipeline, batch=repeats),
     )
+    trigger = _trigger(pipeline) if pipeline.trigger is not None else None
+    return lambda: views.start(sinks, checkpoint=pipeline.checkpoint, trigger=trigger)
 
 
-def _writer(pipeline: PipelineDescription, deltas: DataFrame, checked: Check) -> DataStreamWriter:
-    sink, checkpoint = pipeline.sink, pipeline.checkpoint
+def _trigger(pipeline: PipelineDescription) -> dict[str, Any]:
+    return {"availableNow": True} if pipeline.trigger == "available" else {"processingTime": pipeline.trigger}
+
+
+def _tables(pipeline: PipelineDescription, spark: SparkSession) -> dict[str, DataFrame]:
+    return {table.name: _stream(spark, table) for table in pipeline.tables}
+
+
+def _options(pipeline: PipelineDescription, *, batch: bool) -> MaintainOptions:
+    tables = pipeline.tables
+    return {
+        "cells": pipeline.cells,
+        "keys": {table.name: table.key for table in tables if table.key},
+        "profiles": {table.name: table.profile for table in tables if table.profile},
+        "windows": {table.name: table.window for table in tables if table.window},
+        "on_invalid": pipeline.on_invalid,
+        "rejects": pipeline.rejects,
+        "batch": batch,
+        "dialect": pipeline.dialect,
+    }
+
+
+def _keys(sink: Sink, view: CheckedView) -> tuple[str, ...]:
+    """Return the columns of the keys of a topic's records."""
+    return sink.key or (view_key(view.explanation.plan) if view.explanation is not None else ())
+
+
+def _sink_writer(deltas: DataFrame, sink: Sink, checkpoint: str, key: tuple[str, ...]) -> DataStreamWriter:
     match sink.format:
         case "materialized":
             return materialize(deltas, checkpoint=checkpoint, parquet=sink.path, overwrite=sink.overwrite)
@@ -80,7 +115,6 @@ def _writer(pipeline: PipelineDescription, deltas: DataFrame, checked: Check) ->
                 overwrite=sink.overwrite,
             )
         case "kafka":
-            key = sink.key or (view_key(checked.explanation.plan) if checked.explanation is not None else ())
             return to_kafka(
                 deltas, servers=sink.servers, topic=sink.topic, checkpoint=checkpoint, key=key, options=sink.options
             )
@@ -88,6 +122,25 @@ def _writer(pipeline: PipelineDescription, deltas: DataFrame, checked: Check) ->
     if sink.path is not None:
         writer = writer.option("path", sink.path)
     return writer.option("checkpointLocation", checkpoint).outputMode("append")
+
+
+def _batch_sink(sink: Sink, view: CheckedView) -> ViewSink:
+    """Return a sink of one of several views, as `MaintainedViews.start` takes it."""
+    match sink.format:
+        case "materialized":
+            return {"parquet": str(sink.path), "overwrite": sink.overwrite}
+        case "postgres":
+            return {"postgres": str(sink.connection), "table": str(sink.table), "overwrite": sink.overwrite}
+    key = _keys(sink, view)
+
+    def write(deltas: DataFrame, batch: int) -> None:
+        if sink.format == "kafka":
+            write_to_kafka(deltas, servers=sink.servers, topic=sink.topic, key=key, options=sink.options)
+        else:
+            writer = deltas.write.format(sink.format).mode("append").options(**sink.options)
+            writer.save(sink.path)
+
+    return write
 
 
 def _stream(spark: SparkSession, table: TableSource) -> DataFrame:

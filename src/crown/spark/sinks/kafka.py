@@ -41,6 +41,28 @@ def to_kafka(
     `_position` (`batch=True`) and have the consumer drop what it has seen by the two. In real-time mode they are there
     always, with `_attempt`; see `maintain`. `options` are those of Spark's Kafka sink.
     """
+    writer = _records(deltas, key).writeStream.format("kafka").option("checkpointLocation", checkpoint)
+    return writer.options(**_options(servers, topic, options))
+
+
+def write_to_kafka(
+    deltas: DataFrame,
+    *,
+    servers: str | None,
+    topic: str | None,
+    key: Sequence[str],
+    options: Mapping[str, Any],
+) -> None:
+    """Send the deltas of one batch, as `to_kafka` sends those of a stream."""
+    _records(deltas, key).write.format("kafka").options(**_options(servers, topic, options)).save()
+
+
+def _options(servers: str | None, topic: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    own = {"kafka.bootstrap.servers": servers, "topic": topic}
+    return {**{name: value for name, value in own.items() if value is not None}, **(options or {})}
+
+
+def _records(deltas: DataFrame, key: Sequence[str]) -> DataFrame:
     for column in key:
         if column not in deltas.columns:
             raise PlanError(
@@ -49,13 +71,7 @@ def to_kafka(
                 hint=f"columns are {', '.join(deltas.columns)}",
             )
     told_by = key or [name for name in deltas.columns if name not in _NOT_OF_THE_ROW]
-    records = deltas.select(_json(told_by).alias("key"), _json(deltas.columns).alias("value"))
-    writer = records.writeStream.format("kafka").option("checkpointLocation", checkpoint)
-    if servers is not None:
-        writer = writer.option("kafka.bootstrap.servers", servers)
-    if topic is not None:
-        writer = writer.option("topic", topic)
-    return writer.options(**(options or {}))
+    return deltas.select(_json(told_by).alias("key"), _json(deltas.columns).alias("value"))
 
 
 def _json(columns: Sequence[str]) -> Any:

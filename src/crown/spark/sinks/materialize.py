@@ -1,13 +1,18 @@
-"""Sinks. `materialize`: keep a target equal to the view, exactly once per batch however often Spark repeats it."""
+"""`materialize`: keep a target equal to the view, exactly once per batch however often Spark repeats it."""
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.types import StructType
 
 from crown.errors import PlanError
 from crown.spark.sinks.parquet import ParquetTarget
 from crown.spark.sinks.postgres import PostgresTarget
+
+Target: TypeAlias = ParquetTarget | PostgresTarget
 
 
 def materialize(
@@ -29,19 +34,30 @@ def materialize(
     starts with a new checkpoint and `overwrite`: its first batch then replaces the target. With the target's own
     checkpoint `overwrite` does nothing, so a program may leave it on.
     """
+    target = target_of(deltas.schema, checkpoint, parquet=parquet, postgres=postgres, table=table, overwrite=overwrite)
+    target.check(deltas.sparkSession)
+    return deltas.writeStream.foreachBatch(target.apply).option("checkpointLocation", checkpoint).outputMode("append")
+
+
+def target_of(
+    schema: StructType,
+    checkpoint: str,
+    *,
+    parquet: str | None = None,
+    postgres: str | None = None,
+    table: str | None = None,
+    overwrite: bool = False,
+) -> Target:
+    """Return the target that these options of `materialize` name."""
     if (parquet is None) == (postgres is None):
         raise PlanError(
             "materialize needs exactly one target",
             code="CROWN-SINK-TARGET",
             hint="give either parquet=... or postgres=...",
         )
-    target: ParquetTarget | PostgresTarget
     if parquet is not None:
-        target = ParquetTarget(parquet, deltas.schema, checkpoint, overwrite=overwrite)
-    elif table is None:
+        return ParquetTarget(parquet, schema, checkpoint, overwrite=overwrite)
+    if table is None:
         raise PlanError("the PostgreSQL target needs a table", code="CROWN-SINK-TARGET", hint='give table="name"')
-    else:
-        assert postgres is not None
-        target = PostgresTarget(postgres, table, deltas.schema, checkpoint, overwrite=overwrite)
-    target.check(deltas.sparkSession)
-    return deltas.writeStream.foreachBatch(target.apply).option("checkpointLocation", checkpoint).outputMode("append")
+    assert postgres is not None
+    return PostgresTarget(postgres, table, schema, checkpoint, overwrite=overwrite)

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -70,7 +72,7 @@ class ParquetTarget:
         todo = self._step(stream, batch)
         store = _Store(self._path, stream)
         if todo is Step.REPEAT:
-            # The version may be being read. Spark only needs its stages to run.
+            # The version may be being read. Spark only needs its operators to run.
             deltas.write.format("noop").mode("overwrite").save()
         else:
             self._add(deltas, batch, store, todo)
@@ -157,6 +159,17 @@ def current_parts(path: str) -> tuple[list[str], str, tuple[str, ...], int] | No
     names = [name for name, _ in current["columns"]]
     version = store.read(versions[-1])
     return names, _weight(names), version.parts, version.rows
+
+
+def rows_before(path: str, batch: int) -> int | None:
+    """Return how many rows the table had before a batch; None if nobody has written it."""
+    current = _current(path)
+    if current is None:
+        return None
+    weight = _weight([name for name, _ in current["columns"]])
+    parts = _Store(path, current["stream"]).version_before(batch).parts
+    weights = [pq.read_table(f"{path}/{part}", columns=[weight])[weight] for part in parts]
+    return sum(pc.sum(column).as_py() or 0 for column in weights)
 
 
 def _net(spark: SparkSession, path: str, parts: tuple[str, ...], names: Sequence[str]) -> DataFrame:

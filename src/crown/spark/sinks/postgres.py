@@ -1,7 +1,7 @@
 """A PostgreSQL table kept equal to the view: one transaction per batch, which also notes the batch.
 
-The driver first takes all deltas of a batch, so that Spark's stateful stages have run whatever becomes of the
-transaction: Spark does not commit a batch whose stages nobody ran. Then it applies them, again if the connection is
+The driver first takes all deltas of a batch, so that Spark's stateful operators have run whatever becomes of the
+transaction: Spark does not commit a batch whose operators nobody ran. Then it applies them, again if the connection is
 lost. The note shows whether a transaction was committed if its end was lost.
 
 Deletes find their rows by an index over a hash of the whole row, which PostgreSQL computes such that equal rows have

@@ -12,8 +12,8 @@ from crown import types
 from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.query import Aggregate, AggregateFunction, Order
 from crown.ir.scalars import all_of
+from crown.sql.clauses.misplaced import refuse_aggregate
 from crown.sql.clauses.order_by import direction
-from crown.sql.clauses.places import refuse_aggregate
 from crown.sql.context import Context
 from crown.sql.diagnose import written_name
 from crown.sql.normalise.names import readable
@@ -38,6 +38,8 @@ _MOMENTS: Mapping[type[exp.Expr], AggregateFunction] = {
     exp.StddevPop: "stddev_pop",
     exp.Variance: "var_samp",
     exp.VariancePop: "var_pop",
+    exp.Skewness: "skewness",
+    exp.Kurtosis: "kurtosis",
 }
 _PAIRS: Mapping[type[exp.Expr], AggregateFunction] = {
     exp.CovarPop: "covar_pop",
@@ -254,6 +256,16 @@ class Aggregates:
             call.node, "string_agg", value, call.distinct, call.condition, order=order, parameter=separator
         )
 
+    def _array(self, call: _Call) -> Expression:
+        """COLLECT_LIST, COLLECT_SET and ARRAY_AGG: the values that are not NULL, by themselves if there is no order."""
+        if len(call.arguments) != 1 or isinstance(call.node.args.get("nulls_excluded"), exp.Expr):
+            self._refuse_parameter(call.node, "it takes one argument")
+        value, order = _typed(call.binder.bind(call.arguments[0])), self._order(call)
+        distinct = call.distinct or isinstance(call.node, exp.ArrayUniqueAgg)
+        if distinct and not all(o.expression == value for o in order):
+            self._refuse_parameter(call.node, "with DISTINCT the order must be that of the argument")
+        return self._add(call.node, "array_agg", value, distinct, call.condition, order=order)
+
     def _percentile(self, call: _Call) -> Expression:
         node, order = call.node, self._order(call)
         if call.within is not None:
@@ -376,6 +388,8 @@ class Aggregates:
             found = types.sum_type(argument.type)
         elif function == "avg":
             found = types.average_type(argument.type)
+        elif function == "array_agg":
+            found = types.array_of(argument.type)
         elif function in _DOUBLES:
             found = FLOAT64
         if isinstance(node, exp.LogicalAnd | exp.LogicalOr) and found != "boolean":
@@ -429,6 +443,8 @@ _SPECIAL: Mapping[type[exp.Expr], Callable[[Aggregates, _Call], Expression]] = {
     **dict.fromkeys((exp.Quantile, exp.ApproxQuantile, exp.Median), Aggregates._percentile),
     **dict.fromkeys((exp.PercentileCont, exp.PercentileDisc), Aggregates._percentile),
     exp.GroupConcat: Aggregates._string,
+    exp.ArrayAgg: Aggregates._array,
+    exp.ArrayUniqueAgg: Aggregates._array,
     exp.Mode: Aggregates._mode,
     exp.ApproxDistinct: Aggregates._approximate,
 }

@@ -13,6 +13,7 @@ from crown.sql.context import Context
 from crown.sql.normalise.nesting import nest_relation
 from crown.sql.normalise.optional import optional_join
 from crown.sql.normalise.outer import restricted
+from crown.sql.refuse import refuse_far_correlation
 from crown.sql.relation import Relation, VisibleColumn, atoms_of
 from crown.sql.scope import Scope
 from crown.types import BOOLEAN
@@ -94,3 +95,13 @@ def attach(
     for attachment in attachments:
         relation = attachment.joined(context, gathered(context, relation, attachment.predicates))
     return relation.with_branches(restricted(context, b, own) for b in relation.branches), correlated
+
+
+def attach_near(
+    context: Context, relation: Relation, attachments: Sequence[Attachment], parent: Scope | None
+) -> Relation:
+    """Return the relation with the attachments, which must not compare it with the queries around."""
+    relation, correlated = attach(context, relation, attachments, [], parent)
+    if correlated:
+        refuse_far_correlation(context, correlated[0])
+    return relation

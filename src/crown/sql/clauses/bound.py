@@ -1,7 +1,8 @@
-"""BoundQuery queries: what binding a query returns, as a body of its own or as something to select from."""
+"""Bound queries: what binding a query returns, as a body of its own or as something to select from."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -9,11 +10,12 @@ from sqlglot import exp
 
 from crown import types
 from crown.ir.expression import Column, Expression
-from crown.ir.query import Body, Named, Order, Select, SetOperation, Top, Values, Windowed
+from crown.ir.query import Body, Named, Order, Recursion, Select, SetOperation, Top, Values, Windowed
 from crown.ir.tables import TableColumn
 from crown.sql.clauses.definitions import OutputColumn
-from crown.sql.clauses.order_by import bind_limit, bind_order, refuse_order
-from crown.sql.clauses.places import NoAggregates
+from crown.sql.clauses.limit import bind_limit
+from crown.sql.clauses.misplaced import NoAggregates
+from crown.sql.clauses.order_by import bind_order, refuse_order
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import Wanted, build_conjunctions, cast_value
 from crown.sql.normalise.levels import never_holds
@@ -21,6 +23,7 @@ from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
 from crown.sql.scalar.binder import Binder
 from crown.sql.scope import Scope
 from crown.types import STRING
+from crown.wording import counted
 
 _PLACED = {
     "alias": "an alias",
@@ -73,6 +76,31 @@ def body_of(context: Context, bound: BoundQuery) -> Body:
 def typed(columns: tuple[OutputColumn, ...]) -> tuple[OutputColumn, ...]:
     """A column of nothing but NULL is a string, as good as any."""
     return tuple(replace(c, type=STRING) if c.type == types.NULL else c for c in columns)
+
+
+def matched_columns(
+    context: Context, node: exp.SetOperation, left: BoundQuery, right: BoundQuery
+) -> list[OutputColumn]:
+    """Return the columns of a set operation: named as on the left, of types that both sides fit."""
+    if len(left.columns) != len(right.columns):
+        context.fail(
+            node.expression,
+            "SET-OPERATION",
+            f"the two sides have {len(left.columns)} and {len(right.columns)} columns",
+            hint="select the same number of columns on both sides",
+        )
+    columns = []
+    for a, b in zip(left.columns, right.columns, strict=True):
+        common = types.common_type(a.type, b.type)
+        if common is None or (STRING in (a.type, b.type) and a.type != b.type and types.NULL not in (a.type, b.type)):
+            context.fail(
+                node.expression,
+                "TYPE-CLASH",
+                f"column {a.name} is {a.type.shown} on one side, {b.type.shown} on the other",
+                hint="cast one side to the type of the other",
+            )
+        columns.append(OutputColumn(a.name, common, a.nullable or b.nullable))
+    return columns
 
 
 def living(
@@ -141,14 +169,18 @@ def renamed(
     if not names:
         return columns
     if len(names) != len(columns):
-        context.fail(node, "COLUMN-ALIASES", f"{len(names)} names for {len(columns)} columns")
+        context.fail(node, "COLUMN-ALIASES", f"{counted(len(names), 'name')} for {counted(len(columns), 'column')}")
     return tuple(replace(c, name=n) for c, n in zip(columns, names, strict=True))
 
 
-def source_relation(context: Context, alias: str, source: str, columns: tuple[OutputColumn, ...]) -> Relation:
-    """One atom over a nested body. The body's own column names are kept in the ids; `columns` may rename them."""
-    body = dict(context.nested)[source]
-    inner = output_names(body)
+def source_relation(
+    context: Context, alias: str, source: str, columns: tuple[OutputColumn, ...], own: Sequence[str] | None = None
+) -> Relation:
+    """One atom over a nested body, or over a maintained view, which has its `own` column names.
+
+    These are kept in the ids; `columns` may rename them.
+    """
+    inner = own if own is not None else output_names(dict(context.nested)[source])
     atom = context.new_source(
         alias or source,
         source,
@@ -167,4 +199,6 @@ def output_names(body: Body) -> list[str]:
         return [column.name for column in body.columns]
     if isinstance(body, Windowed):
         return [*output_names(body.input), *(c.name for c in body.columns)]
+    if isinstance(body, Recursion):
+        return output_names(body.base)
     return [o.name for o in body.outputs]

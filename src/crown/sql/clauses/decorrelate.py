@@ -2,6 +2,7 @@
 
 A scalar aggregate correlated by equality is its value per group. EXISTS with one comparison to the outer row needs only
 the group's extremes: some y < x exactly when MIN(y) < x, some y <> x exactly when MIN(y) <> x or MAX(y) <> x.
+Plain EXISTS and IN are conditions: see `where`.
 """
 
 from __future__ import annotations

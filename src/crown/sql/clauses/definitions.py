@@ -35,3 +35,5 @@ class Definition:
     shared: bool = False
     used: bool = False
     nested: tuple[str, tuple[OutputColumn, ...]] | None = None
+    recursive: str = ""  # its name, if its query reads itself
+    own: tuple[str, ...] | None = None  # the names of the nested columns, where that is not bound yet

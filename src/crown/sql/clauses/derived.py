@@ -12,10 +12,11 @@ from sqlglot import exp
 from crown.ir.expression import Expression
 from crown.sql.clauses.attach import attach, equalities
 from crown.sql.clauses.bound import renamed, typed
+from crown.sql.clauses.chosen import first_of_each, with_outer_values
 from crown.sql.clauses.definitions import OutputColumn
-from crown.sql.clauses.domain import domain_of, known, outside
+from crown.sql.clauses.domain import domain_of, outside
 from crown.sql.clauses.grammar import Environment
-from crown.sql.clauses.inner import Inner, Single, bind_inner, by_key, refuse_limit, unwrapped
+from crown.sql.clauses.inner import Inner, Single, bind_inner, by_key, unwrapped
 from crown.sql.clauses.subqueries import SelectSubqueries
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import cast_value
@@ -51,17 +52,12 @@ def bind_derived(
 def _rows(
     context: Context, inner: Inner, scope: Scope, query: exp.Expr
 ) -> tuple[Relation, list[Expression], list[Expression]]:
-    if inner.limit is not None:
-        refuse_limit(context, query)
-    relation, correlated, outputs = inner.relation, list(inner.correlated), list(inner.outputs)
-    if outside(outputs, known(relation)):
-        values = domain_of(context, outside([*outputs, *correlated], known(relation)), scope, query)
-        own = [values.rewritten(context, p) for p in correlated]
-        outputs = [values.rewritten(context, e) for e in outputs]
-        relation = values.beside(relation)
-        relation = relation.with_branches(restricted(context, b, own) for b in relation.branches)
-        correlated = list(equalities(values.pairs(own)))
-    if inner.bound is None and query.args.get("distinct") and query.args.get("group") is None:
+    if inner.chooses:
+        inner = first_of_each(context, inner, scope, query)
+    relation, correlated, outputs = with_outer_values(
+        context, inner.relation, inner.correlated, inner.outputs, scope, query
+    )
+    if inner.distinct:
         keyed = by_key(context, relation, correlated, scope, query)
         shown = {f"key_{i + 1}": e for i, (e, _) in enumerate(keyed.pairs)}
         shown |= {f"value_{i + 1}": e for i, e in enumerate(outputs)}

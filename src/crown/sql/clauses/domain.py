@@ -119,10 +119,3 @@ def reads_one_atom(context: Context, expression: Expression, scope: Scope | None
         if read & level.relation.ids:
             return False
     return True
-
-
-def correlates(query: exp.Expr, scope: Scope) -> bool:
-    """Whether the query names a table of the queries around it. Columns without a table are not looked at."""
-    own = {t.alias_or_name.lower() for t in query.find_all(exp.Table, exp.Subquery)}
-    around = {t.alias.lower() for level in scope.chain() for t in level.relation.tables} - own
-    return any(c.text("table").lower() in around for c in query.find_all(exp.Column))

@@ -8,23 +8,35 @@ from typing import NoReturn
 
 from sqlglot import exp
 
-from crown.ir.expression import Call, Expression, columns_of
+from crown.ir.expression import Call, Column, Expression, columns_of
+from crown.ir.tables import TableColumn
 from crown.sql.clauses.bound import body_of, refuse_placed, relation_of, renamed, source_relation, typed
-from crown.sql.clauses.definitions import FLATTENED, FLATTENED_BRANCHES, Definition
-from crown.sql.clauses.domain import correlates, outside
+from crown.sql.clauses.correlates import correlates
+from crown.sql.clauses.definitions import FLATTENED, FLATTENED_BRANCHES, Definition, OutputColumn
+from crown.sql.clauses.domain import outside
 from crown.sql.clauses.grammar import Environment, with_definitions
-from crown.sql.clauses.places import NoAggregates
-from crown.sql.clauses.values import bind_values, generated, generated_relation, one_row, reads_left
+from crown.sql.clauses.matches import outer_join_by_matches, reads_both
+from crown.sql.clauses.misplaced import NoAggregates
+from crown.sql.clauses.rewrites import check_and_rewrite
+from crown.sql.clauses.values import (
+    array_of,
+    bind_values,
+    exploded_relation,
+    generated,
+    generated_relation,
+    one_row,
+    reads_left,
+)
 from crown.sql.context import Context
-from crown.sql.diagnose import nearest
+from crown.sql.misspelt import nearest
 from crown.sql.normalise import outer
 from crown.sql.normalise.nesting import nest_relation
-from crown.sql.refuse import check_parts
-from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
+from crown.sql.relation import Branch, Relation, Source, VisibleColumn, VisibleTable
 from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import compare, unify
 from crown.sql.scalar.fold import conjuncts
 from crown.sql.scope import Scope, check_readable
+from crown.wording import counted
 
 MAX_BRANCHES = 64
 # What the join is called, without NATURAL: (side, kind).
@@ -47,13 +59,13 @@ def bind_from(context: Context, select: exp.Select, parent: Scope | None, enviro
 
 def _lateral_view(context: Context, left: Relation, lateral: exp.Lateral) -> Relation:
     call = generated(lateral)
-    if call is None or lateral.args.get("outer"):
+    if call is None or (lateral.args.get("outer") and array_of(call) is None):
         context.fail(
             lateral,
             "LATERAL",
             "this LATERAL VIEW is not supported",
             reason="it generates rows with a function",
-            hint="use EXPLODE of an array that is written in the query, or explode the column upstream",
+            hint="use EXPLODE of an array",
         )
     if reads_left(context, call):
         return generated_relation(context, left, call, lateral)
@@ -107,10 +119,17 @@ def _table(context: Context, node: exp.Table, environment: Environment) -> Relat
     view = context.schema.views.get(name.lower())
     if view is not None:
         return _view(context, node, alias, names, environment)
+    result = context.schema.results.get(name.lower())
+    if result is not None:
+        columns = tuple(OutputColumn(c.name, c.type, c.nullable) for c in result.columns)
+        own = [c.name for c in result.columns]
+        return source_relation(context, alias, result.name, renamed(context, columns, names, node), own)
     table = context.schema.tables.get(name.lower())
     if table is None:
         known = [t.name for t in context.schema.tables.values()]
-        known += [v.name for v in context.schema.views.values()] + list(environment.names)
+        known += [v.name for v in context.schema.views.values()]
+        known += [r.name for r in context.schema.results.values()]
+        known += list(environment.names)
         context.fail(
             node.this,
             "UNKNOWN-TABLE",
@@ -121,10 +140,18 @@ def _table(context: Context, node: exp.Table, environment: Environment) -> Relat
     shown = [c.name for c in table.columns]
     if names:
         if len(names) != len(shown):
-            context.fail(node, "COLUMN-ALIASES", f"{len(names)} names for {len(shown)} columns")
+            context.fail(node, "COLUMN-ALIASES", f"{counted(len(names), 'name')} for {counted(len(shown), 'column')}")
         shown = list(names)
-    visible = tuple(VisibleColumn(s, atom.column(c.name), c.type) for s, c in zip(shown, table.columns, strict=True))
+    visible = tuple(_shown_column(context, atom, s, c) for s, c in zip(shown, table.columns, strict=True))
     return Relation((Branch((atom,)),), (VisibleTable(alias, visible),), visible)
+
+
+def _shown_column(context: Context, atom: Source, name: str, column: TableColumn) -> VisibleColumn:
+    """A column of a table. An unsigned integer is read as a larger signed one."""
+    if column.type.read_as == column.type:
+        return VisibleColumn(name, atom.column(column.name), column.type)
+    own, read_as = Column(atom.column(column.name), column.type), column.type.read_as
+    return VisibleColumn(name, context.compute(atom, Call("cast", (own,), read_as)).name, read_as)
 
 
 def _definition(
@@ -137,6 +164,8 @@ def _definition(
     environment: Environment,
 ) -> Relation:
     definition.used = True
+    if definition.recursive and definition.nested is None:
+        definition.nested = environment.grammar.recursion(context, definition, environment.inside(definition))
     if definition.nested is None:
         before = context.steps
         bound = environment.grammar.query(context, definition.query, None, environment.inside(definition))
@@ -146,7 +175,7 @@ def _definition(
         columns = renamed(context, typed(bound.columns), definition.columns, node)
         definition.nested = (context.nest(name, body_of(context, bound)), columns)
     source, columns = definition.nested
-    return source_relation(context, alias, source, renamed(context, columns, names, node))
+    return source_relation(context, alias, source, renamed(context, columns, names, node), definition.own)
 
 
 def _view(context: Context, node: exp.Table, alias: str, names: tuple[str, ...], environment: Environment) -> Relation:
@@ -156,8 +185,8 @@ def _view(context: Context, node: exp.Table, alias: str, names: tuple[str, ...],
             node,
             "RECURSION",
             f"view {view.name} refers to itself",
-            reason="recursive views are not supported",
-            hint="unroll it into a fixed number of joins",
+            reason="a view can't read itself",
+            hint="write WITH RECURSIVE inside the view",
         )
     definition = context.views.get(view.name.lower())
     if definition is None:
@@ -165,7 +194,7 @@ def _view(context: Context, node: exp.Table, alias: str, names: tuple[str, ...],
         context.views[view.name.lower()] = definition
     with context.text_of_view(view.name, view.sql):
         if not definition.used:
-            check_parts(context, view.query)
+            check_and_rewrite(context, view.query)
         return _definition(context, definition, view.name, alias, names, node, environment)
 
 
@@ -175,7 +204,7 @@ def _subquery(context: Context, node: exp.Subquery, parent: Scope | None, enviro
         return _aliased(context, _item(context, node.this, parent, environment), node)
     barrier = Scope(Relation((), (), ()), parent, "a subquery in FROM") if parent is not None else None
     inner_environment = with_definitions(context, node, environment)
-    if parent is not None and correlates(node.this, parent):
+    if parent is not None and correlates(context, node.this, parent, inner_environment.names):
         refuse_placed(context, node, "order", "limit", "offset")
         derived = environment.grammar.derived
         return derived(context, node.this, parent, inner_environment, node.alias, _column_names(node))
@@ -202,7 +231,9 @@ def _aliased(context: Context, relation: Relation, node: exp.Subquery) -> Relati
         return relation
     names = _column_names(node) or tuple(c.name for c in relation.visible)
     if len(names) != len(relation.visible):
-        context.fail(node, "COLUMN-ALIASES", f"{len(names)} names for {len(relation.visible)} columns")
+        context.fail(
+            node, "COLUMN-ALIASES", f"{counted(len(names), 'name')} for {counted(len(relation.visible), 'column')}"
+        )
     visible = tuple(replace(c, name=n) for c, n in zip(relation.visible, names, strict=True))
     return replace(relation, tables=(VisibleTable(node.alias, visible),), visible=visible)
 
@@ -224,18 +255,16 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
     call = generated(join.this)
     if call is not None and reads_left(context, call):
         return _unnest_join(context, left, join, call)
+    side, kind, natural = _join_kind(context, join)
+    if _asks_subqueries(join) and kind in ("SEMI", "ANTI"):
+        return _exists(context, left, join, parent, environment, negated=kind == "ANTI")
+    if _asks_subqueries(join) and side == "LEFT" and _reads_both(left, join):
+        return _join(context, left, _lateral(join), parent, environment)
     right = _joined_item(context, left, join.this, parent, environment)
     _check_aliases(context, left, right, join)
-    side, kind = (join.side or "").upper(), (join.kind or "").upper()
-    if join.this.args.get("cross_apply") is False:
-        side = "LEFT"  # OUTER APPLY
-    method = (join.method or "").upper()
-    if (side, kind) not in _KINDS or method not in ("", "NATURAL"):
-        written = " ".join(filter(None, (method, side, kind)))
-        context.fail(join, "JOIN-KIND", f"{written} JOIN is not supported", hint="use INNER or OUTER JOIN")
     if kind in ("SEMI", "ANTI"):
-        return _semi_join(context, left, right, join, parent, environment, kind == "ANTI", method == "NATURAL")
-    merged = _merged_names(context, left, right, join, method == "NATURAL")
+        return _semi_join(context, left, right, join, parent, environment, kind == "ANTI", natural)
+    merged = _merged_names(context, left, right, join, natural)
     predicates = _equal_names(context, left, right, merged, join)
     lateral = [p for p in right.correlated if set(columns_of(p)) <= left.ids | right.ids]
     right = replace(right, correlated=tuple(p for p in right.correlated if p not in lateral))
@@ -251,6 +280,12 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
                 context, on, both, list(both.correlated), parent, environment, "ON"
             )
             return replace(joined, correlated=tuple(found))
+        if side == "FULL" or reads_both(left, right, on):
+            joined, correlated = outer_join_by_matches(context, left, right, predicates, join, parent, environment)
+            _refuse_correlated_on(context, correlated, join)
+            if len(joined.branches) > MAX_BRANCHES:
+                _too_many(context, join)
+            return joined
         left, right, own, correlated = _outer_on(context, left, right, join, parent, environment)
         both = left.product(right)
     else:
@@ -269,8 +304,58 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
     return _merge(context, joined, left, right, merged, side, join)
 
 
+def _join_kind(context: Context, join: exp.Join) -> tuple[str, str, bool]:
+    """Return the side (LEFT, RIGHT, FULL), the kind (INNER, SEMI and so on), and whether it is NATURAL."""
+    side, kind, method = ((word or "").upper() for word in (join.side, join.kind, join.method))
+    if join.this.args.get("cross_apply") is False:
+        side = "LEFT"  # OUTER APPLY
+    if (side, kind) not in _KINDS or method not in ("", "NATURAL"):
+        written = " ".join(filter(None, (method, side, kind)))
+        context.fail(join, "JOIN-KIND", f"{written} JOIN is not supported", hint="use INNER or OUTER JOIN")
+    return side, kind, method == "NATURAL"
+
+
+def _asks_subqueries(join: exp.Join) -> bool:
+    on = join.args.get("on")
+    return on is not None and on.find(exp.Query) is not None
+
+
+def _exists(
+    context: Context, left: Relation, join: exp.Join, parent: Scope | None, environment: Environment, *, negated: bool
+) -> Relation:
+    """A semi-join whose ON has subqueries: EXISTS, in which they are conditions like any other."""
+    rows = exp.select("1").from_(join.this.copy()).where(join.args["on"].copy())
+    condition: exp.Expr = exp.Exists(this=rows)
+    if negated:
+        condition = exp.Not(this=condition)
+    restrict = environment.grammar.restrict
+    joined, found = restrict(context, condition, left, list(left.correlated), parent, environment, "ON")
+    return replace(joined, correlated=tuple(found))
+
+
+def _reads_both(left: Relation, join: exp.Join) -> bool:
+    """Whether a subquery of ON names tables of both sides."""
+    aliases, own = {t.alias.lower() for t in left.tables}, join.this.alias_or_name.lower()
+    for query in join.args["on"].find_all(exp.Query):
+        read = {column.text("table").lower() for column in query.find_all(exp.Column)}
+        if own in read and read & aliases:
+            return True
+    return False
+
+
+def _lateral(join: exp.Join) -> exp.Join:
+    """LEFT JOIN with a condition that can't be put beside one side, as a subquery that reads the left side."""
+    alias = exp.TableAlias(this=exp.to_identifier(join.this.alias_or_name))
+    rows = exp.select("*").from_(join.this.copy()).where(join.args["on"].copy())
+    lateral = exp.Lateral(this=exp.Subquery(this=rows), alias=alias)
+    return exp.Join(this=lateral, side="LEFT", on=exp.true())
+
+
 def _unnest_join(context: Context, left: Relation, join: exp.Join, call: exp.Expr) -> Relation:
-    """CROSS JOIN UNNEST of an array of the columns to its left."""
+    """CROSS JOIN UNNEST of an array of the columns to its left, and LEFT JOIN of a column with an array ON TRUE."""
+    on = join.args.get("on")
+    if array_of(call) is not None and (join.side or "").upper() == "LEFT" and isinstance(on, exp.Boolean) and on.this:
+        return exploded_relation(context, left, call, join.this, outer=True)
     if join.side or join.args.get("on") is not None or join.args.get("using"):
         context.fail(
             join,
@@ -293,7 +378,7 @@ def _joined_item(
     if any(node.args.get(part) for part in ("view", "outer", "ordinality")) or not isinstance(node.this, exp.Subquery):
         _refuse_table_function(context, node)
     scope, query = Scope(left, parent), node.this.this
-    if correlates(query, scope):
+    if correlates(context, query, scope, environment.names):
         return environment.grammar.derived(context, query, scope, environment, node.alias, _column_names(node))
     barrier = Scope(Relation((), (), ()), scope, "a subquery in FROM that does not name the table of the column")
     bound = environment.grammar.query(context, node.this, barrier, environment)
@@ -370,12 +455,12 @@ def _outer_on(
     for attachment in subqueries.attachments:
         read = outside(attachment.predicates, attachment.ids)
         side = next((name for name, relation in sides.items() if read <= relation.ids), None)
-        if side is None or (join.side or "").upper() == "FULL":
+        if side is None:
             context.fail(
                 attachment.node,
                 "SUBQUERY-PLACE",
                 "this subquery in the ON of an outer join is not supported",
-                reason="it must read one side of a LEFT or RIGHT JOIN: which rows match is decided by key",
+                reason="it reads the queries around the join",
                 hint="compute it as a column of a subquery in FROM",
             )
         sides[side] = attachment.joined(context, sides[side])

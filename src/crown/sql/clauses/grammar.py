@@ -13,7 +13,8 @@ from crown.ir.expression import Expression
 from crown.sql.clauses.aggregates import Aggregates
 from crown.sql.clauses.attach import Attachment
 from crown.sql.clauses.bound import BoundQuery
-from crown.sql.clauses.definitions import Definition
+from crown.sql.clauses.definitions import Definition, OutputColumn
+from crown.sql.clauses.recursive import readers, refuse_later
 from crown.sql.context import Context
 from crown.sql.relation import Relation
 from crown.sql.scalar.binder import Subqueries
@@ -88,6 +89,14 @@ class Grammar(Protocol):
     ) -> Relation:
         """Return the rows of a query in FROM that reads the queries around it."""
 
+    def recursion(
+        self, context: Context, definition: Definition, environment: Environment
+    ) -> tuple[str, tuple[OutputColumn, ...]]:
+        """Return the nested body of a recursive definition, and its columns."""
+
+    def united(self, context: Context, node: exp.SetOperation, left: BoundQuery, right: BoundQuery) -> BoundQuery:
+        """Return the set operation of two bound queries, without its order."""
+
     def subqueries(
         self, context: Context, environment: Environment, clause: str, aggregates: Aggregates | None = None
     ) -> Clause:
@@ -116,17 +125,13 @@ def with_definitions(context: Context, node: exp.Expr, environment: Environment)
         if not isinstance(item, exp.CTE):
             context.fail(item, "UNSUPPORTED", "this WITH item is not supported", hint="write a SELECT")
         name = item.alias
-        reads_itself = any(t.name.lower() == name.lower() and not t.db for t in item.this.find_all(exp.Table))
-        if clause.args.get("recursive") and reads_itself:
-            context.fail(
-                item.args["alias"],
-                "RECURSION",
-                f"the recursive query {name} is not supported",
-                reason="a change could propagate through any number of steps",
-                hint="unroll it into a fixed number of joins",
-            )
+        recursive = ""
+        if clause.args.get("recursive"):
+            refuse_later(context, clause, item)
+            recursive = name if readers(item.this, name) else ""
         columns = tuple(c.name for c in item.args["alias"].columns)
-        definition = Definition(item.this, columns, dict(known), context.sql, shared=uses[name.lower()] > 1)
+        shared = uses[name.lower()] > 1
+        definition = Definition(item.this, columns, dict(known), context.sql, shared, recursive=recursive)
         known[name.lower()] = definition
         context.definitions.append(definition)
     return replace(environment, names=known)

@@ -27,7 +27,8 @@ def grouping_sets(context: Context, clause: exp.Expr) -> GroupNodes | None:
     if clause.args.get("totals"):
         context.fail(clause, "GROUPING-SETS", "WITH TOTALS is not supported", hint="use ROLLUP")
     written = list(clause.expressions)
-    # GROUP BY a, b WITH ROLLUP, or GROUP BY a, b GROUPING SETS (...): all that is grouped by comes before.
+    # GROUP BY a, b WITH ROLLUP, or GROUP BY a, b GROUPING SETS (...): all that is grouped by comes
+    # before.
     after = [part for name in ("rollup", "cube", "grouping_sets") for part in clause.args.get(name) or ()]
     if not after and not any(isinstance(e, several) for e in written):
         return None

@@ -16,10 +16,12 @@ from sqlglot import exp
 from crown.ir.expression import Call, Column, Expression, Literal, columns_of
 from crown.sql.clauses.aggregates import MARK, Collected
 from crown.sql.clauses.attach import Attachment
+from crown.sql.clauses.chosen import first_of_each
+from crown.sql.clauses.correlates import correlates
 from crown.sql.clauses.decorrelate import extremes, group_relation
-from crown.sql.clauses.domain import Pair, correlates, known
+from crown.sql.clauses.domain import Pair, known
 from crown.sql.clauses.grammar import Environment
-from crown.sql.clauses.inner import Inner, Keyed, Single, all_hold, bind_inner, by_key, refuse_limit, unwrapped
+from crown.sql.clauses.inner import Inner, Keyed, Single, all_hold, bind_inner, by_key, unwrapped
 from crown.sql.context import Context
 from crown.sql.normalise.nesting import nest_columns
 from crown.sql.normalise.outer import restricted
@@ -29,6 +31,7 @@ from crown.sql.scalar.coerce import always, compare
 from crown.sql.scalar.fold import FALSE, NEGATED, TRUE, UNKNOWN, fold
 from crown.sql.scope import Scope
 from crown.types import BOOLEAN, INT64
+from crown.wording import counted
 
 _FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.EQ: "eq",
@@ -84,7 +87,7 @@ def mark(owner: Owner, node: exp.Expr, test: Test, binder: Binder) -> Expression
     """Return the value of the test for each row of the clause."""
     context, scope = owner.context, binder.scope
     query = unwrapped(context, test.query)
-    if is_union(query) and correlates(query, scope):
+    if is_union(query) and correlates(context, query, scope, owner.environment.names):
         sides = [replace(test, query=side) for side in (query.this, query.expression)]
         return _call("or", *(mark(owner, node, side, binder) for side in sides))
     inner = bind_inner(context, query, scope, owner.environment, exists=test.function is None)
@@ -108,7 +111,7 @@ def check_columns(context: Context, node: exp.Expr, test: Test, inner: Inner | S
         return
     outputs = len(inner.outputs) if isinstance(inner, Inner) else inner.width
     if outputs != len(test.subjects):
-        context.fail(node, "IN-COLUMNS", f"IN compares {len(test.subjects)} columns with {outputs}")
+        context.fail(node, "IN-COLUMNS", f"IN compares {counted(len(test.subjects), 'column')} with {outputs}")
     if len(test.subjects) > 1 and test.function != "eq":
         context.fail(node, "TUPLE", "rows can only be compared with =", hint="compare the columns one by one")
 
@@ -141,10 +144,10 @@ class _Marker:
         if isinstance(inner, Single):
             return _truth(self.owner.row(inner, self.node)[-1])
         if inner.limit is not None:
-            if inner.limit[1] > 0:
-                refuse_limit(self.context, self.node)
             if inner.limit[0] == 0:
                 return FALSE
+            if inner.limit[1] > 0:
+                inner = first_of_each(self.context, inner, self.scope, self.node)
         return self._some(inner.relation, inner.correlated)
 
     def any(self, inner: Inner | Single, function: str, subjects: list[Expression], *, truth_only: bool) -> Expression:
@@ -152,8 +155,8 @@ class _Marker:
         if isinstance(inner, Single):
             *values, there = self.owner.row(inner, self.node)
             return _call("case", there, self._compared(function, subjects, values), FALSE)
-        if inner.limit is not None:
-            refuse_limit(self.context, self.node)
+        if inner.chooses:
+            inner = first_of_each(self.context, inner, self.scope, self.node)
         pairs = list(zip(subjects, inner.outputs, strict=True))
         compared = [compare(self.context, self.node, function, s, o) for s, o in pairs]
         match = self._some(inner.relation, [*inner.correlated, *compared])

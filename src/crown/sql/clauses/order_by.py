@@ -1,4 +1,4 @@
-"""ORDER BY and LIMIT over output columns."""
+"""ORDER BY over output columns."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NoReturn
 from sqlglot import exp
 
 from crown.ir.expression import Column, Expression
-from crown.ir.query import NO_LIMIT, Order
+from crown.ir.query import Order
 from crown.sql.clauses.definitions import OutputColumn
 from crown.sql.context import Context
-from crown.sql.diagnose import nearest
+from crown.sql.misspelt import nearest
 
 
 def bind_order(
@@ -30,7 +30,7 @@ def bind_order(
 
 def _written_out(item: exp.Expr, columns: int) -> list[exp.Expr]:
     """Return ORDER BY ALL as the positions of all columns."""
-    if not _is_all(item.this if isinstance(item, exp.Ordered) else item):
+    if not is_all(item.this if isinstance(item, exp.Ordered) else item):
         return [item]
     found = []
     for position in range(1, columns + 1):
@@ -40,7 +40,7 @@ def _written_out(item: exp.Expr, columns: int) -> list[exp.Expr]:
     return found
 
 
-def _is_all(node: exp.Expr) -> bool:
+def is_all(node: exp.Expr) -> bool:
     return isinstance(node, exp.Var) and node.name.upper() == "ALL"
 
 
@@ -49,7 +49,7 @@ def _order(
 ) -> Order:
     subject = item.this if isinstance(item, exp.Ordered) else item
     descending, nulls_first = direction(context, item)
-    return Order(_subject(context, subject, columns, other), descending, nulls_first)
+    return Order(bind_subject(context, subject, columns, other), descending, nulls_first)
 
 
 def direction(context: Context, item: exp.Expr) -> tuple[bool, bool]:
@@ -61,7 +61,7 @@ def direction(context: Context, item: exp.Expr) -> tuple[bool, bool]:
     return descending, bool(nulls_first) if nulls_first is not None else not descending
 
 
-def _subject(
+def bind_subject(
     context: Context, node: exp.Expr, columns: Sequence[OutputColumn], other: Callable[[exp.Expr], Expression] | None
 ) -> Expression:
     if isinstance(node, exp.Literal) and not node.args.get("is_string"):
@@ -91,31 +91,3 @@ def ordinal(context: Context, node: exp.Expr, count: int) -> int:
     if not text.isdigit() or not 1 <= int(text) <= count:
         context.fail(node, "ORDINAL", f"there is no output column {text}", hint=f"positions are 1 to {count}")
     return int(text)
-
-
-def bind_limit(context: Context, node: exp.Expr) -> tuple[int, int] | None:
-    """(limit, offset) of `node`, or None. Without ORDER BY the planner takes the first rows by all columns."""
-    limit, offset = node.args.get("limit"), node.args.get("offset")
-    if isinstance(limit, exp.Limit) and _is_all(limit.expression):
-        limit = None
-    if limit is None:
-        return (NO_LIMIT, _count(context, offset, offset.expression)) if offset is not None else None
-    count = (limit.args.get("count") or exp.Literal.number(1)) if isinstance(limit, exp.Fetch) else limit.expression
-    options = limit.args.get("limit_options")
-    odd = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
-    if limit.args.get("expressions") or odd:
-        context.fail(limit, "LIMIT", "this form of LIMIT is not supported", hint="write LIMIT and a number")
-    number = _count(context, limit, count)
-    skipped = _count(context, offset, offset.expression) if offset is not None else 0
-    return number, skipped
-
-
-def _count(context: Context, clause: exp.Expr, node: exp.Expr | None) -> int:
-    if not isinstance(node, exp.Literal) or not node.name.isdigit() or len(node.name) > 18:
-        context.fail(
-            clause,
-            "LIMIT",
-            "LIMIT and OFFSET must be whole numbers of at most 18 digits",
-            hint="write LIMIT 10, for example",
-        )
-    return int(node.name)

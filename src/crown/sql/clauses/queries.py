@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from crown import types
 from crown.ir.query import Query, SetOperation
-from crown.sql.clauses.bound import BoundQuery, apply_order, body_of, coerced, refuse_placed
-from crown.sql.clauses.definitions import OutputColumn
+from crown.sql.clauses.bound import BoundQuery, apply_order, body_of, coerced, matched_columns, refuse_placed
 from crown.sql.clauses.derived import bind_derived
 from crown.sql.clauses.grammar import Environment, with_definitions
+from crown.sql.clauses.recursion import bind_recursion
 from crown.sql.clauses.select import bind_rows, bind_select
 from crown.sql.clauses.subqueries import SelectSubqueries
 from crown.sql.clauses.values import bind_values
 from crown.sql.clauses.where import bind_where, restrict, semi_join
 from crown.sql.context import Context
+from crown.sql.misspelt import nearest
 from crown.sql.normalise.conjunction import cast_value
 from crown.sql.scope import Scope
-from crown.types import STRING
 
 _OPERATORS = {exp.Union: "union", exp.Except: "except", exp.Intersect: "intersect"}
 
@@ -38,7 +37,11 @@ def _bind_unused(context: Context) -> None:
             if not definition.used:
                 definition.used = True
                 scratch.sql = definition.sql
-                bind_query(scratch, definition.query, None, Environment(_GRAMMAR, definition.names))
+                around = Environment(_GRAMMAR, definition.names)
+                if definition.recursive:
+                    bind_recursion(scratch, definition, around)
+                else:
+                    bind_query(scratch, definition.query, None, around)
         unused = scratch.definitions
 
 
@@ -59,7 +62,8 @@ def bind_query(context: Context, node: exp.Expr, parent: Scope | None, environme
         "NOT-A-QUERY",
         f"{node.key.upper()} is not a query" if statement else "this is not a query",
         reason="a view is the result of a SELECT",
-        hint="write a SELECT, or a UNION, EXCEPT or INTERSECT of them",
+        hint=nearest(context.sql.split(None, 1)[0], ("SELECT", "WITH"), 0.75)
+        or "write a SELECT, or a UNION, EXCEPT or INTERSECT of them",
     )
 
 
@@ -75,24 +79,12 @@ def _set_operation(
 ) -> BoundQuery:
     left = bind_query(context, node.this, parent, environment)
     right = bind_query(context, node.expression, parent, environment)
-    if len(left.columns) != len(right.columns):
-        context.fail(
-            node.expression,
-            "SET-OPERATION",
-            f"the two sides have {len(left.columns)} and {len(right.columns)} columns",
-            hint="select the same number of columns on both sides",
-        )
-    columns = []
-    for a, b in zip(left.columns, right.columns, strict=True):
-        common = types.common_type(a.type, b.type)
-        if common is None or (STRING in (a.type, b.type) and a.type != b.type and types.NULL not in (a.type, b.type)):
-            context.fail(
-                node.expression,
-                "TYPE-CLASH",
-                f"column {a.name} is {a.type.shown} on one side, {b.type.shown} on the other",
-                hint="cast one side to the type of the other",
-            )
-        columns.append(OutputColumn(a.name, common, a.nullable or b.nullable))
+    return apply_order(context, node, unite(context, node, left, right))
+
+
+def unite(context: Context, node: exp.SetOperation, left: BoundQuery, right: BoundQuery) -> BoundQuery:
+    """Return the set operation of two bound queries, without its order."""
+    columns = matched_columns(context, node, left, right)
     keeps_all = not node.args.get("distinct")
     operator = next(name for kind, name in _OPERATORS.items() if isinstance(node, kind))
     if operator == "union" and keeps_all and left.branches is not None and right.branches is not None:
@@ -101,15 +93,14 @@ def _set_operation(
             (branch, tuple(cast_value(e, c.type) for e, c in zip(outputs, columns, strict=True)))
             for branch, outputs in (*left.branches, *united)
         ]
-        bound = BoundQuery(tuple(columns), tuple(both), None)
-        return apply_order(context, node, bound)
+        return BoundQuery(tuple(columns), tuple(both), None)
     body = SetOperation(
         operator,  # type: ignore[arg-type]
         keeps_all,
         coerced(body_of(context, left), columns),
         coerced(body_of(context, right), columns),
     )
-    return apply_order(context, node, BoundQuery(tuple(columns), None, body))
+    return BoundQuery(tuple(columns), None, body)
 
 
 class _Grammar:
@@ -121,6 +112,8 @@ class _Grammar:
     semi_join = staticmethod(semi_join)
     rows = staticmethod(bind_rows)
     derived = staticmethod(bind_derived)
+    recursion = staticmethod(bind_recursion)
+    united = staticmethod(unite)
     subqueries = staticmethod(SelectSubqueries)
 
 

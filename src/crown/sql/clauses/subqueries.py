@@ -15,14 +15,15 @@ from crown.ir.expression import Call, Column, Expression, Literal, columns_of
 from crown.ir.query import Select, Top
 from crown.sql.clauses.aggregates import MARK, Aggregates, Collected
 from crown.sql.clauses.attach import Attachment, equalities
+from crown.sql.clauses.chosen import first_of_each
 from crown.sql.clauses.decorrelate import group_relation
 from crown.sql.clauses.domain import Pair
 from crown.sql.clauses.grammar import Environment
-from crown.sql.clauses.inner import Inner, Keyed, Single, all_hold, bind_inner, by_key, refuse_limit
+from crown.sql.clauses.inner import Inner, Keyed, Single, all_hold, bind_inner, by_key
 from crown.sql.clauses.marks import mark, test_of
-from crown.sql.clauses.places import refuse_aggregate, refuse_window
+from crown.sql.clauses.misplaced import refuse_aggregate, refuse_window
 from crown.sql.clauses.unique import has_one_row
-from crown.sql.clauses.windows import Windows
+from crown.sql.clauses.window_functions import Windows
 from crown.sql.context import Context
 from crown.sql.normalise.nesting import nest_columns
 from crown.sql.normalise.optional import marker
@@ -32,6 +33,7 @@ from crown.sql.scalar.coerce import always
 from crown.sql.scalar.fold import TRUE, fold
 from crown.sql.scope import Scope
 from crown.types import BOOLEAN, INT64
+from crown.wording import counted
 
 
 class SelectSubqueries:
@@ -113,16 +115,17 @@ class SelectSubqueries:
         self._check_columns(node, inner.outputs)
         if inner.bound is not None:
             return self._uncorrelated(inner, node)
-        if inner.limit is not None and (inner.order or inner.limit[1] > 0):
-            refuse_limit(self.context, node)
-        return self._rows(inner, scope, node)
+        one = inner.limit is not None and inner.limit[0] <= 1
+        if inner.on is not None or (inner.limit is not None and (not one or inner.order or inner.limit[1] > 0)):
+            inner = first_of_each(self.context, inner, scope, node)
+        return self._rows(inner, scope, node, one=one)
 
     def _check_columns(self, node: exp.Expr, values: Sequence[Expression]) -> None:
         if len(values) != 1:
             self.context.fail(
                 node,
                 "SCALAR-SUBQUERY",
-                f"a scalar subquery has {len(values)} columns",
+                f"a scalar subquery has {counted(len(values), 'column')}",
                 reason="it stands for one value",
                 hint="select one column",
             )
@@ -136,7 +139,7 @@ class SelectSubqueries:
         single = isinstance(body, Top) and body.limit <= 1
         return self._one_of(Keyed(inner.relation, (), ()), inner.outputs[0], node, checked=not single)
 
-    def _rows(self, inner: Inner, scope: Scope, node: exp.Expr) -> Expression:
+    def _rows(self, inner: Inner, scope: Scope, node: exp.Expr, *, one: bool) -> Expression:
         """A subquery without aggregate."""
         (output,) = inner.outputs
         keyed = by_key(self.context, inner.relation, inner.correlated, scope, node)
@@ -148,9 +151,11 @@ class SelectSubqueries:
                 reason="it is looked up by key",
                 hint="compute it outside of the subquery",
             )
-        one = inner.limit is not None and inner.limit[0] <= 1
         if inner.limit is not None and inner.limit[0] == 0:
             return Literal(None, output.type)
+        first = one and inner.limit is None
+        if keyed.pairs and first:
+            return self._looked_up(keyed, output, node)
         if keyed.pairs and not one and has_one_row(self.context, keyed.relation, [i for i, _ in keyed.pairs]):
             return self._looked_up(keyed, output, node)
         one = one or has_one_row(self.context, keyed.relation, [i for i, _ in keyed.pairs])

@@ -10,7 +10,6 @@ from crown.ir.tables import Profile
 from crown.sql.context import Context
 from crown.sql.diagnose import span
 from crown.sql.schema.options import Option, window_for
-from crown.sql.schema.schema import Schema
 from crown.sql.schema.tables import TableSchema
 
 
@@ -45,7 +44,7 @@ def _attach(context: Context, table: TableSchema, option: Option) -> None:
     tables = dict(context.schema.tables)
     if option.profile is not None:
         tables[key] = replace(table, profile=option.profile)
-        context.schema = Schema(tables, context.schema.views)
+        context.schema = replace(context.schema, tables=tables)
         return
     column = table.column(option.column) if option.column is not None else None
     window = window_for(option, column.type if column is not None else None, context.sql)

@@ -7,22 +7,25 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from crown.ir.expression import Expression, Literal
+from crown.ir.expression import Call, Expression, Literal
 from crown.ir.nullability import may_be_null
 from crown.ir.query import Values
 from crown.ir.tables import TableColumn
 from crown.sql.clauses.bound import BoundQuery, source_relation, typed
 from crown.sql.clauses.definitions import OutputColumn
-from crown.sql.clauses.places import NoAggregates
+from crown.sql.clauses.misplaced import NoAggregates
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import cast_value
+from crown.sql.normalise.nesting import nest_exploded
 from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
 from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import unify
 from crown.sql.scope import Scope
-from crown.types import BOOLEAN
+from crown.types import BOOLEAN, INT32, INT64
+from crown.wording import counted
 
 MOST_ROWS = 10_000
+LIFTED = "_crown_exploded_"  # names of arrays that SELECT takes apart
 _GENERATORS = (exp.Explode, exp.Unnest)
 _SERIES = tuple(
     getattr(exp, name) for name in ("GenerateSeries", "ExplodingGenerateSeries", "Range") if hasattr(exp, name)
@@ -90,15 +93,99 @@ def elements_of(context: Context, call: exp.Expr) -> list[exp.Expr]:
         context.fail(
             call,
             "TABLE-FUNCTION",
-            "only an array that is written in the query can be unnested",
-            reason="columns have no array type yet",
-            hint="write ARRAY(a, b, c), or store the elements in a table",
+            "only one array can be unnested at a time",
+            hint="write ARRAY(a, b, c), or a column with an array",
         )
     return list(array.expressions)
 
 
+def array_of(call: exp.Expr) -> exp.Expr | None:
+    """Return the array that the call takes apart, if it is not written in the query element by element."""
+    if not isinstance(call, _GENERATORS):
+        return None
+    arrays = call.expressions if isinstance(call, exp.Unnest) else [call.this]
+    array = arrays[0] if len(arrays) == 1 else None
+    written = array.this if isinstance(array, exp.Cast) else array
+    is_written = isinstance(written, exp.Array) and not isinstance(call, exp.Posexplode) and not call.args.get("offset")
+    return None if is_written else array
+
+
+def exploded_relation(
+    context: Context, left: Relation | None, call: exp.Expr, node: exp.Expr, *, outer: bool
+) -> Relation:
+    """Return the rows to the left, each once for every element of its array."""
+    array_node = array_of(call)
+    assert array_node is not None
+    left = one_row(context) if left is None else left
+    array = Binder(context, Scope(left), NoAggregates(context, "UNNEST")).bind(array_node)
+    if array.type.element is None:
+        context.fail(
+            array_node,
+            "TABLE-FUNCTION",
+            f"{array.type.shown} can't be unnested",
+            hint="give an array; of a map use map_keys(m) or map_values(m)",
+        )
+    alias, names = _alias(node)
+    suffix = "_outer" if outer else ""
+    element = Call(f"explode{suffix}", (array,), array.type.element)
+    position = Call(f"explode_position{suffix}", (array,), INT32)
+    columns: list[tuple[str, Call]] = [("col", element)]
+    offset = call.args.get("offset")
+    if isinstance(call, exp.Posexplode):
+        columns.insert(0, ("pos", position))
+    elif offset is not None:
+        columns.append((offset.name if isinstance(offset, exp.Identifier) else "ordinality", position))
+        names = names[:1]
+    if len(names) > len(columns):
+        context.fail(node, "COLUMN-ALIASES", f"{counted(len(names), 'name')} for {counted(len(columns), 'column')}")
+    shown = [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(columns)]
+    nested, added = nest_exploded(context, left, shown)
+    if offset is not None:  # counts from 1
+        added[1] = _from_one(added[1])
+    table = VisibleTable(alias, tuple(column for column, _ in added))
+    values = {column.id: value for column, value in added}
+    branches = tuple(replace(branch, values={**branch.values, **values}) for branch in nested.branches)
+    visible = nested.visible if alias.startswith(LIFTED) else (*nested.visible, *table.columns)
+    return replace(nested, branches=branches, tables=(*nested.tables, table), visible=visible)
+
+
+def lift_generators(statement: exp.Expr) -> None:
+    """Move EXPLODE, POSEXPLODE and UNNEST out of SELECT lists into FROM, under a name that `*` does not show."""
+    for number, select in enumerate(list(statement.find_all(exp.Select))):
+        for position, projection in enumerate(list(select.expressions)):
+            call = projection.this if isinstance(projection, exp.Alias | exp.Aliases) else projection
+            if not isinstance(call, _GENERATORS) or select.args.get("group") is not None:
+                continue
+            alias = f"{LIFTED}{number}_{position}"
+            lateral = exp.Lateral(this=call.copy(), alias=exp.TableAlias(this=exp.to_identifier(alias)))
+            select.append("joins", exp.Join(this=lateral, kind="CROSS"))
+            given = [name.name for name in projection.aliases] if isinstance(projection, exp.Aliases) else []
+            given = [projection.alias] if isinstance(projection, exp.Alias) else given
+            columns = ["pos", "col"] if isinstance(call, exp.Posexplode) else ["col"]
+            shown: list[exp.Expr] = []
+            for place, name in enumerate(columns):
+                written = given[place] if place < len(given) else name
+                column = exp.column(name, table=alias)
+                column.meta.update(call.meta)
+                shown.append(exp.alias_(column, written, quoted=True))
+            at = select.expressions.index(projection)
+            select.set("expressions", [*select.expressions[:at], *shown, *select.expressions[at + 1 :]])
+
+
+def _is_outer(call: exp.Expr, node: exp.Expr) -> bool:
+    return call.key.endswith("outer") or bool(node.args.get("outer"))
+
+
+def _from_one(added: tuple[VisibleColumn, Expression]) -> tuple[VisibleColumn, Expression]:
+    column, value = added
+    number = Call("add", (Call("cast", (value,), INT64), Literal(1, INT64)), INT64)
+    return replace(column, type=INT64), number
+
+
 def generated_relation(context: Context, left: Relation | None, call: exp.Expr, node: exp.Expr) -> Relation:
     """Return FROM's item for a call that makes rows; its elements may read the items to the left."""
+    if array_of(call) is not None:
+        return exploded_relation(context, left, call, node, outer=_is_outer(call, node))
     elements = elements_of(context, call)
     alias, names = _alias(node)
     name = names[0] if names else "id" if not isinstance(call, _GENERATORS) else "col"
@@ -134,6 +221,8 @@ def _per_row(
 
 def reads_left(context: Context, call: exp.Expr) -> bool:
     """Return whether an element of the array is more than a constant."""
+    if array_of(call) is not None:
+        return True
     return any(element.find(exp.Column) is not None for element in elements_of(context, call))
 
 

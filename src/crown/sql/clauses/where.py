@@ -12,8 +12,9 @@ from sqlglot import exp
 
 from crown.ir.expression import Call, Expression, columns_of
 from crown.sql.clauses.attach import attach, equalities, gathered
+from crown.sql.clauses.correlates import correlates
 from crown.sql.clauses.decorrelate import Extremes, correlation_of, extremes
-from crown.sql.clauses.domain import correlates, domain_of, known, outside, reads_one_atom
+from crown.sql.clauses.domain import domain_of, known, outside, reads_one_atom
 from crown.sql.clauses.grammar import Environment
 from crown.sql.clauses.inner import Inner, Single, bind_inner, by_key, unwrapped
 from crown.sql.clauses.marks import check_columns, is_union, test_of, value_of
@@ -96,13 +97,13 @@ def _test(subqueries: SelectSubqueries, node: exp.Expr, negated: bool, binder: B
     if test is None or test.function not in (None, "eq"):
         return None
     query = unwrapped(context, test.query)
-    if is_union(query) and correlates(query, scope):
+    if is_union(query) and correlates(context, query, scope, subqueries.environment.names):
         return None
     inner = bind_inner(context, query, scope, subqueries.environment, exists=test.function is None)
     subjects = [binder.bind(s) for s in test.subjects]
     check_columns(context, node, test, inner)
     without = negated != test.negated
-    if isinstance(inner, Single) or inner.limit is not None or (without and _is_hard(context, inner, subjects, scope)):
+    if isinstance(inner, Single) or inner.chooses or (without and _is_hard(context, inner, subjects, scope)):
         return value_of(subqueries, node, test, inner, subjects, scope)
     pairs = tuple(zip(subjects, inner.outputs, strict=True)) if test.function is not None else ()
     compared = tuple(compare(context, node, "eq", s, o) for s, o in pairs)

@@ -14,7 +14,7 @@ from crown.ir.query import RANKS, Aggregate, Body, Named, Select, WindowColumn, 
 from crown.ir.scalars import zero_of
 from crown.ir.tables import TableColumn
 from crown.sql.clauses.bound import BoundQuery, body_of, relation_of, typed
-from crown.sql.clauses.windows import WINDOW, FoundWindow
+from crown.sql.clauses.window_functions import WINDOW, FoundWindow
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import Wanted, build_conjunctions, cast_value
 from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable

@@ -49,7 +49,8 @@ def build_conjunctions(
 def _build_conjunction(context: Context, branch: Branch, wanted: Sequence[Wanted]) -> Conjunction:
     level = build_level(context, branch)
     if level.never:
-        # No row can satisfy the predicates: the conjunction stays, with an atom that lets nothing through.
+        # No row can satisfy the predicates: the conjunction stays, with an atom that lets nothing
+        # through.
         level.filters[branch.atoms[0].id] = {FALSE: None}
     _choose_terms(context, level, wanted)
     writer = _Writer(context)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from crown.ir.expression import Column, Expression, fails_on_its_own
+from crown.ir.expression import Call, Column, Expression, fails_on_its_own
 from crown.ir.query import Named, Select
 from crown.ir.tables import TableColumn
 from crown.sql.context import Context
@@ -64,6 +65,27 @@ def nest_relation(
     atom = context.new_source(alias, source, [TableColumn(names[c.id], c.type, True) for c in every.values()])
     values = {i: Column(atom.column(names[i]), c.type) for i, c in every.items()}
     return Relation((Branch((atom,), values=values),), relation.tables, relation.visible, hidden=relation.hidden)
+
+
+def nest_exploded(
+    context: Context, relation: Relation, made: Sequence[tuple[str, Call]]
+) -> tuple[Relation, list[tuple[VisibleColumn, Expression]]]:
+    """Return one atom over a nested body with the relation's columns, and those that make rows of an array."""
+    hidden = tuple(VisibleColumn("", f"{context.new_id('s')}.0", call.type) for _, call in made)
+    values = {column.id: call for column, (_, call) in zip(hidden, made, strict=True)}
+
+    def with_values(branch: Branch) -> Branch:
+        own = {i: context.in_branch(call, branch) for i, call in values.items()}
+        return replace(branch, values={**branch.values, **own})
+
+    whole = replace(relation, hidden=(*relation.hidden, *hidden)).with_branches(map(with_values, relation.branches))
+    nested = nest_relation(context, whole, distinct=False)
+    branch = nested.branches[0]
+    added = [
+        (VisibleColumn(name, f"{context.new_id('s')}.0", call.type), branch.values[column.id])
+        for column, (name, call) in zip(hidden, made, strict=True)
+    ]
+    return replace(nested, hidden=relation.hidden), added
 
 
 def nest_columns(

@@ -14,12 +14,14 @@ from crown.sql import typenames
 from crown.sql.context import Context
 from crown.sql.outputs import Item
 from crown.sql.refuse import check_node
-from crown.sql.scalar import calls, dates, literals
+from crown.sql.scalar import date_parts, intervals, literals, nested, rounding, strings
 from crown.sql.scalar.coerce import always, boolean, cast, compare, unify
+from crown.sql.scalar.declared import call_declared
 from crown.sql.scalar.fold import fold
 from crown.sql.scalar.functions import call_by_name, named_call
-from crown.sql.scope import Scope, resolve
+from crown.sql.scope import Scope, resolve, struct_path
 from crown.types import BINARY, BOOLEAN, DATE, INT32, INT64, STRING, TIMESTAMP, DataType
+from crown.wording import with_article
 
 _ARITHMETIC: dict[type[exp.Expr], types.Arithmetic] = {
     exp.Add: "add",
@@ -101,6 +103,13 @@ class Binder:
         assert isinstance(node, exp.Column)
         if isinstance(node.this, exp.Star):
             self.context.fail(node, "STAR", "* is not allowed here", hint="name the columns")
+        path = struct_path(self.scope, node)
+        if path is not None:
+            column, fields = path
+            value: Expression = resolve(self.context, self.scope, column).reference
+            for field in fields:
+                value = nested.get_field(self, node, value, field)
+            return value
         return resolve(self.context, self.scope, node).reference
 
     def _literal(self, node: exp.Expr) -> Expression:
@@ -114,16 +123,17 @@ class Binder:
     def _arithmetic(self, node: exp.Expr) -> Expression:
         operator = _ARITHMETIC[type(node)]
         if operator in ("add", "subtract"):
-            found = dates.interval_arithmetic(self.context, node, operator, self.bind)
+            found = intervals.interval_arithmetic(self.context, node, operator, self.bind)
             if found is not None:
                 return found
         left, right = self.bind(node.this), self.bind(node.expression)
         if operator == "divide" and node.args.get("typed") and {left.type, right.type} <= set(types.INTEGERS):
             return call_by_name(self, node, "div", [node.this, node.expression])
         if operator in ("add", "subtract") and (left.type.is_temporal or right.type.is_temporal):
-            return dates.day_arithmetic(self.context, node, operator, left, right)
+            return intervals.day_arithmetic(self.context, node, operator, left, right)
         if operator == "divide" and node.args.get("safe") and not self.context.is_spark:
-            # Division by zero is NULL in this dialect; Crown follows Spark's ANSI mode, where it is an error.
+            # Division by zero is NULL in this dialect; Crown follows Spark's ANSI mode, where it is
+            # an error.
             zero = compare(self.context, node, "eq", right, Literal(0, INT32))
             right = self.call("case", [zero, Literal(None, right.type), right], right.type, node)
         return self.arithmetic(node, operator, left, right)
@@ -274,7 +284,7 @@ class Binder:
                 return found
         subject = self.bind(node.this)
         if not subject.type.is_numeric:
-            self.context.fail(node, "TYPE-CLASH", f"cannot negate a {subject.type.shown}")
+            self.context.fail(node, "TYPE-CLASH", f"cannot negate {with_article(subject.type.shown)}")
         return self.call("negate", [subject], subject.type, node)
 
     def _absolute(self, node: exp.Expr) -> Expression:
@@ -375,7 +385,7 @@ class Binder:
         return self.call("like", [subject, pattern], BOOLEAN, node)
 
     def _part(self, node: exp.Expr) -> Expression:
-        return calls.date_part(self, node, _PARTS[type(node)], node.this)
+        return date_parts.date_part(self, node, _PARTS[type(node)], node.this)
 
     def _day_of_week(self, node: exp.Expr) -> Expression:
         if not self.context.is_spark:
@@ -386,7 +396,7 @@ class Binder:
                 reason="dialects start the week on different days",
                 hint="use EXTRACT(ISODOW FROM ...), which is 1 for Monday",
             )
-        return calls.date_part(self, node, "dayofweek", node.this)
+        return date_parts.date_part(self, node, "dayofweek", node.this)
 
     def _to_date(self, node: exp.Expr) -> Expression:
         """sqlglot wraps arguments of date functions so; with a format it is the user's to_date."""
@@ -416,6 +426,8 @@ class Binder:
     def _anonymous(self, node: exp.Expr) -> Expression:
         """Functions that sqlglot has no class for, but the kernel has."""
         name, arguments = str(node.this).lower(), node.expressions
+        if (declared := self.context.functions.get(name)) is not None:
+            return call_declared(self, node, declared, arguments)
         if len(arguments) == 1 and name in ("isnull", "isnotnull"):
             absent = self.call("is_null", [self.bind(arguments[0])], BOOLEAN, node)
             return absent if name == "isnull" else self.call("not", [absent], BOOLEAN, node)
@@ -527,7 +539,10 @@ _HANDLERS: dict[type, Handler] = {
     exp.Like: Binder._like,
     exp.ILike: Binder._like,
     exp.Escape: Binder._escape,
-    **calls.HANDLERS,
+    **rounding.HANDLERS,
+    **strings.HANDLERS,
+    **date_parts.HANDLERS,
+    **nested.HANDLERS,
     **dict.fromkeys(_PARTS, Binder._part),
     exp.DayOfWeek: Binder._day_of_week,
     **dict.fromkeys(_BY_PATTERN, Binder._read_time),
@@ -546,7 +561,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.Interval: Binder._interval,
 }
 
-# Of all other classes, subclasses may mean something else (CONCAT_WS is a kind of CONCAT to sqlglot).
+# Of all other classes, subclasses may mean something else (CONCAT_WS is a kind of CONCAT to
+# sqlglot).
 _FAMILIES: dict[type, Handler] = {
     exp.Cast: Binder._cast,
     exp.Query: Binder._scalar,

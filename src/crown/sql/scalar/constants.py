@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from crown import _kernel
 from crown.errors import CrownError
@@ -12,14 +14,16 @@ from crown.types import DataType
 _LONGEST = 10_000  # of a text that is kept in the plan instead of its expression
 
 
-def evaluate(expression: Expression) -> Literal:
+def evaluate(expression: Expression, functions: Mapping[str, Any] | None = None) -> Literal:
     """Return the value of an expression without columns; raises a `CrownError` where it has none.
 
     >>> from crown.types import DATE, STRING
     >>> evaluate(Call("cast", (Literal("1994-01-01", STRING),), DATE))
     Literal(value=8766, type='date')
     """
-    return Literal(json.loads(_kernel.constant(json.dumps(to_json(expression)))), expression.type)
+    return Literal(
+        json.loads(_kernel.constant(json.dumps(to_json(expression)), functions=dict(functions or {}))), expression.type
+    )
 
 
 def folded(call: Call) -> Expression:

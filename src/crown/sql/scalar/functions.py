@@ -16,8 +16,9 @@ from sqlglot.errors import SqlglotError
 from crown import types
 from crown.ir.expression import Expression, Literal
 from crown.sql.context import Context
-from crown.sql.diagnose import nearest, written_name
-from crown.sql.scalar import bits, calls, patterns, times
+from crown.sql.diagnose import written_name
+from crown.sql.misspelt import nearest
+from crown.sql.scalar import bits, date_functions, date_parts, nested, patterns, rounding, splits, synonyms
 from crown.sql.scalar.binding import ScalarBinder, Special
 from crown.sql.scalar.catalogue import FAMILIES
 from crown.sql.scalar.coerce import cast
@@ -158,6 +159,8 @@ NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.StrPosition: ("locate", ("substr", "this", "position")),
     exp.SubstringIndex: ("substring_index", ("this", "delimiter", "count")),
     exp.Translate: ("translate", ("this", "from_", "to")),
+    **splits.NODES,
+    **synonyms.NODES,
 }
 # Arguments that sqlglot adds for other dialects, and which say what Spark does anyway.
 _SPARK_ALREADY: dict[type[exp.Expr], frozenset[str]] = {
@@ -181,7 +184,11 @@ _NON_DETERMINISTIC_CLASSES = tuple(
     )
     if hasattr(exp, name)
 )
-_AGGREGATES = ("count", "sum", "avg", "min", "max", "count_if", "bool_and", "bool_or")
+_AGGREGATES = words(
+    "count sum avg min max count_if bool_and bool_or stddev stddev_pop variance var_pop covar_pop covar_samp corr "
+    "skewness kurtosis collect_list collect_set array_agg max_by min_by first last listagg string_agg percentile "
+    "median mode any_value bit_and bit_or bit_xor approx_count_distinct"
+)
 
 
 def named_call(binder: ScalarBinder, node: exp.Expr) -> Expression:
@@ -273,13 +280,13 @@ def refuse_non_deterministic(context: Context, node: exp.Expr) -> None:
 def _unknown(context: Context, node: exp.Expr) -> NoReturn:
     shown = written_name(context.sql, node)
     known = [name for names in FAMILIES.values() for name in names]
-    near = nearest(shown or name_of(node), [*known, *_AGGREGATES], 0.75)
+    near = nearest(shown or name_of(node), [*known, *_AGGREGATES, *context.functions], 0.75)
     context.fail(
         node,
         "UNKNOWN-FUNCTION",
         f"function {shown} is not supported" if shown else "this expression is not supported",
         reason="the engine must compute exactly the value that Spark computes",
-        hint=near or "compute it upstream, as a column of the table",
+        hint=near or "pass it as a Python function (functions={...}), or compute it upstream, as a column of the table",
     )
 
 
@@ -363,10 +370,13 @@ SPECIAL: dict[str, Special] = {
     "space": _space,
     "isnan": _is_nan,
     "positive": _itself,
-    "bround": calls.bround,
-    "date_part": calls.named_part,
-    "datepart": calls.named_part,
+    "bround": rounding.bround,
+    "date_part": date_parts.named_part,
+    "datepart": date_parts.named_part,
     **bits.SPECIAL,
+    **nested.SPECIAL,
     **patterns.SPECIAL,
-    **times.SPECIAL,
+    **date_functions.SPECIAL,
+    **splits.SPECIAL,
+    **synonyms.SPECIAL,
 }

@@ -13,6 +13,7 @@ from crown.sql.scalar.binding import ScalarBinder, Special
 from crown.sql.scalar.coerce import cast
 from crown.sql.scalar.constants import evaluate
 from crown.types import BOOLEAN, INT32, STRING, TIMESTAMP
+from crown.wording import counted
 
 DEFAULT_TIME = "yyyy-MM-dd HH:mm:ss"
 # What other dialects' time patterns are to sqlglot, in Spark's letters.
@@ -73,8 +74,8 @@ def time_pattern(binder: ScalarBinder, node: exp.Expr) -> Literal:
 
 def _count(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], name: str, least: int, most: int) -> None:
     if not least <= len(parts) <= most:
-        expected = f"{least} to {most}" if least != most else str(least)
-        binder.context.fail(node, "UNKNOWN-FUNCTION", f"{name} takes {expected} arguments")
+        expected = f"{least} to {most} arguments" if least != most else counted(least, "argument")
+        binder.context.fail(node, "UNKNOWN-FUNCTION", f"{name} takes {expected}")
 
 
 def _rlike(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import Token
 
 from crown.errors import SchemaError, SqlError
 from crown.ir.tables import Profile, TableColumn, Window
 from crown.sql import typenames
-from crown.sql.diagnose import Span, parse_statements, span
+from crown.sql.diagnose import Span, parse_statements, refuse_command, span, statement_tokens
+from crown.sql.misspelt import TYPES
 from crown.sql.schema import harmless
 from crown.sql.schema.options import Option, take_options, window_for
 from crown.sql.schema.tables import TableSchema, ViewSchema
@@ -26,21 +28,23 @@ def read_ddl(sql: str, dialect: str) -> tuple[list[TableSchema], list[ViewSchema
         text, options = take_options(sql)
         statements = [s for s in parse_statements(text, dialect) if not isinstance(s, exp.Semicolon)]
     except SqlError as error:
-        raise SchemaError(
-            error.message, code="CROWN-SCHEMA-SYNTAX", sql=sql, position=error.position, reason=error.reason
-        ) from error
+        if error.code == "CROWN-SQL-DIALECT":
+            raise
+        raise _syntax_error(sql, error) from error
     tables: list[TableSchema] = []
     views: list[ViewSchema] = []
     seen: set[str] = set()
-    for statement in statements:
+    for number, statement in enumerate(statements):
         if not isinstance(statement, exp.Create) or statement.args.get("kind") not in ("TABLE", "VIEW"):
+            if isinstance(statement, exp.Command):
+                _refuse_command(sql, statement_tokens(text, dialect)[number], dialect)
             raise _error(
                 sql,
                 span(statement) or (0, 1),
                 "STATEMENT",
                 "a schema consists of CREATE TABLE and CREATE VIEW statements",
             )
-        _check_parts(sql, statement)
+        check_parts(sql, statement)
         target = statement.this
         table = target.this if isinstance(target, exp.Schema) else target
         name = table.name
@@ -59,9 +63,21 @@ def read_ddl(sql: str, dialect: str) -> tuple[list[TableSchema], list[ViewSchema
     return tables, views
 
 
-def _check_parts(sql: str, create: exp.Create) -> None:
+def _refuse_command(sql: str, tokens: list[Token], dialect: str) -> None:
+    try:
+        refuse_command(sql, tokens, dialect)
+    except SqlError as error:
+        raise _syntax_error(sql, error) from error
+
+
+def _syntax_error(sql: str, error: SqlError) -> SchemaError:
+    code = "CROWN-SCHEMA-TYPE" if error.code == "CROWN-SQL-UNKNOWN-TYPE" else "CROWN-SCHEMA-SYNTAX"
+    return SchemaError(error.message, code=code, sql=sql, position=error.position, reason=error.reason, hint=error.hint)
+
+
+def check_parts(sql: str, create: exp.Create | exp.Drop) -> None:
     """Refuse what would change an answer and is not read."""
-    query = create.expression if create.args["kind"] == "VIEW" else None
+    query = create.args.get("expression") if create.args["kind"] == "VIEW" else None
     for node in create.walk(prune=lambda n: n is query or isinstance(n, exp.ColumnConstraint | exp.Properties)):
         for part, value in node.args.items():
             if value and type(node) in harmless.PARTS and part not in harmless.PARTS[type(node)]:
@@ -72,7 +88,7 @@ def _check_parts(sql: str, create: exp.Create) -> None:
     for item in given.expressions if given is not None else ():
         if type(item) not in harmless.PROPERTIES:  # all are kinds of Property
             raise _unread(sql, item if span(item) else create.this, _words(item, "Property"))
-    if create.args["kind"] == "TABLE" and create.expression is not None:
+    if create.args["kind"] == "TABLE" and create.args.get("expression") is not None:
         raise _unread(sql, create.expression, "AS SELECT")
 
 
@@ -102,8 +118,7 @@ def _view(sql: str, create: exp.Create, name: str) -> ViewSchema:
 def _table(sql: str, create: exp.Create, name: str, options: list[Option]) -> TableSchema:
     if not isinstance(create.this, exp.Schema):
         raise _error(sql, span(create.this), "EMPTY", f"table {name} has no columns")
-    columns: list[TableColumn] = []
-    names: set[str] = set()
+    by_name: dict[str, TableColumn] = {}
     key: list[str] = []
     for item in _items(create):
         if isinstance(item, exp.PrimaryKey):
@@ -112,52 +127,65 @@ def _table(sql: str, create: exp.Create, name: str, options: list[Option]) -> Ta
             key = [_key_column(sql, e) for e in item.expressions]
         elif isinstance(item, exp.ColumnDef):
             column, is_key = _column(sql, name, item)
-            if column.name.lower() in names:
+            if column.name.lower() in by_name:
                 raise _error(sql, span(item.this), "DUPLICATE", f"table {name} has two columns called {column.name}")
-            columns.append(column)
-            names.add(column.name.lower())
+            by_name[column.name.lower()] = column
             if is_key and key:
                 raise _error(sql, span(item), "KEY", f"table {name} has two primary keys", "write PRIMARY KEY (a, b)")
             if is_key:
                 key = [column.name]
+        elif isinstance(item, exp.Identifier):
+            raise _no_type(sql, item, name)
         elif not isinstance(item, harmless.ITEMS):
             raise _unread(sql, item, _words(item, "Property"))
-    if not columns:
+    if not by_name:
         raise _error(sql, span(create.this), "EMPTY", f"table {name} has no columns")
-    by_name = {c.name.lower(): c for c in columns}
-    for part in key:
-        if part.lower() not in by_name:
-            raise _error(sql, span(create.this), "KEY", f"primary key column {part} is not a column of {name}")
-        if isinstance(by_name[part.lower()].type, UnreadType):
-            written = by_name[part.lower()].type.shown
-            raise _error(
-                sql,
-                span(create.this),
-                "TYPE",
-                f"primary key column {part} of {name} has type {written}, which is not supported",
-                "use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
-            )
-    key = [by_name[part.lower()].name for part in key]
-    columns = [TableColumn(c.name, c.type, c.nullable and c.name not in key) for c in columns]
+    key = [_checked_key(sql, create, name, by_name, part) for part in key]
+    columns = tuple(TableColumn(c.name, c.type, c.nullable and c.name not in key) for c in by_name.values())
+    profile, window = _profile_and_window(sql, name, by_name, options)
+    return TableSchema(name, columns, tuple(key), profile, window)
+
+
+def _checked_key(sql: str, create: exp.Create, table: str, by_name: dict[str, TableColumn], part: str) -> str:
+    """Return the column of a primary key as the table spells it."""
+    column = by_name.get(part.lower())
+    if column is None:
+        raise _error(sql, span(create.this), "KEY", f"primary key column {part} is not a column of {table}")
+    if isinstance(column.type, UnreadType):
+        raise _error(
+            sql,
+            span(create.this),
+            "TYPE",
+            f"primary key column {part} of {table} has type {column.type.shown}, which is not supported",
+            TYPES,
+        )
+    return column.name
+
+
+def _profile_and_window(
+    sql: str, table: str, by_name: dict[str, TableColumn], options: list[Option]
+) -> tuple[Profile, Window | None]:
     profile: Profile = "arbitrary"
     window: Window | None = None
     for number, option in enumerate(options):
         if any((earlier.profile is None) == (option.profile is None) for earlier in options[:number]):
             word = "windows" if option.profile is None else "profiles"
-            raise _error(sql, option.position, "OPTION", f"table {name} has two {word}", "give one")
+            raise _error(sql, option.position, "OPTION", f"table {table} has two {word}", "give one")
         if option.profile is not None:
             profile = option.profile
         else:
-            found = by_name.get((option.column or "").lower())
-            try:
-                window = window_for(option, found.type if found else None, sql)
-            except SqlError as error:
-                raise SchemaError(
-                    error.message, code="CROWN-SCHEMA-OPTION", sql=sql, position=error.position, hint=error.hint
-                ) from error
-            if found is not None:
-                window = Window(window.rows, window.interval, found.name)
-    return TableSchema(name, tuple(columns), tuple(key), profile, window)
+            window = _window(sql, option, by_name.get((option.column or "").lower()))
+    return profile, window
+
+
+def _window(sql: str, option: Option, column: TableColumn | None) -> Window:
+    try:
+        window = window_for(option, column.type if column else None, sql)
+    except SqlError as error:
+        raise SchemaError(
+            error.message, code="CROWN-SCHEMA-OPTION", sql=sql, position=error.position, hint=error.hint
+        ) from error
+    return window if column is None else Window(window.rows, window.interval, column.name)
 
 
 def _items(create: exp.Create) -> Iterator[exp.Expr]:
@@ -202,19 +230,17 @@ def _column(sql: str, table: str, definition: exp.ColumnDef) -> tuple[TableColum
     kind = definition.args.get("kind")
     type_ = typenames.from_sqlglot(kind) if isinstance(kind, exp.DataType) else None
     if not isinstance(kind, exp.DataType):
-        raise _error(
-            sql,
-            span(definition.this),
-            "TYPE",
-            f"column {table}.{definition.name} has no type",
-            "use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
-        )
+        raise _no_type(sql, definition.this, table)
     written = _written(sql, definition) or kind.sql("spark")
     type_ = WrittenType(type_, written) if type_ is not None else UnreadType("null", written)
     constraints = [c.kind for c in definition.constraints if isinstance(c, exp.ColumnConstraint)]
     is_key = any(isinstance(c, exp.PrimaryKeyColumnConstraint) for c in constraints)
     required = any(isinstance(c, exp.NotNullColumnConstraint) and not c.args.get("allow_null") for c in constraints)
     return TableColumn(definition.name, type_, not (is_key or required)), is_key
+
+
+def _no_type(sql: str, column: exp.Expr, table: str) -> SchemaError:
+    return _error(sql, span(column), "TYPE", f"column {table}.{column.name} has no type", TYPES)
 
 
 def _error(sql: str, position: Span | None, code: str, message: str, hint: str | None = None) -> SchemaError:

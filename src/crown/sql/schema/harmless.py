@@ -16,6 +16,7 @@ PARTS: dict[type[exp.Expr], frozenset[str]] = {
     kind: frozenset(names)
     for kind, names in {
         exp.Create: words("this kind expression exists replace properties indexes no_schema_binding clustered"),
+        exp.Drop: words("tables kind exists materialized"),
         exp.Schema: words("this expressions"),
         exp.Table: words("this db catalog"),
         exp.ColumnDef: words("this kind constraints exists position"),

@@ -36,6 +36,7 @@ _TOKEN = re.compile(
       | (?P<profile>\bPROFILE\s+(?P<word>[A-Za-z_]+)\b)""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
+_BEFORE_FUNCTION = re.compile(r"(?:[,(=<>+*/-]|\b(?:SELECT|DISTINCT|BY|AND|OR|WHEN|THEN|ELSE))\s*\Z", re.IGNORECASE)
 _ROWS = re.compile(r"\s*ROWS\s+([0-9]{1,100})\s*", re.IGNORECASE)
 _RANGE = re.compile(
     r"\s*RANGE\s+(?:INTERVAL\s+)?'?\s*([0-9]{1,100})\s*'?\s*([A-Za-z]+)?\s*'?\s+ON\s+`?(\w+)`?\s*", re.IGNORECASE
@@ -67,6 +68,8 @@ def take_options(sql: str) -> tuple[str, list[Option]]:
     for match in _TOKEN.finditer(sql):
         if match["skip"] is not None:
             continue
+        if match["window"] is not None and _BEFORE_FUNCTION.search(sql, 0, match.start()):
+            continue  # GROUP BY window(ts, '1 hour')
         option = _profile(sql, match) if match["profile"] is not None else _window(sql, match)
         if option is None:
             continue

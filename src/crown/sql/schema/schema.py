@@ -12,11 +12,13 @@ from typing import Any, TypeAlias
 from crown.errors import SchemaError
 from crown.ir.tables import Profile, TableColumn, Window
 from crown.sql import typenames
+from crown.sql.misspelt import nearest_type
 from crown.sql.schema import foreign
 from crown.sql.schema.ddl import read_ddl
 from crown.sql.schema.options import PROFILES
-from crown.sql.schema.tables import TableSchema, ViewSchema
+from crown.sql.schema.tables import ResultSchema, TableSchema, ViewSchema
 from crown.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, UnreadType
+from crown.wording import with_article
 
 _UNITS = {
     DATE: datetime.timedelta(days=1),
@@ -28,10 +30,11 @@ _CASE = "SQL does not mind the case of names"
 
 @dataclass(frozen=True)
 class Schema:
-    """Tables and views by lower-case name."""
+    """Tables, views and maintained views by lower-case name."""
 
     tables: Mapping[str, TableSchema] = field(default_factory=dict)
     views: Mapping[str, ViewSchema] = field(default_factory=dict)
+    results: Mapping[str, ResultSchema] = field(default_factory=dict)
 
     def with_options(self, profiles: Mapping[str, Any] | None, windows: Mapping[str, Any] | None) -> Schema:
         """Return the schema with profiles and windows given by table name."""
@@ -44,7 +47,7 @@ class Schema:
         for name, window in (windows or {}).items():
             key = _known(tables, name)
             tables[key] = replace(tables[key], window=_window(window, tables[key]))
-        return Schema(tables, self.views)
+        return replace(self, tables=tables)
 
 
 # A Schema, DDL text, a path to it, or descriptions by table name: dicts, Arrow and Spark schemas.
@@ -75,7 +78,7 @@ def load_schema(schema: SchemaLike, *, dialect: str = "spark") -> Schema:
             described[str(name).lower()] = _table(str(name), value)
         return Schema(described, {})
     raise SchemaError(
-        f"a {type(schema).__name__} is not a schema",
+        f"{with_article(type(schema).__name__)} is not a schema",
         code="CROWN-SCHEMA-KIND",
         hint="give CREATE TABLE text, the path of a .sql file, or a dict of tables, also with Arrow or Spark schemas",
     )
@@ -162,7 +165,7 @@ def _foreign_columns(name: str, value: Any) -> tuple[TableColumn, ...]:
     found = foreign.columns(value)
     if found is None:
         raise SchemaError(
-            f"a {type(value).__name__} does not describe table {name}",
+            f"{with_article(type(value).__name__)} does not describe table {name}",
             code="CROWN-SCHEMA-KIND",
             hint="give a dict {column: type}, a pyarrow schema or a Spark StructType",
         )
@@ -187,7 +190,7 @@ def _type_error(table: str, column: str, text: str) -> SchemaError:
     return SchemaError(
         f"column {table}.{column} has type {text.strip()!r}, which is not supported",
         code="CROWN-SCHEMA-TYPE",
-        hint="use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
+        hint=nearest_type(text.strip()),
     )
 
 

@@ -22,6 +22,14 @@ class TableSchema:
 
 
 @dataclass(frozen=True)
+class ResultSchema:
+    """A view that is maintained, which queries read like a table."""
+
+    name: str
+    columns: tuple[TableColumn, ...]
+
+
+@dataclass(frozen=True)
 class ViewSchema:
     """A view's query with the text its positions refer to."""
 

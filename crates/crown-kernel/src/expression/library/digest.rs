@@ -43,7 +43,8 @@ fn text(bytes: impl Iterator<Item = u8>) -> String {
     bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The message with its padding: a one bit, zeros, and its length in bits at the end of the last block.
+/// The message with its padding: a one bit, zeros, and its length in bits at the end of the last
+/// block.
 fn blocks(bytes: &[u8], block: usize, length: &[u8]) -> Vec<u8> {
     let mut padded = bytes.to_vec();
     padded.push(0x80);
@@ -138,7 +139,8 @@ const SHA512: [u64; 8] = [
     0x5BE0_CD19_137E_2179,
 ];
 
-/// The first 64 bits of the fractions of the cube roots of the first 80 primes; SHA-256 takes the first 32 of 64.
+/// The first 64 bits of the fractions of the cube roots of the first 80 primes; SHA-256 takes the
+/// first 32 of 64.
 const ROUNDS: [u64; 80] = rounds();
 
 const fn rounds() -> [u64; 80] {

@@ -14,7 +14,8 @@ fn with_high(value: f64, high: i32) -> f64 {
 
 const TWO_TO_54: f64 = 18_014_398_509_481_984.0;
 
-/// A positive value with its exponent in normal range, the upper half of its bits, and the exponent that was taken out.
+/// A positive value with its exponent in normal range, the upper half of its bits, and the exponent
+/// that was taken out.
 fn normal(value: f64) -> (f64, i32, i32) {
     if value < f64::MIN_POSITIVE {
         let value = value * TWO_TO_54;

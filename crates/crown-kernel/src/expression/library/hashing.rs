@@ -1,4 +1,5 @@
-//! Spark's `hash` (Murmur3, 32 bits) and `xxhash64`: each value is hashed with the hash of those before it as the seed.
+//! Spark's `hash` (Murmur3, 32 bits) and `xxhash64`: each value is hashed with the hash of those
+//! before it as the seed.
 
 use super::super::value::Value;
 use crate::types::DataType;
@@ -15,7 +16,9 @@ enum Stored<'v> {
 fn stored<'v>(value: &'v Value, data_type: DataType) -> Stored<'v> {
     match (value, data_type) {
         (Value::Boolean(value), _) => Stored::Int(i32::from(*value)),
-        (Value::Integer(value), DataType::Int64 | DataType::Timestamp | DataType::TimestampNtz) => Stored::Long(*value),
+        (Value::Integer(value), DataType::Int64 | DataType::Timestamp | DataType::TimestampNtz | DataType::Time) => {
+            Stored::Long(*value)
+        }
         (Value::Integer(value), _) => Stored::Int(*value as i32),
         // Adding 0.0 makes 0.0 of -0.0.
         (Value::Float(value), DataType::Float32) => Stored::Int(java_float(*value as f32 + 0.0)),

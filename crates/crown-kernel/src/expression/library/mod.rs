@@ -1,12 +1,14 @@
-//! Functions by name, as Spark calls them: one row of `ENTRIES` to a function, with the kinds of its arguments.
+//! Functions by name, as Spark calls them: one row of `ENTRIES` to a function, with the kinds of
+//! its arguments.
 //!
-//! All of them are NULL for a NULL argument, so none sees one. What needs more than values without NULLs (literals
-//! compiled in advance, any number of arguments) is a node of its own.
+//! All of them are NULL for a NULL argument, so none sees one. What needs more than values without
+//! NULLs (literals compiled in advance, any number of arguments) is a separate node.
 
 mod bits;
 mod digest;
 mod fdlibm;
 pub(super) mod hashing;
+mod json;
 mod math;
 mod text;
 mod time;
@@ -23,8 +25,8 @@ pub(super) type Apply = for<'a> fn(&[Value<'a>], DataType) -> Result<Option<Valu
 /// The most arguments that one of these functions has.
 pub(super) const MOST: usize = 4;
 
-/// A text that a function makes may have this many bytes. Spark's limit is 2 GB; a batch that needs more than this
-/// is taken to be an accident.
+/// A text that a function makes may have this many bytes. Spark's limit is 2 GB; a batch that needs
+/// more than this is taken to be an accident.
 const LONGEST_TEXT: usize = 256 << 20;
 
 struct Entry {
@@ -109,6 +111,8 @@ const ENTRIES: &[Entry] = &[
     entry("ascii", &[Bytes], Integer, text::ascii),
     entry("octet_length", &[Bytes], Integer, text::octet_length),
     entry("bit_length", &[Bytes], Integer, text::bit_length),
+    entry("json_text", &[Bytes, Bytes], Bytes, json::text),
+    entry("json_value", &[Bytes, Bytes], Bytes, json::value),
     entry("locate", &[Bytes, Bytes, Integer], Integer, text::locate),
     entry("find_in_set", &[Bytes, Bytes], Integer, text::find_in_set),
     entry("levenshtein", &[Bytes, Bytes], Integer, text::levenshtein),
@@ -134,6 +138,10 @@ const ENTRIES: &[Entry] = &[
     entry("unix_seconds", &[Timestamp], Integer, time::unix_seconds),
     entry("extract_second", &[Timestamp], Kind::Decimal(6), time::extract_second),
 ];
+
+fn utf8_of<'v>(value: &'v Value) -> Result<&'v str> {
+    super::utf8(value.bytes())
+}
 
 fn string<'a>(text: impl Into<Vec<u8>>) -> Result<Option<Value<'a>>> {
     Ok(Some(Value::Bytes(Cow::Owned(text.into()))))

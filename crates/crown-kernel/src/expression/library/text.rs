@@ -1,6 +1,6 @@
 //! Functions of strings. Positions and lengths are in characters (Unicode code points), from 1.
 
-use super::super::text::substring;
+use super::super::characters::substring;
 use super::super::value::Value;
 use super::super::{overflow, utf8};
 use super::{boolean, integer, string, LONGEST_TEXT};
@@ -94,7 +94,8 @@ pub fn reverse<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     string(text(&arguments[0])?.chars().rev().collect::<String>())
 }
 
-/// The first place of a character in the second text counts; without a partner in the third it is dropped.
+/// The first place of a character in the second text counts; without a partner in the third it is
+/// dropped.
 pub fn translate<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     let (subject, from, to) = (text(&arguments[0])?, text(&arguments[1])?, text(&arguments[2])?);
     let translated = subject.chars().filter_map(|character| match from.chars().position(|other| other == character) {

@@ -56,7 +56,8 @@ fn is_last_of_month(date: i64) -> bool {
     civil(date + 1).2 == 1
 }
 
-/// Whole months where both are the same day of a month, or both its last; else a fraction in 31 days, by whole seconds.
+/// Whole months where both are the same day of a month, or both its last; else a fraction in 31
+/// days, by whole seconds.
 pub fn months_between<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     let ((date1, time1), (date2, time2)) = (split(arguments[0].integer()), split(arguments[1].integer()));
     let ((year1, month1, day1), (year2, month2, day2)) = (civil(date1), civil(date2));

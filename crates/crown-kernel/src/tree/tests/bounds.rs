@@ -9,7 +9,8 @@ use crate::random::Random;
 use crate::store::interner::Interner;
 use crate::tree::Tree;
 
-/// Lemma 4.4: between two results the walk does at most a constant number of steps, whatever the data.
+/// Lemma 4.4: between two results the walk does at most a constant number of steps, whatever the
+/// data.
 #[test]
 fn delay_is_bounded_by_the_size_of_the_query() {
     for seed in 0..300 {
@@ -47,7 +48,8 @@ fn apply(tree: &mut Tree, interner: &mut Interner, atom: usize, words: [u64; 2],
     tree.apply(atom, &words, 0, weight, interner, &mut sink).unwrap();
 }
 
-/// Section 5.3: insertions alone cost amortised constant time; each counter only rises, so their changes are linear in the input.
+/// Section 5.3: insertions alone cost amortised constant time; each counter only rises, so their
+/// changes are linear in the input.
 #[test]
 fn insertions_change_a_linear_number_of_counters() {
     let mut ratios = Vec::new();
@@ -69,7 +71,8 @@ fn insertions_change_a_linear_number_of_counters() {
     assert!(ratios[1] <= 1.5 * ratios[0] + 0.5, "{ratios:?}");
 }
 
-/// Section 5.3: first-in-first-out updates of a tree of height 2 cost amortised constant time, however skewed the keys.
+/// Section 5.3: first-in-first-out updates of a tree of height 2 cost amortised constant time,
+/// however skewed the keys.
 #[test]
 fn fifo_updates_of_height_two_change_a_linear_number_of_counters() {
     for window in [50usize, 400] {
@@ -92,7 +95,8 @@ fn fifo_updates_of_height_two_change_a_linear_number_of_counters() {
     }
 }
 
-/// Lemma 3.1: the views are linear in the live input, and memory follows it through windows of ever-new keys.
+/// Lemma 3.1: the views are linear in the live input, and memory follows it through windows of
+/// ever-new keys.
 #[test]
 fn memory_follows_the_live_rows() {
     let (mut tree, mut interner) = (Tree::new(&hops(3), true).unwrap(), Interner::default());
@@ -122,7 +126,8 @@ fn memory_follows_the_live_rows() {
     assert!(tree.stats().bytes < 1 << 16 && sizes[19] > 1 << 17, "{sizes:?} {:?}", tree.stats());
 }
 
-/// Twins share ids, of which each has its own part when rows come and go in another order in each: also when ids are given anew.
+/// Twins share ids, of which each has its own part when rows come and go in another order in each:
+/// also when ids are given anew.
 #[test]
 fn twins_keep_their_rows_when_ids_change() {
     let (mut tree, mut interner) = (Tree::new(&hops(3), true).unwrap(), Interner::default());
@@ -145,4 +150,42 @@ fn twins_keep_their_rows_when_ids_change() {
     let expected: Vec<u64> = (0..size).filter(|row| stays(0, *row) && stays(1, row + 1) && stays(2, row + 2)).collect();
     assert!(expected.len() > 5);
     assert_eq!(found, expected);
+}
+
+/// A result is found by its position in time logarithmic in the lists, of a million results as of
+/// few; and after a change only what it has touched is counted again.
+#[test]
+fn positions_are_found_without_passing_over_results() {
+    let (mut tree, mut interner) = (Tree::new(&hops(2), true).unwrap(), Interner::default());
+    const ROOTS: u64 = 1 << 14;
+    const EACH: u64 = 1 << 6;
+    for number in 0..ROOTS {
+        apply(&mut tree, &mut interner, 0, [number, number % EACH], 1);
+    }
+    for number in 0..EACH * EACH {
+        apply(&mut tree, &mut interner, 1, [number % EACH, number], 1);
+    }
+    let visited = |tree: &Tree| tree.counts.as_ref().unwrap().visited.load(std::sync::atomic::Ordering::Relaxed);
+    tree.count_positions();
+    assert_eq!(tree.count(), Some(1 << 20));
+    let (mut found, before) = (Chunk::new(3), visited(&tree));
+    for number in (1 << 20) - 10..1 << 20 {
+        assert_eq!(tree.nth(number, &mut interner, &mut found).unwrap(), Some(true));
+    }
+    assert_eq!(tree.nth(1 << 20, &mut interner, &mut found).unwrap(), Some(false));
+    // Two lists for each row: of 2^14 and of 2^6 rows.
+    assert!(visited(&tree) - before <= 10 * (15 + 7), "{} rows for 10 results", visited(&tree) - before);
+    for number in 0..20 {
+        apply(&mut tree, &mut interner, 0, [ROOTS + number, number % EACH], 1);
+        apply(&mut tree, &mut interner, 0, [number, number % EACH], -1);
+        let before = visited(&tree);
+        tree.count_positions();
+        assert!(visited(&tree) - before <= 4, "{} rows counted again", visited(&tree) - before);
+        assert_eq!(tree.nth((1 << 20) - 1, &mut interner, &mut found).unwrap(), Some(true));
+    }
+    // Whoever asks no more is not counted for.
+    for number in 0..ROOTS {
+        apply(&mut tree, &mut interner, 0, [2 * ROOTS + number, number % EACH], 1);
+    }
+    assert!(tree.counts.is_none());
 }

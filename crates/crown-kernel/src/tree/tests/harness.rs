@@ -1,4 +1,5 @@
-//! Runs a stream of updates against the oracle, checking all that a tree answers after every one of them.
+//! Runs a stream of updates against the oracle, checking all that a tree answers after every one of
+//! them.
 
 use super::oracle::{self, row, Bag, Row};
 use crate::chunk::{Chunk, Nulls, Word};
@@ -73,7 +74,8 @@ pub fn run(stage: &TreeStage, stream: &[Update]) {
     if let Some(initial) = tree.initial_row(&mut interner) {
         assert_eq!(old.keys().next(), Some(&row(&initial, 0)));
     }
-    // What an optional child shows before and after may be the same; whether it is, only netting tells.
+    // What an optional child shows before and after may be the same; whether it is, only netting
+    // tells.
     let flips = stage.nodes.iter().any(|node| node.edge == EdgeKind::Optional);
     let mut seen: Vec<Row> = Vec::new();
     let mut deltas = Vec::new();
@@ -119,13 +121,34 @@ pub fn run(stage: &TreeStage, stream: &[Update]) {
         }
         let mut random = crate::random::Random(step as u64);
         let mut drawn = Chunk::new(columns);
-        let found = tree.sampler().draw(&tree, &mut interner, &mut |n| random.below(n), &mut drawn).unwrap();
+        tree.count_positions();
+        let found = tree.draw(&mut interner, &mut |n| random.below(n), &mut drawn).unwrap();
         assert_eq!(found, count > 0);
         assert!(rows(&drawn).iter().all(|(row, _)| new.contains_key(row)), "sample after step {step}");
+        check_positions(&tree, &mut interner, columns, step);
+        if step % 5 == 0 {
+            pulled.count_positions();
+        }
         old = new;
     }
     check_rebuild(stage, &tree, &old, &mut interner);
     check_all_at_once(stage, stream, &deltas, &mut interner);
+}
+
+/// Results are found by their position in the enumeration.
+fn check_positions(tree: &Tree, interner: &mut Interner, columns: usize, step: usize) {
+    let (mut walked, mut found) = (Chunk::new(columns), Chunk::new(columns));
+    let mut cursor = tree.cursor();
+    while cursor.fill(tree, interner, &mut walked, 100).unwrap() {}
+    let copies = |(words, nulls, weight): (Vec<Word>, Nulls, i64)| (0..weight).map(move |_| (words.clone(), nulls, 1));
+    let walked: Vec<_> = in_order(&walked).into_iter().flat_map(copies).collect();
+    for number in 0..=walked.len() {
+        match tree.nth(number as u128, interner, &mut found).unwrap() {
+            None => return assert!(!tree.shape.residual.is_empty() || tree.shape.always),
+            Some(more) => assert_eq!(more, number < walked.len(), "result {number} after step {step}"),
+        }
+    }
+    assert_eq!(in_order(&found), walked, "places after step {step}");
 }
 
 /// Changes that are looked ahead for have the deltas, in the order, that they have one by one.

@@ -1,4 +1,5 @@
-//! Tests of the tree: against a brute-force oracle after every single update, named cases, and bounds by counting operations.
+//! Tests of the tree: against a brute-force oracle after every single update, named cases, and
+//! bounds by counting operations.
 
 mod bounds;
 mod harness;

@@ -1,4 +1,5 @@
-//! Named cases: the paper's running example, faults of its prototype, its error about deletions, and the edges of the ring.
+//! Named cases: the paper's running example, faults of its prototype, its error about deletions,
+//! and the edges of the ring.
 
 use super::harness::{enumerate, rows, run, Update};
 use super::oracle::Row;
@@ -139,7 +140,8 @@ fn running_example_of_figure_four() {
     assert_eq!(probe.tree.count(), Some(6));
 }
 
-/// The paper takes the live view before the update for deletions too: then R's two rows are witnesses beside their parent.
+/// The paper takes the live view before the update for deletions too: then R's two rows are
+/// witnesses beside their parent.
 #[test]
 fn two_rows_with_one_key_leave_together_with_their_parent() {
     let lines = [

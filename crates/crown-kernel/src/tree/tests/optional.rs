@@ -59,8 +59,9 @@ impl Probe {
     }
 }
 
-/// Every kind of change costs a constant number of counter changes, whatever the data: nothing climbs an optional edge, and the rows
-/// that a flip emits are the delta. Space is linear in the rows, phantoms included.
+/// Every kind of change costs a constant number of counter changes, whatever the data: nothing
+/// climbs an optional edge, and the rows that a flip emits are the delta. Space is linear in the
+/// rows, phantoms included.
 #[test]
 fn twenty_outer_joins_cost_a_constant_number_of_counters_and_linear_space() {
     let children = 20;
@@ -119,7 +120,8 @@ fn phantoms_go_with_the_rows_that_they_stand_beside() {
     assert_eq!(probe.tree.count(), Some(0));
 }
 
-/// A row of the optional side that shows nothing but NULL is not the phantom, though it looks the same: both are never there at once.
+/// A row of the optional side that shows nothing but NULL is not the phantom, though it looks the
+/// same: both are never there at once.
 #[test]
 fn a_row_of_nulls_takes_the_place_of_the_phantom() {
     let stage = star(1);

@@ -1,4 +1,5 @@
-//! The judge: nested loops over multisets, straight from the meaning of a `TreeStage`, with no views, counters or lists.
+//! The judge: nested loops over multisets, straight from the meaning of a `TreeStage`, with no
+//! views, counters or lists.
 
 use crate::chunk::{Nulls, Word};
 use crate::plan::{EdgeKind, Expression, Mode, TreeStage};
@@ -27,7 +28,8 @@ pub fn variables(stage: &TreeStage, node: usize) -> Vec<String> {
 
 type Assignment = BTreeMap<String, Value>;
 
-/// Assignments of the variables of the join part below `node`, each with the multiplicity of its atom rows.
+/// Assignments of the variables of the join part below `node`, each with the multiplicity of its
+/// atom rows.
 fn join(stage: &TreeStage, atoms: &[Bag], node: usize) -> Vec<(Assignment, i128)> {
     let mut results: Vec<(Assignment, i128)> =
         relation(stage, atoms, node).into_iter().map(|(row, n)| (assign(stage, node, &row), n)).collect();

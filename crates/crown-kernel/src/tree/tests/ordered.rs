@@ -61,7 +61,8 @@ fn oracle_random_trees_with_comparisons() {
 }
 
 const JOIN: EdgeKind = EdgeKind::Join;
-/// The two relations below what they share; the one below the other; and with a third one below, and above.
+/// The two relations below what they share; the one below the other; and with a third one below,
+/// and above.
 const SIBLINGS: &[Line] = &[
     ("[k]", "k", None, "", true, JOIN),
     ("A", "k x", Some(0), "k", true, JOIN),
@@ -90,8 +91,8 @@ struct Counted {
     visits: u64,
 }
 
-/// Rows of one key, `x` and `y` from 0 to `size`, in a mixed order, then all deleted: the delta walks of all of them, and
-/// one full enumeration between.
+/// Rows of one key, `x` and `y` from 0 to `size`, in a mixed order, then all deleted: the delta
+/// walks of all of them, and one full enumeration between.
 fn walk(stage: &TreeStage, size: u64) -> [Counted; 3] {
     let (mut tree, mut interner) = (Tree::new(stage, true).unwrap(), Interner::default());
     let mut random = Random(size);
@@ -121,7 +122,8 @@ fn walk(stage: &TreeStage, size: u64) -> [Counted; 3] {
     parts.try_into().ok().unwrap()
 }
 
-/// A band of three values: every change has a few results, and a plain filter would look at all rows of the key for each.
+/// A band of three values: every change has a few results, and a plain filter would look at all
+/// rows of the key for each.
 #[test]
 fn only_matching_rows_are_visited() {
     let size = 300;

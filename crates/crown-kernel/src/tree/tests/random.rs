@@ -9,7 +9,8 @@ pub fn column(name: &str) -> Expression {
     Expression::Column { name: name.into(), data_type: "int64".into() }
 }
 
-/// The columns of a table in their order: atoms of one table and width are twins, though the tests give each its own rows.
+/// The columns of a table in their order: atoms of one table and width are twins, though the tests
+/// give each its own rows.
 pub fn bind(variables: &[String]) -> Vec<Binding> {
     let binding = |(place, variable): (usize, &String)| Binding {
         variable: variable.clone(),

@@ -1,0 +1,110 @@
+"""What pandas and CSV files give for typed columns, cast where nothing is lost.
+
+Dates and times in ISO 8601 text, floats for decimals and whole numbers, numpy scalars. What does not fit exactly stays
+as it is, and is then refused.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crown.arrow import arrow_type
+from crown.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType
+
+# Dates and times as pandas, SQL and CSV files write them. More digits than microseconds would be
+# lost.
+_ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6}0*)?)?(Z|[+-]\d\d(:?\d\d)?)?)?")
+
+
+def cast_rows(types: Sequence[DataType], rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return the rows with each value cast to the type of its column, or as it is.
+
+    >>> from crown.types import DataType
+    >>> cast_rows([DataType("decimal(4,1)"), DATE], [(0.5, "2024-02-29")])
+    [(Decimal('0.5'), datetime.date(2024, 2, 29))]
+    """
+    return [tuple(_cast(value, kind) for value, kind in zip(row, types, strict=True)) for row in rows]
+
+
+def _cast(value: Any, kind: DataType) -> Any:
+    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and math.isfinite(value):
+        if kind.is_decimal:
+            return Decimal(repr(value))
+        return int(value) if kind.is_integer and value.is_integer() else value
+    if kind == DATE and isinstance(value, datetime.datetime):
+        return value.date() if _is_midnight(value) else value
+    if isinstance(value, str):
+        return _time(value, kind)
+    return value
+
+
+def _is_midnight(value: datetime.datetime) -> bool:
+    # (pandas' NaT is a datetime that equals nothing, not even itself.)
+    return value == value and value.tzinfo is None and value.time() == datetime.time()
+
+
+def _time(text: str, kind: DataType) -> Any:
+    if not _ISO.fullmatch(text):
+        return text
+    try:
+        if kind == DATE:
+            return datetime.date.fromisoformat(text)
+        if kind in (TIMESTAMP, TIMESTAMP_NTZ):
+            return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    return text
+
+
+def cast_column(column: pa.ChunkedArray, kind: DataType) -> pa.ChunkedArray:
+    """Return the column in the type of its table's column if every value can be cast, or as it is."""
+    found, wanted = column.type, arrow_type(kind)
+    kinds = pa.types
+    text = kinds.is_string(found) or kinds.is_large_string(found)
+    if not (kinds.is_floating(found) and (kind.is_decimal or kind.is_integer)) and not (
+        text and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    ):
+        return column
+    try:
+        if text:
+            return _from_text(column, kind, wanted)
+        return _decimals(column, wanted) if kind.is_decimal else pc.cast(column, wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return column
+
+
+def _decimals(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Return floats as the decimals that they are written as: 19.99 is not quite 19.99, but nothing else is meant."""
+    values = column.to_pylist()
+    if not all(value is None or math.isfinite(value) for value in values):
+        raise pa.ArrowInvalid("not a decimal")
+    exact = [None if value is None else Decimal(repr(value)) for value in values]
+    return pa.chunked_array([pa.array(exact, wanted)])
+
+
+def _from_text(column: pa.ChunkedArray, kind: DataType, wanted: pa.DataType) -> pa.ChunkedArray:
+    if kind == TIMESTAMP:
+        # Text without a time zone is in UTC, as everywhere else.
+        values = [None if text is None else _utc(text) for text in column.to_pylist()]
+        return pa.chunked_array([pa.array(values, wanted)])
+    return pc.cast(column, wanted)
+
+
+def _utc(text: str) -> datetime.datetime:
+    if not _ISO.fullmatch(text):
+        raise pa.ArrowInvalid("not a time")
+    try:
+        found = datetime.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise pa.ArrowInvalid(str(error)) from error
+    return found.replace(tzinfo=datetime.UTC) if found.tzinfo is None else found

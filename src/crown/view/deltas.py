@@ -1,0 +1,67 @@
+"""Deltas in an order in which they can be applied elsewhere."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crown.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+from crown.ir.plan import Plan
+from crown.plan.view_key import view_key
+
+# Rows that are looked at one by one, which is then faster than by column.
+_FEW = 32
+
+
+def deletes_first(delta: pa.Table) -> pa.Table:
+    """Return the delta with all deletes before the inserts, so that a key never has two rows on the way."""
+    if delta.num_rows < 2:
+        return delta
+    if delta.num_rows <= _FEW:
+        words = delta[CHANGE_TYPE].to_pylist()
+        if DELETE not in words[words.index(INSERT) if INSERT in words else len(words) :]:
+            return delta
+    deletes = pc.equal(delta[CHANGE_TYPE].cast(pa.string()), DELETE)
+    count = pc.sum(deletes).as_py() or 0
+    # Mostly they are: then nothing is copied.
+    if count in (0, delta.num_rows) or pc.all(deletes.slice(0, count)).as_py():
+        return delta
+    return pa.concat_tables([delta.filter(deletes), delta.filter(pc.invert(deletes))])
+
+
+def deletes_first_of_each(delta: pa.Table) -> pa.Table:
+    """Return the deltas of single updates with the deletes of each before its inserts."""
+    if delta.num_rows < 2:
+        return delta
+    inserts = pc.not_equal(delta[CHANGE_TYPE].cast(pa.string()), DELETE)
+    keys = pa.table({"update": delta["_update"], "insert": inserts.cast(pa.int8())})
+    order = pc.sort_indices(keys, [("update", "ascending"), ("insert", "ascending")])  # stable
+    return delta if order.equals(pa.array(range(len(order)), pa.uint64())) else delta.take(order)
+
+
+def paired(plan: Plan, delta: pa.Table) -> pa.Table:
+    """Return the delta with each delete that an insert of the same key follows as an update of two rows.
+
+    The rest stays: deletes first, then updates, then inserts. A view without a known key has no updates.
+    """
+    delta = deletes_first(delta)
+    key = view_key(plan)
+    if key is None or not delta.num_rows:
+        return delta
+    words = delta[CHANGE_TYPE].to_pylist()
+    keys = list(zip(*(delta.column(position).to_pylist() for position in key), strict=True)) or [()] * len(words)
+    inserted = {keys[row]: row for row, word in enumerate(words) if word == INSERT}
+    deleted = {keys[row]: row for row, word in enumerate(words) if word == DELETE}
+    both = [k for k in deleted if k in inserted]
+    if not both:
+        return delta
+    order = [row for row, word in enumerate(words) if word == DELETE and keys[row] not in inserted]
+    new = [DELETE] * len(order)
+    for k in both:
+        order += [deleted[k], inserted[k]]
+        new += [UPDATE_PREIMAGE, UPDATE_POSTIMAGE]
+    rest = [row for row, word in enumerate(words) if word == INSERT and keys[row] not in deleted]
+    taken = delta.take(pa.array([*order, *rest], pa.int64()))
+    position = delta.column_names.index(CHANGE_TYPE)
+    types = pa.array([*new, *[INSERT] * len(rest)], pa.string())
+    return taken.set_column(position, pa.field(CHANGE_TYPE, pa.string(), nullable=False), types)

@@ -1,0 +1,80 @@
+"""How far long work is: told to a function, or shown as a bar where somebody looks at it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TextIO, TypeAlias
+
+from crown.errors import CrownError
+from crown.view.arguments import shown
+
+# Called with the rows read so far, and all that are to be read.
+Progress: TypeAlias = Callable[[int, int], object]
+
+_SECONDS = 1.0  # before a bar appears
+_REDRAWN = 0.1
+_WIDTH = 30
+
+
+@contextlib.contextmanager
+def reporting(progress: Progress | bool | None, title: str) -> Iterator[Progress | None]:
+    """Yield where to report to: the given function; a bar for True; for None a bar where somebody sees it."""
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise CrownError(
+            f"progress must be a function, True or False, not {shown(progress)}",
+            code="CROWN-ARGUMENT",
+            hint="give a function of two numbers: the rows read so far, and all rows to read",
+        )
+    if progress is None:
+        progress = _is_seen(sys.stderr)
+    if not isinstance(progress, bool):
+        yield progress
+    elif not progress:
+        yield None
+    else:
+        bar = Bar(title, sys.stderr)
+        try:
+            yield bar.show
+        finally:
+            bar.clear()
+
+
+class Bar:
+    """One line that is written over and over, and goes in the end."""
+
+    def __init__(self, title: str, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._title = title
+        self._stream = stream
+        self._clock = clock
+        self._next = clock() + _SECONDS
+        self._drawn = 0
+
+    def show(self, done: int, total: int) -> None:
+        now = self._clock()
+        if now < self._next:
+            return
+        self._next = now + _REDRAWN
+        share = min(1.0, done / total) if total else 1.0
+        full = round(_WIDTH * share)
+        line = f"{self._title} [{'█' * full}{' ' * (_WIDTH - full)}] {share:4.0%}  {done:,} of {total:,} rows"
+        self._stream.write(f"\r{line:<{self._drawn}}")
+        self._stream.flush()
+        self._drawn = len(line)
+
+    def clear(self) -> None:
+        if self._drawn:
+            self._stream.write(f"\r{'':<{self._drawn}}\r")
+            self._stream.flush()
+
+
+def _is_seen(stream: TextIO | None) -> bool:
+    """Whether somebody sees what is written: in a terminal, or in a notebook."""
+    if stream is None:
+        return False
+    if stream.isatty():
+        return True
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"

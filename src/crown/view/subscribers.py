@@ -1,0 +1,152 @@
+"""Who gets the deltas of a database: callbacks and iterators, in the order of the batches."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from crown.errors import CrownError
+from crown.view.turn import Interrupts
+
+Callback: TypeAlias = Callable[[pa.Table], object]
+
+
+class Subscribers:
+    """Delivers deltas one batch after the other, whichever thread applied it."""
+
+    def __init__(self) -> None:
+        self._callbacks: dict[str, list[Callback]] = {}
+        # An iterator that nobody holds any more must not gather deltas for ever.
+        self._iterators: dict[str, list[weakref.ref[Changes]]] = {}
+        self._waiting: deque[tuple[str, Callback | Changes, pa.Table]] = deque()
+        self._delivering = threading.Lock()
+        self._deliverer: int | None = None  # the thread that has the lock
+
+    def add(self, view: str, callback: Callback) -> Callable[[], None]:
+        """Call `callback` with each delta of the view from now on; return how to end that."""
+        if not callable(callback):
+            raise CrownError("the callback is not a function", code="CROWN-ARGUMENT", hint="give a function of a delta")
+        self._callbacks.setdefault(view, []).append(callback)
+
+        def remove() -> None:
+            callbacks = self._callbacks.get(view, [])
+            if callback in callbacks:
+                callbacks.remove(callback)
+
+        return remove
+
+    def iterate(self, view: str) -> Changes:
+        followers = self._iterators.setdefault(view, [])
+        changes = Changes(lambda gone: followers.remove(weakref.ref(gone)))
+        followers.append(weakref.ref(changes, followers.remove))
+        return changes
+
+    def forget(self, view: str) -> None:
+        """End everything that waits for deltas of a view."""
+        self._callbacks.pop(view, None)
+        for reference in self._iterators.pop(view, []):
+            if (changes := reference()) is not None:
+                changes.end()
+
+    @property
+    def _is_followed(self) -> bool:
+        return bool(self._waiting) or any(self._callbacks.values()) or any(self._iterators.values())
+
+    def queue(self, deltas: Mapping[str, pa.Table]) -> None:
+        """Take the deltas of a batch, for those who follow the views now; call in the order of batches."""
+        for view, delta in deltas.items():
+            if delta.num_rows:
+                iterators = [reference() for reference in self._iterators.get(view, ())]
+                followers = (*iterators, *self._callbacks.get(view, ()))
+                self._waiting += [(view, follower, delta) for follower in followers if follower is not None]
+
+    def deliver(self) -> None:
+        """Hand over what was taken. A callback that raises does not keep the deltas from the others.
+
+        Within a callback this does nothing: the deltas of a batch that it applies come after those of the current one.
+        """
+        if self._deliverer == threading.get_ident() or not self._is_followed:
+            return
+        failed: BaseException | None = None
+        interrupts = Interrupts()
+        with self._delivering:
+            interrupts.hold()  # or one could come between taking a delta and handing it over
+            self._deliverer = threading.get_ident()
+            try:
+                while self._waiting:
+                    view, follower, delta = self._waiting.popleft()
+                    try:
+                        if isinstance(follower, Changes):
+                            follower.put(delta)
+                        elif follower in self._callbacks.get(view, ()):  # not ended in the meantime
+                            follower(delta)
+                    except BaseException as error:
+                        failed = failed or error
+            finally:
+                self._deliverer = None
+                interrupts.release()
+        if failed is not None:
+            raise failed
+
+
+class Changes:
+    """The deltas of a view from the time it was made on; the next one waits for a batch that changes the view.
+
+    Iterate over it in a thread of its own, or call `get` with a timeout. It ends when it is closed or the view is
+    dropped. Deltas wait here until they are read, for as long as somebody holds the iterator.
+    """
+
+    def __init__(self, on_close: Callable[[Changes], None]) -> None:
+        self._queue: queue.SimpleQueue[pa.Table | None] = queue.SimpleQueue()
+        self._on_close = on_close
+        self._ended = False
+
+    def put(self, delta: pa.Table) -> None:
+        self._queue.put(delta)
+
+    def end(self) -> None:
+        self._queue.put(None)
+
+    def get(self, timeout: float | None = None) -> pa.Table | None:
+        """Return the next delta; None if none comes within `timeout` seconds, or at the end."""
+        if self._ended:
+            return None
+        try:
+            delta = self._queue.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        self._ended = delta is None
+        return delta
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        return self
+
+    def __next__(self) -> pa.Table:
+        delta = self.get()
+        if delta is None:
+            raise StopIteration
+        return delta
+
+    def close(self) -> None:
+        """Get no more deltas."""
+        if not self._ended:
+            try:
+                self._on_close(self)
+            except ValueError:
+                return
+            self.end()
+
+    def __enter__(self) -> Changes:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
