@@ -182,3 +182,12 @@ def test_deletes_come_before_inserts_and_updates_in_pairs() -> None:
     keyed.insert("p", [(1, 1), (2, 2)])
     words = keyed.apply({"p": [(1, 5)]}, updates=True)["_change_type"].to_pylist()
     assert words == ["update_preimage", "update_postimage"]
+
+
+@pytest.mark.parametrize("type_, value", [("ARRAY<INT>", [1]), ("STRUCT<x: INT>", {"x": 1}), ("DOUBLE", float("nan"))])
+def test_updates_are_paired_by_keys_of_any_type(type_: str, value: object) -> None:
+    view = crown.View("SELECT a, COUNT(*) AS n FROM t GROUP BY a", f"CREATE TABLE t (a {type_}, b INT)")
+    view.insert("t", [(value, 1), (None, 1)])
+    delta = view.apply({"t": [(value, 2)]}, updates=True)
+    assert delta["_change_type"].to_pylist() == ["update_preimage", "update_postimage"]
+    assert delta["n"].to_pylist() == [1, 2]

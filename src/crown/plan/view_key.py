@@ -24,15 +24,15 @@ def view_key(plan: Plan) -> tuple[int, ...] | None:
     """
     stages = {stage.id: stage for stage in plan.stages}
     last = plan.stages[-1]
-    names = _key(plan, stages, last)
+    names = _key(plan, stages, last.id)
     if names is None:
         return None
     columns = [column.name for column in stage_columns(plan)[last.id]]
     return tuple(columns.index(name) for name in names)
 
 
-def _key(plan: Plan, stages: dict[str, Stage], stage: Stage) -> tuple[str, ...] | None:
-    match stage:
+def _key(plan: Plan, stages: dict[str, Stage], source: str) -> tuple[str, ...] | None:
+    match stage := stages.get(source):
         case AggregateStage():
             return stage.group
         case TreeStage(mode="ring"):
@@ -40,11 +40,11 @@ def _key(plan: Plan, stages: dict[str, Stage], stage: Stage) -> tuple[str, ...] 
         case TreeStage():
             return _primary_keys(plan, stage)
         case MapStage():
-            inner = _key(plan, stages, stages[stage.input])
+            inner = _key(plan, stages, stage.input)
             shown = {c.expression.name: c.name for c in stage.columns if isinstance(c.expression, Column)}
             return tuple(shown[name] for name in inner) if inner is not None and set(inner) <= set(shown) else None
         case DistinctStage() | MaterializeStage() | TopStage() | WindowStage():
-            return _key(plan, stages, stages[stage.input])
+            return _key(plan, stages, stage.input)
     return None
 
 

@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from crown.plan.view_key import view_key
 from crown.spark.failure import crown_error
 from crown.spark.flow.streaming import MaintainOptions, maintain
 from crown.spark.flow.views import Sink as ViewSink
 from crown.spark.pipeline.checking import Check, CheckedView, check
 from crown.spark.pipeline.claim import check_claim, write_claim
 from crown.spark.pipeline.description import PipelineDescription, Sink, TableSource
-from crown.spark.pipeline.viewkey import view_key
 from crown.spark.settings import configure, with_jar
 from crown.spark.sinks.kafka import to_kafka, write_to_kafka
 from crown.spark.sinks.materialize import materialize
@@ -99,7 +99,10 @@ def _options(pipeline: PipelineDescription, *, batch: bool) -> MaintainOptions:
 
 def _keys(sink: Sink, view: CheckedView) -> tuple[str, ...]:
     """Return the columns of the keys of a topic's records."""
-    return sink.key or (view_key(view.explanation.plan) if view.explanation is not None else ())
+    if sink.key or view.explanation is None:
+        return sink.key
+    plan = view.explanation.plan
+    return tuple(plan.columns[position].name for position in view_key(plan) or ())
 
 
 def _sink_writer(deltas: DataFrame, sink: Sink, checkpoint: str, key: tuple[str, ...]) -> DataStreamWriter:
