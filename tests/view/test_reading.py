@@ -182,3 +182,26 @@ def test_deletes_come_before_inserts_and_updates_in_pairs() -> None:
     keyed.insert("p", [(1, 1), (2, 2)])
     words = keyed.apply({"p": [(1, 5)]}, updates=True)["_change_type"].to_pylist()
     assert words == ["update_preimage", "update_postimage"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "type_, values",
+    [
+        ("DOUBLE", [float("nan"), -0.0, None]),
+        ("ARRAY<DOUBLE>", [[float("nan")], [-0.0], [], None]),
+        ("STRUCT<p: INT, q: STRING>", [{"p": 1, "q": "a"}, {"p": None, "q": "a"}]),
+        ("MAP<STRING, INT>", [[("a", 1)], []]),
+    ],
+)
+def test_updates_of_groups_by_any_key(type_: str, values: list[Any], threads: int) -> None:
+    sql = "SELECT k, SUM(n) AS s FROM t GROUP BY k"
+    if type_.startswith("MAP"):  # SQL has no groups by maps
+        sql = "SELECT k, id, n FROM t"
+    view = crown.View(sql, schema=f"CREATE TABLE t (id INT NOT NULL PRIMARY KEY, k {type_}, n INT)", threads=threads)
+    for n in (1, 2):
+        delta = view.apply({"t": [(i, value, n) for i, value in enumerate(values)]}, updates=True)
+    words = delta["_change_type"].to_pylist()
+    assert words == ["update_preimage", "update_postimage"] * len(values)
+    rows = delta.to_pylist()
+    assert all(repr(old["k"]) == repr(new["k"]) for old, new in zip(rows[::2], rows[1::2], strict=True))
