@@ -5,6 +5,7 @@ The text is read in DuckDB's own dialect, so that no translation stands between 
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -49,6 +50,8 @@ def test_odd_texts_have_duckdbs_answer(rng: random.Random, count: int) -> None:
             got = evaluate(query, tables)
         except (ArithmeticError, ValueError):
             continue  # ANSI mode: an error where DuckDB has a NULL
+        if any(value == -math.inf for row in expected for value in row):
+            continue  # the logarithm of zero is NULL in Spark
         compared += 1
         if isinstance(query.body, Top):
             assert len(got) == len(expected), sql  # ties are cut differently

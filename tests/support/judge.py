@@ -53,10 +53,10 @@ class Judge(PublicJudge):
 
     def _evaluate(self) -> list[Row]:
         tables = {}
-        for name, rows in self.tables.items():
+        for name in self.tables:
             if name == CLOCK:
                 continue
-            tables[name] = [dict(zip(self._columns[name], row, strict=True)) for row in rows.elements()]
+            tables[name] = [dict(zip(self._columns[name], row, strict=True)) for row in self.table_rows(name)]
         if self.now is not None:
             tables[ir_tables.CLOCK] = [{"id": 0, "now": self.now}]
         return evaluate(parse(self.sql, self.schema, functions=self.functions), tables)

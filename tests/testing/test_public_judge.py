@@ -50,6 +50,15 @@ def test_deletions_updates_and_copies() -> None:
     assert list(check(SQL, SCHEMA, batches)) == []
 
 
+def test_rows_with_nested_values_and_nan() -> None:
+    """They are deleted by rows that are equal, not the same."""
+    schema = "CREATE TABLE t (l ARRAY<INT>, s STRUCT<p: INT, q: STRING>, x DOUBLE)"
+    rows = [([1, 2], {"p": 1, "q": "a"}, float("nan")), ([], {"p": None, "q": "a"}, 0.5)]
+    gone = [("t", ([1, 2], {"p": 1, "q": "a"}, float("nan")), -1)]
+    view = check("SELECT l, s, x, COUNT(*) AS n FROM t GROUP BY l, s, x", schema, [{"t": rows * 2}, gone])
+    assert sorted(row[-1] for row in view) == [1, 2]
+
+
 @pytest.mark.parametrize(
     "schema",
     [

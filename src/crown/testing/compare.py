@@ -54,6 +54,21 @@ def normal(value: Any) -> Any:
     return value
 
 
+def hashable(row: Row) -> Row:
+    """Return a row that can be a key: nested values frozen, and one NaN.
+
+    >>> hashable((1, [2, 3], float("nan"))) == hashable((1, [2, 3], float("nan")))
+    True
+    """
+    return tuple(map(_key, row))
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, float) and math.isnan(value):
+        return math.nan
+    return normal(value) if isinstance(value, dict | list | tuple) else value
+
+
 def _frozen(value: Any) -> tuple[Any, ...]:
     """Return a nested value as one that can be hashed. Arrow shows a map as a list of pairs, others as a dict."""
     if isinstance(value, list) and value and all(isinstance(part, tuple) and len(part) == 2 for part in value):

@@ -23,7 +23,7 @@ from crown.functions import PythonFunctions, declare
 from crown.sql import load_schema
 from crown.sql.schema.schema import SchemaLike
 from crown.testing.batches import Batch, Change, read_batch
-from crown.testing.compare import differences, multiset, split_delta, tuples
+from crown.testing.compare import differences, hashable, multiset, split_delta, tuples
 from crown.testing.dialect import NOW, in_duckdb
 from crown.testing.functions import register
 from crown.view import View
@@ -100,6 +100,7 @@ class Judge:
         self.schema = schema
         self.history: list[list[Change] | datetime] = []
         self.tables: dict[str, Counter[Row]] = {}
+        self._given: dict[Row, Row] = {}  # rows with nested values, by how `tables` has them
         self._keys: dict[str, tuple[int, ...]] = {}
         self._columns: dict[str, list[str]] = {}
         self._arrow_schemas: dict[str, pa.Schema] = {}
@@ -196,18 +197,25 @@ class Judge:
     def _apply(self, change: Change) -> None:
         rows = self.tables[change.table]
         self._stale.add(change.table)
+        found = hashable(change.row)
+        if found != change.row:
+            self._given[found] = change.row
         if key := self._keys[change.table]:
-            wanted = [change.row[i] for i in key]
+            wanted = [found[i] for i in key]
             same = [row for row in rows if [row[i] for i in key] == wanted]
             assert same or change.weight > 0, f"the test itself deletes an absent row: {change}"
             for old in same:
                 del rows[old]
             if change.weight < 0:
                 return
-        rows[change.row] += change.weight
-        assert rows[change.row] >= 0, f"the test itself deletes an absent row: {change}"
-        if not rows[change.row]:
-            del rows[change.row]
+        rows[found] += change.weight
+        assert rows[found] >= 0, f"the test itself deletes an absent row: {change}"
+        if not rows[found]:
+            del rows[found]
+
+    def table_rows(self, table: str) -> list[Row]:
+        """Return the rows of a table as they were given."""
+        return [self._given.get(row, row) for row in self.tables[table].elements()]
 
     def recompute(self) -> Counter[Row]:
         """Return DuckDB's answer over the tables as they are, as a multiset."""
@@ -221,7 +229,7 @@ class Judge:
         return self._connection.execute(self._question).fetchall()
 
     def _load(self, table: str) -> None:
-        rows = list(self.tables[table].elements())
+        rows = self.table_rows(table)
         self._connection.execute(f'DELETE FROM "{table}"')
         if rows:
             values = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))

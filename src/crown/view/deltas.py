@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,8 +49,9 @@ def paired(plan: Plan, delta: pa.Table) -> pa.Table:
     if key is None or not delta.num_rows:
         return delta
     words = delta[CHANGE_TYPE].to_pylist()
-    columns = ([_comparable(value) for value in delta.column(position).to_pylist()] for position in key)
-    keys = list(zip(*columns, strict=True)) or [()] * len(words)
+    # As text: a key may be NaN, which Python finds unequal to itself, or nested, which it can't hash.
+    keys = [repr(k) for k in zip(*(delta.column(position).to_pylist() for position in key), strict=True)]
+    keys = keys or [""] * len(words)
     inserted = {keys[row]: row for row, word in enumerate(words) if word == INSERT}
     deleted = {keys[row]: row for row, word in enumerate(words) if word == DELETE}
     both = [k for k in deleted if k in inserted]
@@ -68,15 +67,3 @@ def paired(plan: Plan, delta: pa.Table) -> pa.Table:
     position = delta.column_names.index(CHANGE_TYPE)
     types = pa.array([*new, *[INSERT] * len(rest)], pa.string())
     return taken.set_column(position, pa.field(CHANGE_TYPE, pa.string(), nullable=False), types)
-
-
-def _comparable(value: object) -> Hashable:
-    """Return a value of a key so that equal ones are found in a dict: arrays, structs and NaN are not as they are."""
-    if isinstance(value, list | tuple):
-        return tuple(_comparable(item) for item in value)
-    if isinstance(value, dict):
-        return tuple((name, _comparable(item)) for name, item in value.items())
-    if isinstance(value, float) and value != value:
-        return "NaN"
-    assert isinstance(value, Hashable)
-    return value
