@@ -50,7 +50,7 @@ test-kernel: setup ## Run only the kernel tests (cargo)
 	cargo test --locked --quiet -p crown-kernel -p crown-jvm
 
 .PHONY: test-python
-test-python: java setup ## Run only the Python tests (pytest, two processes); select with ARGS="-k name"
+test-python: java setup $(VENV)/spark.jsa ## Run only the Python tests (pytest, two processes); select with ARGS="-k name"
 	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
 .PHONY: coverage
@@ -124,3 +124,8 @@ $(VENV)/.jar: $(VENV)/.installed $(RUST_SOURCES) $(JVM_SOURCES)
 	@if tools/prerequisites jdk; then \
 		echo "set-up: cells inside Spark's JVM" && $(BIN)/python tools/build-jvm && touch $@; \
 	fi
+
+# Only for tests, which start Java often.
+$(VENV)/spark.jsa: tools/archive-classes constraints.txt | setup
+	@echo "set-up: archive of Spark's classes for tests"
+	@$(BIN)/python tools/archive-classes $@ || echo "none was made: tests take longer"

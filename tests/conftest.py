@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import random
+import sys
+from pathlib import Path
 
 import hypothesis
 import hypothesis.core
@@ -21,7 +23,11 @@ os.environ["CROWN_SEED"] = str(SEED)
 
 # Java processes of tests are short: compiling code twice, and collecting garbage in parallel, costs
 # them more than it saves. Spark's launcher gives these options to every driver.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+CLASSES = Path(sys.prefix) / "spark.jsa"  # by tools/archive-classes
+if CLASSES.exists():
+    JAVA_OPTIONS += f' -XX:SharedArchiveFile="{CLASSES}" -Xlog:cds=off,cds+dynamic=off'
+os.environ.setdefault("SPARK_SUBMIT_OPTS", JAVA_OPTIONS)
 
 # Timing is nobody's business in a test: machines are shared, and the first call of a kind may
 # compile or start things.

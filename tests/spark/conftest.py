@@ -20,6 +20,8 @@ from crown.spark.settings import ENGINE, JAR
 from tests.spark.broker import Kafka, broker, jars
 from tests.support.postgres import running_server
 
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
 
 @pytest.fixture(scope="session")
 def quick_python(tmp_path_factory: pytest.TempPathFactory) -> str:
@@ -47,6 +49,9 @@ def spark(quick_python: str) -> Iterator[SparkSession]:
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         # Deep regular expressions in Spark's own error messages need more than the default stack.
         "spark.driver.extraJavaOptions": "-Xss4m",
+        # Many queries over a few rows: compiling them would take most of the time. Those of applications that tests
+        # start are compiled.
+        **INTERPRETED,
         # Workers must find `tests.*` as this process does.
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),
     }.items():

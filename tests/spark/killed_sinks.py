@@ -21,7 +21,7 @@ from pyspark.sql import Row, SparkSession
 
 from crown.spark import configure, maintain, materialize
 from crown.spark.sinks import parquet, postgres
-from tests.spark.streams import stream
+from tests.spark.streams import run_to_end, stream
 
 
 def die(group: int) -> None:
@@ -98,18 +98,25 @@ def main(directory: str, sql: str, connection: str, point: str) -> None:
         builder = builder.config(name, value)
     spark = configure(builder, cells=2).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    sink, when, batch = (point or "none:none:-1").split(":")
+    sink, when, batch = point.split(":")
     gateway: Any = spark.sparkContext._gateway
     group = os.getpgid(gateway.proc.pid)
     assert group == os.getpgrp()
     inject((sink, when, int(batch)), group)
-    base = Path(directory)
+    write_all(spark, Path(directory), sql, connection, (sink, when, int(batch)), group)
+    spark.stop()
+
+
+def write_all(
+    spark: SparkSession, base: Path, sql: str, connection: str, point: tuple[str, str, int], group: int
+) -> None:
+    """Run the streams to their end."""
 
     def deltas(**options: Any) -> Any:
         tables = {path.name: stream(spark, path, by_name=True) for path in (base / "in").iterdir()}
         return maintain(spark, sql, tables, cells=2, **options)
 
-    rows = Appending(str(base / "appended"), (sink, when, int(batch)), group)
+    rows = Appending(str(base / "appended"), point, group)
 
     def writer(kind: str) -> Any:
         checkpoint = str(base / f"c-{kind}")
@@ -120,10 +127,8 @@ def main(directory: str, sql: str, connection: str, point: str) -> None:
         return deltas(batch=True).writeStream.foreach(rows).option("checkpointLocation", checkpoint)
 
     # The one that is to be killed goes first.
-    for kind in sorted(["append", "parquet", "postgres"], key=lambda kind: kind != sink):
-        writer(kind).trigger(availableNow=True).start().awaitTermination()
-    print("done", flush=True)
-    spark.stop()
+    for kind in sorted(["append", "parquet", "postgres"], key=lambda kind: kind != point[0]):
+        run_to_end(writer(kind).trigger(availableNow=True))
 
 
 if __name__ == "__main__":

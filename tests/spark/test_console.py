@@ -91,7 +91,17 @@ def test_a_pipeline_on_the_terminal_and_in_the_browser(tmp_path: Path) -> None:
         assert sign not in screen, screen
     assert "[gc" not in screen, "what Java prints does not reach the terminal"
     assert "[gc" in (tmp_path / "checkpoint.log").read_text()
-    feed(tmp_path, 3)
+    assert re.fullmatch(r"Continues after batch \d+\.", str(read_resume_point(str(tmp_path / "checkpoint"))))
+
+
+@pytest.mark.spark
+@pytest.mark.slow  # the words alone are checked in the default run
+def test_a_run_that_goes_on_says_so(tmp_path: Path) -> None:
+    feed(tmp_path, 0)
+    with start(tmp_path) as terminal:
+        terminal.wait_for("checkpoint/commits/0", tmp_path)
+        terminal.press_ctrl_c()
+        terminal.finish()
     with start(tmp_path) as terminal:
         terminal.wait_for("Continues after batch", tmp_path)
         terminal.press_ctrl_c()

@@ -35,9 +35,6 @@ def judge(spark: SparkSession) -> Iterator[SparkSession]:
     settings = {
         "spark.sql.ansi.enabled": "true",
         "spark.sql.optimizer.excludedRules": _EXCLUDED,
-        # Hundreds of expressions over a few rows: compiling them would take most of the time.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():

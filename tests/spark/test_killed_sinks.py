@@ -32,28 +32,20 @@ POINTS = [
 ] + [f"append:written:{batch}" for batch in range(BATCHES)]
 
 
-def run(directory: Path, sql: str, connection: str, point: str) -> int:
-    """Run the application until it ends or dies; once more where a busy machine let Spark's workers start too late."""
-    for attempt in range(5):
-        log = directory / f"log-{point}-{attempt}"
-        code = run_once(directory, [sql, connection, point], log)
-        if code in (0, -signal.SIGKILL) or "failed to connect back" not in log.read_text():
-            break
-    assert code in (0, -signal.SIGKILL), (point, log.read_text()[-3000:])
-    return code
-
-
-def run_once(directory: Path, arguments: list[str], log: Path) -> int:
+def run(directory: Path, sql: str, connection: str, point: str) -> None:
+    """Run the application until it dies, or ends because the point has passed already."""
+    log = directory / f"log-{point}"
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     with log.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.killed_sinks", str(directory), *arguments],
+            [sys.executable, "-m", "tests.spark.killed_sinks", str(directory), sql, connection, point],
             env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(directory)},
             stdout=output,
             stderr=output,
             start_new_session=True,
         )
-        return ended_within(process, LIMIT_SECONDS)
+        code = ended_within(process, LIMIT_SECONDS)
+    assert code in (0, -signal.SIGKILL), (point, log.read_text()[-3000:])
 
 
 def appended(directory: Path) -> tuple[Counter[Any], int]:
@@ -74,11 +66,13 @@ def appended(directory: Path) -> tuple[Counter[Any], int]:
 
 
 def killed(spark: SparkSession, rng: random.Random, directory: Path, connection: str, points: list[str]) -> int:
-    """Kill at the points, one after the other, then let it end. How many rows came again.
+    """Kill at the points, one after the other, then run to the end in the tests' session. How many rows came again.
 
     All targets are checked, of the parquet one every version.
     """
     import psycopg
+
+    from tests.spark.killed_sinks import write_all
 
     with psycopg.connect(connection, autocommit=True) as opened:
         opened.execute("DROP TABLE IF EXISTS killed")
@@ -92,8 +86,8 @@ def killed(spark: SparkSession, rng: random.Random, directory: Path, connection:
         judge.apply(changes)
         versions.append(judge.result)
     for point in points:
-        run(directory, judge.sql, connection, point)  # a point that has passed already kills nobody
-    assert run(directory, judge.sql, connection, "") == 0
+        run(directory, judge.sql, connection, point)
+    write_all(spark, directory, judge.sql, connection, ("none", "none", -1), 0)
     with psycopg.connect(connection) as opened:
         rows = opened.execute("SELECT * FROM killed").fetchall()
     assert multiset(rows) == judge.result, points

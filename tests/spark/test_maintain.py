@@ -30,7 +30,7 @@ both_engines = pytest.mark.usefixtures("engine")
 
 @pytest.mark.parametrize(
     "engine, cells",
-    [("jvm", 1), ("jvm", 3), pytest.param("python", 1, marks=pytest.mark.slow), ("python", 3)],
+    [("jvm", 3), ("python", 3), *(pytest.param(engine, 1, marks=pytest.mark.slow) for engine in ("jvm", "python"))],
     indirect=True,
 )
 def test_every_delta_is_exact_across_restarts(

@@ -38,7 +38,8 @@ def check_sinks(spark: SparkSession, judges: dict[str, Judge], directory: Path) 
         assert multiset(map(tuple, rows)) == judge.result, name
 
 
-BOTH = [(1, "jvm"), (2, "jvm"), (2, "python"), pytest.param(1, "python", marks=pytest.mark.slow)]
+# `test_pipeline_views` has one cell in the default run.
+BOTH = [(2, "jvm"), (2, "python"), *(pytest.param(1, name, marks=pytest.mark.slow) for name in ("jvm", "python"))]
 
 
 @pytest.mark.parametrize(("cells", "engine"), BOTH, indirect=True)
@@ -203,6 +204,7 @@ def run(directory: Path, deadly: int) -> int:
         return ended_within(process, 600)
 
 
+@pytest.mark.slow  # `test_pipeline_views` kills a pipeline so in the default run
 def test_killed_between_two_sinks(spark: SparkSession, tmp_path: Path) -> None:
     """One sink has the batch, the next has not: the stream goes on, and all are at the same version."""
     rng = random.Random(f"{SEED}:many views")

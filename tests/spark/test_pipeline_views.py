@@ -228,11 +228,15 @@ def run_until_killed(directory: Path, file: Path, view: str, batch: int) -> None
     assert code == -signal.SIGKILL, log.read_text()[-3000:]
 
 
-def test_killed_between_the_sinks_of_a_batch(spark: SparkSession, tmp_path: Path, quick_python: str) -> None:
+@pytest.mark.parametrize("first", [(), pytest.param(("best",), marks=pytest.mark.slow)], ids=str)
+def test_killed_between_the_sinks_of_a_batch(
+    spark: SparkSession, tmp_path: Path, quick_python: str, first: tuple[str, ...]
+) -> None:
     """Some sinks have the batch and others have not: after a restart all are at one version."""
     history = History(tmp_path, "killed pipeline", 2)
     file = write(tmp_path, "available", ("cells = 2", "cells = 1"))
-    run_until_killed(tmp_path, file, "best", 0)
+    for view in first:
+        run_until_killed(tmp_path, file, view, 0)
     run_until_killed(tmp_path, file, "degrees", 1)
     versions = {name: _versions(tmp_path / "out" / name) for name in ALONE}
     assert versions == {"best": 2, "degrees": 2, "hops": 1}, "it died between two sinks"

@@ -8,12 +8,14 @@ process. Nothing is lost either way: a batch counts only when Spark has committe
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import NoReturn, TypeVar
 
 INTERRUPTED = 130  # as shells report a program that SIGINT ended
@@ -49,7 +51,10 @@ def supervise(work: Callable[[threading.Event], Result], *, last_line: str, give
     """Run `work` in a thread. It should end soon after its event is set; `give_up` ends what it waits for."""
     if threading.current_thread() is not threading.main_thread():
         return work(threading.Event())
-    stop, hurry = threading.Event(), threading.Event()
+    stop = threading.Event()
+    # A queue that a signal handler may put into at any moment: setting an event takes a lock, which a Ctrl-C inside of
+    # another one's handler would wait for without end.
+    presses: SimpleQueue[int] = SimpleQueue()
     results: list[Result] = []
     errors: list[BaseException] = []
 
@@ -59,11 +64,11 @@ def supervise(work: Callable[[threading.Event], Result], *, last_line: str, give
         except BaseException as error:
             errors.append(error)
 
-    previous = signal.signal(signal.SIGINT, lambda *_: hurry.set() if stop.is_set() else stop.set())
+    previous = signal.signal(signal.SIGINT, lambda number, _: presses.put(number))
     try:
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
-        _wait(thread, stop, hurry)
+        _wait(thread, stop, presses)
         if stop.is_set():
             if thread.is_alive():
                 give_up()
@@ -76,11 +81,15 @@ def supervise(work: Callable[[threading.Event], Result], *, last_line: str, give
     return results[0]
 
 
-def _wait(thread: threading.Thread, stop: threading.Event, hurry: threading.Event) -> None:
-    asked: float | None = None
-    while thread.is_alive() and not hurry.is_set():
-        thread.join(0.1)
+def _wait(thread: threading.Thread, stop: threading.Event, presses: SimpleQueue[int]) -> None:
+    """Until the thread ends, or Ctrl-C was pressed twice, or long ago."""
+    limit = math.inf
+    while thread.is_alive() and time.monotonic() < limit:
+        try:
+            presses.get(timeout=0.1)
+        except Empty:
+            continue
         if stop.is_set():
-            asked = asked or time.monotonic()
-            if time.monotonic() - asked > _PATIENCE_SECONDS:
-                return
+            return
+        stop.set()
+        limit = time.monotonic() + _PATIENCE_SECONDS
