@@ -124,12 +124,14 @@ class PipelineSource:
         if plan is None:
             return frame
         nodes, rates, hot = figures.of_view(name, plan)
-        return replace(frame, nodes=nodes, node_rates=rates, hot_keys=hot)
+        # Names decide between trees of the same cost, and the stream has names of its own.
+        note = frame.note if nodes or frame.note else "without figures: the stream runs another tree of the same cost"
+        return replace(frame, nodes=nodes, node_rates=rates, hot_keys=hot, note=note)
 
     def watch(self, connected: bool) -> None:
         """Spark reports its batches whether anyone looks or not; cells say more of theirs if someone does."""
         self._watched = connected
-        if self._batches is not None:
+        if self._batches is not None and not self.ended:
             self._batches.figures.watch(connected)
 
     def rows(self, view: str, *, offset: int, limit: int, search: str) -> Mapping[str, Any]:

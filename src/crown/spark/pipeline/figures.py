@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypedDict
+
+from py4j.protocol import Py4JError
 
 from crown.console.nodes import hot_keys, node_frames
 from crown.console.source import HotKey, NodeFrame, NodeRates, node_rates
@@ -38,7 +41,9 @@ class NodeFigures:
 
     def watch(self, connected: bool) -> None:
         """Let cells report, or stop it."""
-        if self._running.engine == "jvm":
+        if self._running.engine != "jvm":
+            return
+        with suppress(Py4JError):  # Spark may be ending
             jvm.watch(self._running.spark, self._running.topology.fingerprint, "cells", connected)
 
     def add(self, loads: Sequence[Mapping[str, Any]], seconds: float) -> None:
