@@ -84,6 +84,20 @@ def test_questions_with_a_file(tmp_path: Path) -> None:
     assert "SUM(cents)" in view.query
 
 
+def test_a_wrong_answer_is_asked_for_again(tmp_path: Path) -> None:
+    answers = ["nowhere.csv", orders_csv(tmp_path), "", "SELECT nothing FROM orders", "SELECT id FROM orders;", ""]
+    made = crown("init", tmp_path / "new", typed="\n".join(map(str, answers)) + "\n")
+    assert made.returncode == 0, made.stderr
+    assert "nowhere.csv can't be used as a sample" in made.stderr
+    assert "CROWN-SQL-UNKNOWN-COLUMN" in made.stderr
+    assert (tmp_path / "new" / "query.sql").read_text() == "SELECT id FROM orders\n"
+    columns = ["", "r", "a NOTYPE", "csv", "r", "a INT", "csv", "", ""]
+    made = crown("init", tmp_path / "other", typed="\n".join(columns) + "\n")
+    assert made.returncode == 0, made.stderr
+    assert "NOTYPE" in made.stderr
+    assert Pipeline.read(tmp_path / "other" / "pipeline.toml").title == "other"
+
+
 def test_questions_without_a_file_can_all_be_left_to_their_defaults(tmp_path: Path) -> None:
     made = crown("init", tmp_path / "new", typed="\n" * 7)
     assert made.returncode == 0, made.stderr

@@ -20,7 +20,7 @@ CHAIN = "SELECT r.x, s.y, t.z FROM r JOIN s ON r.k = s.k JOIN t ON s.y = t.y"
 
 def facts_of(view: crown.View) -> ViewFacts:
     quarantines = view._on_invalid == "quarantine"
-    return ViewFacts(view.plan, view._report, quarantines, view._engine, view.to_arrow, view._observe)
+    return ViewFacts(view.plan, view._report, quarantines, view._engine, view.to_arrow, view.lookup, view._observe)
 
 
 def source_of(view: crown.View, **options: Any) -> EmbeddedSource:
@@ -86,7 +86,7 @@ def test_rates_are_what_happened_between_two_frames() -> None:
     assert found["updates"] == 5.0
     assert found["batches"] == 0.5
     assert found["deltas"] > 0
-    assert sum(node["work"] for node in found["nodes"].values()) == pytest.approx(1.0)
+    assert sum(node.work for node in found["nodes"].values()) == pytest.approx(1.0)
     assert rates.between(13.0, source.frame())["v"]["updates"] == 0.0
 
 
@@ -190,3 +190,22 @@ def test_a_cyclic_or_unbounded_query_has_no_bound() -> None:
     assert bound(cyclic.plan, cyclic._report) is None
     free = crown.View(CHAIN, SCHEMA)
     assert bound(free.plan, free._report) is None
+
+
+def test_a_key_is_looked_up_in_the_whole_view() -> None:
+    view = crown.View(
+        "SELECT k, SUM(x) AS x, MAX(day) AS day FROM r GROUP BY k", "CREATE TABLE r (k STRING, x INT, day DATE)"
+    )
+    view.insert("r", [(f"key {n}", n, "2024-01-01") for n in range(30)])
+    source = source_of(view)
+
+    def found(search: str) -> tuple[list[str | None], str]:
+        page = source.rows("v", offset=0, limit=20, search=search)
+        return [row[0] for row in page["table"].rows], page["note"]
+
+    assert found("k = key 7") == (["key 7"], "1 row of the whole view")
+    assert found("x='12'") == (["key 12"], "1 row of the whole view")
+    assert found("x = 99") == ([], "0 rows of the whole view")
+    assert len(found("day = 2024-01-01")[0]) == 20
+    assert found("x = twelve") == ([], "0 of 30 rows match")
+    assert found("other = 7") == ([], "0 of 30 rows match")

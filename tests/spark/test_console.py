@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import crown
 from crown.console.source import BatchFrame
 from crown.spark.pipeline.resume import ResumePoint, read_resume_point
 from tests.spark.terminal import Terminal
@@ -48,9 +50,14 @@ path = "table"
 PROGRAM = "from crown.cli import main; main()"
 
 
+def rows_of(number: int) -> list[tuple[int, int]]:
+    """The edges of a file; those of the fourth meet in one vertex."""
+    return [(n % 50, n % 7) if number != 3 else (n, 100) for n in range(number * 500, (number + 1) * 500)]
+
+
 def feed(directory: Path, number: int) -> None:
     """One file of changes; the second has a deletion of a row that isn't there."""
-    rows = [(n % 50, n % 7) for n in range(number * 500, (number + 1) * 500)]
+    rows = rows_of(number)
     words = ["insert"] * len(rows)
     if number == 1:
         rows, words = [*rows, (-1, -1)], [*words, "delete"]
@@ -102,6 +109,7 @@ def test_a_run_that_goes_on_says_so(tmp_path: Path) -> None:
         terminal.wait_for("checkpoint/commits/0", tmp_path)
         terminal.press_ctrl_c()
         terminal.finish()
+    feed(tmp_path, 4)
     with start(tmp_path) as terminal:
         terminal.wait_for("Continues after batch", tmp_path)
         terminal.press_ctrl_c()
@@ -129,7 +137,23 @@ def look(url: str, terminal: Terminal, tmp_path: Path) -> None:
         page.wait_for("document.querySelector('#tab').innerText.includes('CROWN-CHANGE-ABSENT')")
         page.click("#tab-rows")
         page.wait_for("document.querySelectorAll('#rows-body tbody tr').length > 0")
+        feed(tmp_path, 3)
+        terminal.wait_for("checkpoint/commits/3", tmp_path)
+        figures = "[...document.querySelectorAll('#tree .figures')].map((text) => text.textContent)"
+        page.wait_for(f"{figures}.every((text) => text.includes('row'))")
+        assert sorted(text.split(" row")[0] for text in page.run(f"return {figures}")) == sorted(node_rows(range(4)))
+        page.wait_for("document.querySelector('#work').innerText.includes('100%') === false")
+        assert "b.src = 100" in page.wait_for("document.querySelector('#hot').innerText")
         assert page.errors() == []
+
+
+def node_rows(files: Iterable[int]) -> list[str]:
+    """How many rows each node of the tree has after these files, according to one engine of this process."""
+    sql = TOML.split('query = "')[1].split('"')[0]
+    view = crown.View(sql, "CREATE TABLE g (src BIGINT, dst BIGINT)")
+    for number in files:
+        view.insert("g", rows_of(number))
+    return [f"{node['rows']:,}" for stage in view.stats()["stages"] for node in stage.get("nodes", ())]
 
 
 def test_how_a_run_begins(tmp_path: Path) -> None:

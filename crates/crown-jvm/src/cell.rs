@@ -19,13 +19,17 @@ use crown_kernel::plan::Plan;
 use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray, JString};
 use jni::sys::{jboolean, jint, jlong};
 use jni::EnvUnowned;
-use serde_json::json;
+use serde_json::{json, Value};
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// Where a dispatcher noted each change's place in its source.
 const POSITION: &str = "_position";
 /// A place is a partition of the source and a row number in it, in one number.
 const PARTITION_SHIFT: u32 = 40;
+/// Hot keys are found by looking at rows, so not in every batch.
+const HOT_AGAIN: Duration = Duration::from_secs(5);
+const HOT_KEYS: usize = 3;
 
 pub struct Cell {
     plan: Plan,
@@ -40,6 +44,8 @@ pub struct Cell {
     pub deltas: u64,
     /// The place in its source of each change of the batch, where all of them have one.
     positions: Vec<i64>,
+    /// The last hot keys that were told, and when.
+    hot: Option<(Instant, Value)>,
 }
 
 /// A batch whose deltas are being read.
@@ -74,6 +80,7 @@ impl Cell {
             updates: 0,
             deltas: 0,
             positions: Vec::new(),
+            hot: None,
         })
     }
 
@@ -165,6 +172,16 @@ impl Cell {
         let effort = stats["counter_changes_per_update"].as_f64().unwrap_or(0.0);
         let bytes = stats["bytes"].as_i64().unwrap_or(0);
         Ok([self.updates as i64, self.deltas as i64, live, bytes, effort.to_bits() as i64])
+    }
+
+    /// What the nodes of the trees hold and have done, and their hot keys, as JSON for the console.
+    fn figures(&mut self) -> Result<String> {
+        let known = self.hot.take().filter(|(when, _)| when.elapsed() < HOT_AGAIN);
+        let engine = self.engine()?;
+        let (when, hot) = known.unwrap_or_else(|| (Instant::now(), engine.hot_keys(HOT_KEYS)));
+        let text = json!({ "stages": engine.stats()["stages"], "hot_keys": hot }).to_string();
+        self.hot = Some((when, hot));
+        Ok(text)
     }
 
     /// The changes that the last batch set aside, as lines of the side output.
@@ -299,6 +316,19 @@ pub extern "system" fn Java_crown_spark_Native_report<'local>(
         let array = env.new_long_array(report.len())?;
         array.set_region(env, 0, &report)?;
         Ok(array)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_crown_spark_Native_figures<'local>(
+    env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+) -> JString<'local> {
+    guarded(env, |env| {
+        // SAFETY: see `cell`.
+        let figures = unsafe { cell(handle) }.figures()?;
+        Ok(env.new_string(figures)?)
     })
 }
 

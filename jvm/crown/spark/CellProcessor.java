@@ -35,7 +35,8 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
           .add("rows", "long", true)
           .add("bytes", "long", true)
           .add("counter_changes_per_update", "double", true)
-          .add("seconds", "double", true);
+          .add("seconds", "double", true)
+          .add("figures", "string", true);
 
   private final Operator operator;
   private transient CellState state;
@@ -149,6 +150,7 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
     /** Writes the state, keeps the engine under its new mark and reports. */
     private Row complete() {
       long[] report = Native.report(engine);
+      String figures = operator.isWatched() ? Native.figures(engine) : null;
       String origin = operator.name + "-" + cell;
       String rejected = operator.quarantine ? Native.rejected(engine, query.getBatchId(), origin) : null;
       if (rejected != null) {
@@ -167,11 +169,12 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
           report[Native.LIVE],
           report[Native.BYTES],
           Double.longBitsToDouble(report[Native.COUNTER_CHANGES]),
-          (System.nanoTime() - started) / 1e9);
+          (System.nanoTime() - started) / 1e9,
+          figures);
     }
 
     private Row deltas(byte[] blob) {
-      return RowFactory.create(cell, sequence++, blob, null, null, null, null, null, null, null);
+      return RowFactory.create(cell, sequence++, blob, null, null, null, null, null, null, null, null);
     }
   }
 }

@@ -98,6 +98,11 @@ public final class Flow {
     Operator.accept(fingerprint, others);
   }
 
+  /** Whether the cells of the operator with this fingerprint report on the nodes of their trees, from the next batch on. */
+  public void watch(String fingerprint, boolean watched) {
+    Operator.watch(fingerprint, watched);
+  }
+
   public Rejects rejects(String directory, String view) {
     return new Rejects(directory, view);
   }

@@ -51,6 +51,9 @@ final class Native {
   /** Of the last batch: updates, deltas, live rows, bytes of the engine, bits of counter changes per update. */
   static native long[] report(long cell);
 
+  /** What the nodes of the trees hold and have done, and their hot keys, as JSON. */
+  static native String figures(long cell);
+
   /** What the last batch set aside, as lines of {@link Rejects}; null when nothing. */
   static native String rejected(long cell, long batch, String origin);
 

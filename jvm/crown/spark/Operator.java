@@ -5,6 +5,7 @@ import java.io.ObjectOutputStream;
 import java.io.Serializable;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /** One stateful operator of a query: which plan its cells run, and how. Travels to the executors. */
@@ -25,6 +26,8 @@ public final class Operator implements Serializable {
   final List<String> ordered;
   /** Fingerprints of state that the driver has found to mean the same; set when a task is sent. */
   private List<String> accepted = List.of();
+  /** Whether someone looks at the figures of its nodes; set when a task is sent. */
+  private boolean watched;
   final boolean quarantine;
   final Rejects rejects;
   final long memory;
@@ -72,13 +75,29 @@ public final class Operator implements Serializable {
     ACCEPTED.put(fingerprint, List.copyOf(others));
   }
 
+  /** The operators whose nodes someone looks at, by fingerprint. */
+  private static final Set<String> WATCHED = ConcurrentHashMap.newKeySet();
+
+  static void watch(String fingerprint, boolean watched) {
+    if (watched) {
+      WATCHED.add(fingerprint);
+    } else {
+      WATCHED.remove(fingerprint);
+    }
+  }
+
   private void writeObject(ObjectOutputStream out) throws IOException {
     accepted = ACCEPTED.getOrDefault(fingerprint, accepted);
+    watched = WATCHED.contains(fingerprint);
     out.defaultWriteObject();
   }
 
   boolean accepts(String other) {
     return fingerprint.equals(other) || accepted.contains(other);
+  }
+
+  boolean isWatched() {
+    return watched;
   }
 
   static int[] ints(List<Integer> values) {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,19 +34,16 @@ def init(
 ) -> None:
     """Create a pipeline for `crown run`: schema, query, settings, and your sample as the first changes."""
     from crown.cli.samples import first_query, read_sample
-    from crown.plan import plan
     from crown.spark.pipeline import Pipeline
-    from crown.sql import parse
 
     _check(folder, sink)
     if sample:
         samples = _distinct([read_sample(path) for path in sample])
     else:
         samples = _ask_for_tables()
-        query = query or typer.prompt("Query", default=" ".join(first_query(samples).split()))
+        query = query or _ask_for_query(samples)
         sink = _ask_for_one("Where the result goes", _SINKS)
-    query = (query or first_query(samples)).strip().rstrip(";")
-    plan(parse(query, _schema(samples)))  # raises before anything is written
+    query = _planned(query or first_query(samples), samples)  # raises before anything is written
     _write(folder, samples, query, sink)
     Pipeline.read(folder / "pipeline.toml").check()
     _report(folder, samples)
@@ -80,14 +78,43 @@ def _ask_for_tables() -> list[Sample]:
         default="",
         show_default=False,
     ):
-        samples.append(read_sample(Path(path)))
-    if not samples:
+        with _asking_again():
+            samples = _distinct([*samples, read_sample(Path(path).expanduser())])
+    while not samples:
         table = typer.prompt("Name of a table", default="events")
         columns = typer.prompt("Its columns", default="id BIGINT, name STRING")
-        samples.append(
-            described(table, columns, _ask_for_one("Format of its files", tuple(dict.fromkeys(FORMATS.values()))))
-        )
-    return _distinct(samples)
+        format_ = _ask_for_one("Format of its files", tuple(dict.fromkeys(FORMATS.values())))
+        with _asking_again():
+            samples.append(described(table, columns, format_))
+    return samples
+
+
+def _ask_for_query(samples: list[Sample]) -> str:
+    from crown.cli.samples import first_query
+
+    while True:
+        query: str = typer.prompt("Query", default=" ".join(first_query(samples).split()))
+        with _asking_again():
+            return _planned(query, samples)
+
+
+@contextmanager
+def _asking_again() -> Iterator[None]:
+    """Show what is wrong with an answer; the question then comes again."""
+    try:
+        yield
+    except CrownError as error:
+        typer.echo(str(error), err=True)
+
+
+def _planned(query: str, samples: list[Sample]) -> str:
+    """Return the query without a semicolon, if Crown can maintain it."""
+    from crown.plan import plan
+    from crown.sql import parse
+
+    query = query.strip().rstrip(";")
+    plan(parse(query, _schema(samples)))
+    return query
 
 
 def _ask_for_one(question: str, choices: Sequence[str]) -> str:
@@ -105,17 +132,18 @@ def _write(folder: Path, samples: list[Sample], query: str, sink: str) -> None:
             shutil.copy(table.file, changes / table.file.name)
     write_text(folder / "query.sql", query + "\n")
     write_text(folder / "schema.sql", _schema(samples))
-    write_text(folder / "pipeline.toml", _pipeline(samples, sink))
+    write_text(folder / "pipeline.toml", _pipeline(folder.resolve().name, samples, sink))
 
 
 def _schema(samples: list[Sample]) -> str:
     return "".join(f"CREATE TABLE {table.table} ({table.ddl});\n" for table in samples)
 
 
-def _pipeline(samples: list[Sample], sink: str) -> str:
+def _pipeline(name: str, samples: list[Sample], sink: str) -> str:
     lines = [
         "# crown run --check pipeline.toml   shows the plan, its guarantees and the memory it needs",
         "# crown run pipeline.toml           runs it; new files in changes/ are read as they appear",
+        f"name = {json.dumps(name, ensure_ascii=False)}",
         'query_file = "query.sql"          # for several views: views = "models", a folder of .sql files',
         'checkpoint = "checkpoint"',
         'master = "local[2]"',
@@ -154,4 +182,4 @@ def _report(folder: Path, samples: list[Sample]) -> None:
             typer.echo(f"  left out: {column}, a type that Crown does not support on Spark")
     typer.echo(f"{folder / 'pipeline.toml'} can run. Next:")
     typer.echo(f"  crown run --check {folder / 'pipeline.toml'}   # plan, guarantees, memory")
-    typer.echo(f"  crown run {folder / 'pipeline.toml'}")
+    typer.echo(f"  crown run --console {folder / 'pipeline.toml'}   # run it, and show it in a browser")

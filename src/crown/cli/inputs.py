@@ -19,7 +19,11 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SqlError(f"{path} can't be read", code="CROWN-FILE", reason=_reason(error)) from error
+        raise SqlError(f"{path} can't be read", code="CROWN-FILE", reason=_reason(error), hint=_advice(path)) from error
+
+
+def _advice(path: Path) -> str | None:
+    return "write the query to a file, or give it as standard input: crown ... - < FILE" if " " in str(path) else None
 
 
 def read_query(query: Path, schema: Path | None, dialect: str = "spark") -> tuple[str, str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from crown.spark.pipeline.checking import Check
     from crown.spark.pipeline.progress import Batches
     from crown.spark.pipeline.resume import ResumePoint
+    from crown.spark.pipeline.running import Started
 
 _REFRESH_SECONDS = 0.5
 
@@ -149,13 +150,14 @@ class Shown:
     def run(self, stop: threading.Event) -> None:
         """Run until the query ends or `stop` is set."""
         from crown.errors import StateError
+        from crown.spark.pipeline.running import start
 
         try:
             spark = self._described.session()
             try:
                 spark.sparkContext.setLogLevel("ERROR")
                 if not stop.is_set():
-                    self._follow(self._described.start(spark), stop)
+                    self._follow(start(self._described, spark), stop)
             finally:
                 spark.stop()
         except StateError as error:
@@ -164,11 +166,13 @@ class Shown:
             hint = f"see {self._log} for details"
             raise StateError(error.message, code=error.code, reason=error.reason, hint=hint) from error
 
-    def _follow(self, query: StreamingQuery, stop: threading.Event) -> None:
+    def _follow(self, started: Started, stop: threading.Event) -> None:
+        from crown.spark.pipeline.figures import NodeFigures
         from crown.spark.pipeline.progress import Batches, rows_at_start
 
-        rows = rows_at_start(self._described, self._start)
-        batches = self._source.batches = Batches(query, self._described.rejects, rows)
+        rows, query = rows_at_start(self._described, self._start), started.query
+        batches = Batches(query, self._described.rejects, rows, figures=NodeFigures(started.view))
+        self._source.follow(batches)
         try:
             _watch(self._terminal, self._about, batches, stop, plain=self._plain)
         finally:

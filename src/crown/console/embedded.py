@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crown.changes import CHANGE_TYPE, MULTIPLICITY
+from crown.console.nodes import hot_keys, node_frames
 from crown.console.overview import tables_overview, view_overview
 from crown.console.source import CellFrame, Frame, HotKey, NodeFrame, Table, ViewFrame, shown
 from crown.errors import CrownError
-from crown.ir.plan import Plan, TreeStage
+from crown.ir.plan import Plan
 from crown.plan.explain.report import Report
+from crown.wording import counted
 
 _DELTAS = 40  # that are kept
 _DELTA_ROWS = 8  # of each
@@ -44,6 +46,7 @@ class ViewFacts(Protocol):
     def hot_keys(self, limit: int) -> list[list[dict[str, Any]]]: ...
     def page(self, offset: int, limit: int) -> pa.Table: ...
     def sorted(self) -> pa.Table: ...
+    def lookup(self, **values: object) -> pa.Table: ...
     def rejected(self) -> pa.Table: ...
     def observe(self, observer: Observer | None) -> None: ...
 
@@ -115,7 +118,7 @@ class EmbeddedSource:
     def _view_frame(self, name: str) -> ViewFrame:
         facts = self._views[name]
         stats = facts.stats()
-        nodes = _nodes(stats["stages"])
+        nodes = node_frames(stats["stages"])
         observer = self._observers.get(name)
         rejects = int(stats["rejects"])
         return ViewFrame(
@@ -138,20 +141,9 @@ class EmbeddedSource:
         now = time.monotonic()
         when, keys = self._hot.get(name, (0.0, ()))
         if not when or now - when > _HOT_SECONDS:
-            keys = _hot_keys(self._views[name].hot_keys(3), self._views[name].plan, nodes)
+            keys = hot_keys(self._views[name].hot_keys(3), self._views[name].plan, nodes)
             self._hot[name] = (now, keys)
         return keys
-
-
-def _nodes(stages: Sequence[Mapping[str, Any]]) -> dict[str, NodeFrame]:
-    """Of several cells the sums."""
-    sums: dict[str, dict[str, int]] = {}
-    for stage in stages:
-        for place, node in enumerate(stage.get("nodes", ())):
-            mine = sums.setdefault(f"{stage['id']}/{place}", dict.fromkeys(NodeFrame.__dataclass_fields__, 0))
-            for name in mine:
-                mine[name] += node[name]
-    return {mark: NodeFrame(**values) for mark, values in sums.items()}
 
 
 def _cells(stats: Mapping[str, Any]) -> list[CellFrame]:
@@ -163,38 +155,33 @@ def _cells(stats: Mapping[str, Any]) -> list[CellFrame]:
     ]
 
 
-def _hot_keys(cells: Sequence[Sequence[Mapping[str, Any]]], plan: Plan, nodes: Mapping[str, NodeFrame]) -> list[HotKey]:
-    """Those that have clearly more rows than the average key, on either side of the edge; most skewed first."""
-    places = {
-        (stage.id, node.name): (f"{stage.id}/{place}", f"{stage.id}/{node.parent}")
-        for stage in plan.stages
-        if isinstance(stage, TreeStage)
-        for place, node in enumerate(stage.nodes)
-    }
-    found = []
-    for hot in (hot for cell in cells for hot in cell):
-        mark, above = places.get((hot["stage"], hot["node"]), ("", ""))
-        if mark not in nodes or above not in nodes or not nodes[mark].keys:
-            continue
-        side, rows = max(((mark, hot["rows"]), (above, hot["parents"])), key=lambda pair: pair[1])
-        average = nodes[side].rows / nodes[mark].keys
-        if rows >= 10 and rows > 4 * average:
-            key = ", ".join(f"{name} = {value}" for name, value in hot["key"].items())
-            found.append(HotKey(side, key, rows, rows / nodes[side].rows, average, hot["parents"]))
-    return sorted(found, key=lambda hot: -hot.share)[:6]
-
-
 def _found(facts: ViewFacts, offset: int, limit: int, search: str) -> Mapping[str, Any]:
-    table = facts.page(0, _SEARCHED)
-    matches = matching(table, search)
-    note = f"{matches.num_rows:,} of {table.num_rows:,} rows match"
-    if table.num_rows == _SEARCHED:
-        note += "; the rows after these were not searched"
+    matches = _looked_up(facts, search)
+    if matches is not None:
+        note = f"{counted(matches.num_rows, 'row')} of the whole view"
+    else:
+        table = facts.page(0, _SEARCHED)
+        matches = matching(table, search)
+        note = f"{matches.num_rows:,} of {table.num_rows:,} rows match"
+        if table.num_rows == _SEARCHED:
+            note += "; the rows after these were not searched: look up a key by column = value"
     return {
         "table": as_table(matches.slice(offset, limit)),
         "more": matches.num_rows > offset + limit,
         "note": note,
     }
+
+
+def _looked_up(facts: ViewFacts, search: str) -> pa.Table | None:
+    """Return the rows that `column = value` asks for; None where the text is no such thing."""
+    name, equals, text = (part.strip() for part in search.partition("="))
+    schema = facts.page(0, 1).schema
+    if not equals or schema.names.count(name) != 1:
+        return None
+    try:
+        return facts.lookup(**{name: pa.scalar(text.strip("'\"")).cast(schema.field(name).type).as_py()})
+    except pa.ArrowException:  # not a value of the column's type
+        return None
 
 
 def matching(table: pa.Table, search: str) -> pa.Table:

@@ -6,24 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from crown.ir.plan import BagStage, Node, Plan, RecursionStage, TreeStage, every_stage
+from crown.plan.explain.labels import relabelled
 from crown.plan.explain.picture import plan_svg
 from crown.plan.explain.report import ConjunctionReport, Report
-from crown.plan.explain.words import PROFILE_TEXT, class_text, stage_text
+from crown.plan.explain.words import PROFILE_TEXT, class_text
 
 
-def view_overview(name: str, plan: Plan, report: Report | None, *, live: bool = True, **more: Any) -> dict[str, Any]:
-    """Return what the page needs to draw a view. `more` are facts of the source's own, such as `shared` parts.
-
-    The tree is `live` if frames have figures of its nodes.
-    """
+def view_overview(name: str, plan: Plan, report: Report | None, **more: Any) -> dict[str, Any]:
+    """Return what the page needs to draw a view. `more` are facts of the source's own, such as `shared` parts."""
     return {
         "name": name,
         "sql": plan.sql,
         "columns": [column.name for column in plan.columns],
         "reads": [table.name for table in plan.tables],
-        "svg": plan_svg(plan, live=live, narrow=True),
+        "svg": plan_svg(plan, live=True),
         "nodes": _nodes(plan),
-        "stages": [{"id": stage.id, "text": stage_text(stage)} for stage in every_stage(plan)],
         "guarantee": None if report is None else _guarantee(report),
         "bound": bound(plan, report),
         **more,
@@ -41,11 +38,12 @@ def tables_overview(plans: Sequence[Plan]) -> list[dict[str, Any]]:
 
 def _nodes(plan: Plan) -> list[dict[str, Any]]:
     stages = every_stage(plan)
+    written = relabelled(plan)
     several = sum(isinstance(stage, TreeStage) for stage in stages) > 1
     return [
         {
             "mark": f"{stage.id}/{place}",
-            "name": f"{stage.id} {node.name}" if several else node.name,
+            "name": f"{stage.id} {written(node.name)}" if several else written(node.name),
             "source": "" if node.atom is None else stage.atoms[node.atom].source,
         }
         for stage in stages

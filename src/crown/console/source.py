@@ -28,6 +28,15 @@ class NodeFrame:
 
 
 @dataclass(frozen=True)
+class NodeRates:
+    """What a node has done of late, per second; `work` is its part of all counters that were changed."""
+
+    moves: float
+    updates: float
+    work: float
+
+
+@dataclass(frozen=True)
 class HotKey:
     """A key that many rows of a node share. `share` is their part of its rows, `average` what a key has on average,
     and `parents` how many rows above a change of the key may reach.
@@ -106,6 +115,8 @@ class ViewFrame:
     history: Sequence[BatchFrame] = ()  # of a pipeline, oldest first
     status: str = ""
     effort: float | None = None  # counter changes per update, where only the quotient is known
+    node_rates: Mapping[str, NodeRates] | None = None  # where frames say less than the source knows
+    note: str = ""  # what to know about the figures of the nodes
 
 
 @dataclass(frozen=True)
@@ -155,8 +166,6 @@ class Rates:
 def _rates(before: ViewFrame, now: ViewFrame, seconds: float) -> dict[str, Any]:
     updates = max(0, now.updates - before.updates)
     effort = (now.counter_changes - before.counter_changes) / updates if updates else None
-    work = {mark: _since(before.nodes.get(mark), node, "counter_changes") for mark, node in now.nodes.items()}
-    total = sum(work.values())
     deltas = None if now.deltas is None or before.deltas is None else max(0, now.deltas - before.deltas) / seconds
     return {
         "changes": max(0, now.changes - before.changes) / seconds,
@@ -164,14 +173,21 @@ def _rates(before: ViewFrame, now: ViewFrame, seconds: float) -> dict[str, Any]:
         "batches": max(0, now.batches - before.batches) / seconds,
         "deltas": deltas,
         "effort": effort,
-        "nodes": {
-            mark: {
-                "moves": _since(before.nodes.get(mark), node, "moves") / seconds,
-                "updates": _since(before.nodes.get(mark), node, "updates") / seconds,
-                "work": work[mark] / total if total else 0.0,
-            }
-            for mark, node in now.nodes.items()
-        },
+        "nodes": node_rates(before.nodes, now.nodes, seconds) if now.node_rates is None else now.node_rates,
+    }
+
+
+def node_rates(before: Mapping[str, NodeFrame], now: Mapping[str, NodeFrame], seconds: float) -> dict[str, NodeRates]:
+    """Return what nodes did between two moments."""
+    work = {mark: _since(before.get(mark), node, "counter_changes") for mark, node in now.items()}
+    total = sum(work.values())
+    return {
+        mark: NodeRates(
+            moves=_since(before.get(mark), node, "moves") / seconds,
+            updates=_since(before.get(mark), node, "updates") / seconds,
+            work=work[mark] / total if total else 0.0,
+        )
+        for mark, node in now.items()
     }
 
 

@@ -19,8 +19,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 import crown.spark
 from crown.changes import CHANGE_TYPE, INSERT
 from crown.demo.network import SQL, Network
+from crown.spark.flow.maintained import views_of
 from crown.spark.pipeline.console import PipelineSource
 from crown.spark.pipeline.description import PipelineDescription, PipelineView, Sink, TableSource
+from crown.spark.pipeline.figures import NodeFigures
 from crown.spark.pipeline.progress import Batches
 from crown.workload.log import SEQUENCE
 
@@ -108,7 +110,7 @@ def run(
     deltas = crown.spark.maintain(spark, SQL, tables, cells=cells)
     writer = deltas.writeStream.foreachBatch(fold).option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
-    shown.batches = Batches(query, None)
+    shown.follow(Batches(query, None, figures=NodeFigures(views_of(deltas)[0])))
     try:
         while not query.awaitTermination(1):
             _read(query, progress, started)

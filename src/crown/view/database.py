@@ -116,6 +116,7 @@ class DatabaseView(Reading):
             quarantines=self._database._on_invalid == "quarantine",
             stats=self._database.stats,
             sorted=self.to_arrow,
+            lookup=self.lookup,
             follow=self.on_change,
         )
 

@@ -31,6 +31,7 @@ class DatabaseViewFacts:
         quarantines: bool,
         stats: Callable[[], DatabaseStats],
         sorted: Callable[[], pa.Table],
+        lookup: Callable[..., pa.Table],
         follow: Callable[[Observer], Callable[[], None]],
     ) -> None:
         self.plan: Plan = view.plan
@@ -38,6 +39,7 @@ class DatabaseViewFacts:
         self.quarantines = quarantines
         self._reads = reads
         self.sorted = sorted
+        self.lookup = lookup
         self._view = view
         self._engine = engine
         self._stats = stats

@@ -29,13 +29,14 @@ def not_taken(engine: _kernel.Engine) -> pa.Table:
 
 @dataclass(frozen=True)
 class ViewFacts:
-    """`observe` sets who sees the view's deltas, `sorted` reads the result in its order."""
+    """`observe` sets who sees the view's deltas, `sorted` reads the result in its order, `lookup` by columns."""
 
     plan: Plan
     report: Report | None
     quarantines: bool
     engine: _kernel.Engine
     sorted: Callable[[], pa.Table]
+    lookup: Callable[..., pa.Table]
     observe: Callable[[Observer | None], None]
 
     @property

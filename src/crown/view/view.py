@@ -256,7 +256,13 @@ class View(Reading):
         check_port(port)
         check_budget(budget)
         facts = ViewFacts(
-            self.plan, self._report, self._on_invalid == "quarantine", self._engine, self.to_arrow, self._observe
+            plan=self.plan,
+            report=self._report,
+            quarantines=self._on_invalid == "quarantine",
+            engine=self._engine,
+            sorted=self.to_arrow,
+            lookup=self.lookup,
+            observe=self._observe,
         )
         return _console.Console(_console.EmbeddedSource({name: facts}, title=name, budget=budget), port=port)
 

@@ -121,7 +121,9 @@ function drawFigures() {
 function drawTree() {
   const now = frame(), rate = rates(), tree = $("tree");
   if (!now) return;
-  const names = Object.fromEntries(about().nodes.map((node) => [node.mark, node.name]));
+  const legend = `↑ rows per second that enter or leave${isPipeline() ? ", in the last batch" : ""}; bars: share of the work`;
+  $("tree-note").textContent = Object.keys(now.nodes).length ? [legend, now.note].filter(Boolean).join("; ") : now.note;
+  const names = nodeNames();
   for (const [mark, node] of Object.entries(now.nodes)) {
     const group = tree.querySelector(`[data-node="${CSS.escape(mark)}"]`);
     if (!group) continue;
@@ -145,6 +147,11 @@ function drawTree() {
   }
 }
 
+function nodeNames() {
+  const named = (node) => node.source && !node.source.startsWith("$") && node.source !== node.name ? `${node.name} · ${node.source}` : node.name;
+  return Object.fromEntries(about().nodes.map((node) => [node.mark, named(node)]));
+}
+
 function bars(rows) {
   return make("div", { class: "bars" }, ...rows.map(([name, amount, part]) => make("div", { class: "row" },
     make("span", { title: name }, name), make("span", { class: "amount" }, amount),
@@ -156,13 +163,13 @@ function drawWork() {
   const nodes = now ? Object.entries(now.nodes) : [];
   $("work-panel").hidden = !nodes.length;
   if (!nodes.length) return;
-  const names = Object.fromEntries(about().nodes.map((node) => [node.mark, node.name]));
+  const names = nodeNames();
   const busy = rate && Object.values(rate.nodes).some((node) => node.work > 0);
   const total = nodes.reduce((sum, [, node]) => sum + node.counter_changes, 0) || 1;
   const part = (mark, node) => busy ? (rate.nodes[mark] || {}).work || 0 : node.counter_changes / total;
   const sorted = nodes.filter(([mark]) => mark in names).map(([mark, node]) => [names[mark], part(mark, node)]).sort((a, b) => b[1] - a[1]);
   fill($("work"), bars(sorted.slice(0, 8).map(([name, share]) => [name, percent(share), share])),
-    make("p", { class: "muted", style: "margin:10px 0 0;font-size:12.5px" }, busy ? "of the counters changed in the last second" : "of all counters changed so far"));
+    make("p", { class: "muted", style: "margin:10px 0 0;font-size:12.5px" }, busy ? `of the counters changed in the last ${isPipeline() ? "batch" : "second"}` : "of all counters changed so far"));
   const hot = now.hot_keys;
   $("hot-panel").hidden = !hot.length;
   fill($("hot"), bars(hot.map((key) => [`${names[key.node] || key.node}: ${key.key}`, `${compact(key.rows)} rows, ${percent(key.share)}`, key.share])),
@@ -193,7 +200,7 @@ function drawCells() {
     const most = Math.max(...cells.map((cell) => cell.updates), 1);
     const mean = cells.reduce((sum, cell) => sum + cell.updates, 0) / cells.length || 1;
     $("cells-note").textContent = isPipeline() ? "in the last batch" : "since the start";
-    const lines = cells.map((cell) => [cell.name, `${compact(cell.updates)} updates · ${cell.seconds != null ? seconds(cell.seconds) : bytes(cell.bytes)}`, cell.updates / most]);
+    const lines = cells.map((cell) => [cell.name, [`${compact(cell.updates)} updates`, cell.seconds != null ? seconds(cell.seconds) : null, bytes(cell.bytes)].filter(Boolean).join(" · "), cell.updates / most]);
     const spread = about().cells;
     fill($("cells"), bars(lines), make("dl", { class: "pairs" },
       make("dt", {}, "busiest"), make("dd", {}, `${(most / mean).toFixed(2)} × the average`),
@@ -237,7 +244,7 @@ function showRows() {
   let wait;
   const search = (event) => { clearTimeout(wait); wait = setTimeout(() => { state.rows = { offset: 0, search: event.target.value.trim() }; loadRows(); }, 250); };
   fill($("tab"), make("div", { class: "tools" },
-    make("input", { type: "search", id: "rows-search", placeholder: "Search by key or value", "aria-label": "Search rows", value: state.rows.search, oninput: search }),
+    make("input", { type: "search", id: "rows-search", placeholder: isPipeline() ? "Search by key or value" : "Search, or look up: column = value", "aria-label": "Search rows", value: state.rows.search, oninput: search }),
     make("span", { class: "note", id: "rows-note" }), make("button", { class: "plain", id: "rows-refresh", onclick: loadRows }, "Refresh"),
     make("button", { class: "plain", id: "rows-back", disabled: true }, "Back"), make("button", { class: "plain", id: "rows-next", disabled: true }, "Next")),
     make("div", { id: "rows-body" }));
@@ -315,28 +322,33 @@ function drawGraph() {
   views.forEach((item) => names.set(item.name.toLowerCase(), item.name));
   for (let round = 0; round < views.length; round++)
     for (const view of views) column.set(view.name.toLowerCase(), 1 + Math.max(0, ...view.reads.map((read) => column.get(read.toLowerCase()) || 0)));
+  const longest = Math.max(...[...names.values()].map((name) => Math.min(name.length, 24)));
+  const wide = Math.max(90, longest * 7.4 + 30), step = wide + 56;
   const places = new Map(), used = [];
   for (const [key, level] of column) {
     used[level] = (used[level] || 0) + 1;
-    places.set(key, [level * 260 + 10, used[level] * 46 - 30]);
+    places.set(key, [level * step + 1, used[level] * 46 - 38]);
   }
-  const shared = new Map(views.flatMap((view) => (view.shared || []).map((part) => [view.name, part])));
-  const height = Math.max(...used.filter(Boolean)) * 46 + 14, width = used.length * 260 - 40;
+  const height = Math.max(...used.filter(Boolean)) * 46 - 6, width = used.length * step - 54;
   const text = (value) => value.length > 24 ? value.slice(0, 23) + "…" : value;
   const escaped = (value) => value.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
   const parts = [];
   for (const view of views) for (const read of view.reads) {
     const from = places.get(read.toLowerCase()), to = places.get(view.name.toLowerCase());
-    if (from && to) parts.push(`<path d="M${from[0] + 190} ${from[1] + 15}C${from[0] + 225} ${from[1] + 15} ${to[0] - 35} ${to[1] + 15} ${to[0]} ${to[1] + 15}" fill="none" stroke="var(--muted)" stroke-width="1.3" opacity="0.6"/>`);
+    if (from && to) parts.push(`<path d="M${from[0] + wide} ${from[1] + 15}C${from[0] + wide + 32} ${from[1] + 15} ${to[0] - 32} ${to[1] + 15} ${to[0]} ${to[1] + 15}" fill="none" stroke="var(--muted)" stroke-width="1.3" opacity="0.6"/>`);
   }
+  let sharing = false;
   for (const [key, [x, y]] of places) {
     const view = views.find((item) => item.name.toLowerCase() === key), current = view && view.name === state.view;
-    const mark = view && shared.has(view.name) ? " •" : "";
-    parts.push(`<g${view ? ` data-open="${escaped(view.name)}" style="cursor:pointer"` : ""}><rect x="${x}" y="${y}" width="190" height="30" rx="${view ? 15 : 6}" fill="var(--${current ? "accent-soft" : "soft"})" stroke="var(--${view ? "accent" : "rule"})"/><text x="${x + 95}" y="${y + 20}" text-anchor="middle" fill="var(--ink)" font-size="12.5">${escaped(text(names.get(key)) + mark)}</text></g>`);
+    const shared = (view && view.shared) || [];
+    sharing = sharing || shared.length > 0;
+    const title = shared.length ? `<title>shares a part with ${escaped(shared.join(", "))}</title>` : "";
+    const mark = shared.length ? " •" : "";
+    parts.push(`<g${view ? ` data-open="${escaped(view.name)}" style="cursor:pointer"` : ""}>${title}<rect x="${x}" y="${y}" width="${wide}" height="30" rx="${view ? 15 : 6}" fill="var(--${current ? "accent-soft" : "soft"})" stroke="var(--${view ? "accent" : "rule"})"/><text x="${x + wide / 2}" y="${y + 20}" text-anchor="middle" fill="var(--ink)" font-size="12.5">${escaped(text(names.get(key)) + mark)}</text></g>`);
   }
   const box = $("graph").querySelector(".scroll");
   box.innerHTML = `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="Tables and the views that read them">${parts.join("")}</svg>` +
-    (shared.size ? '<p class="muted" style="margin:8px 0 0;font-size:12.5px">• shares a part with another view</p>' : "");
+    (sharing ? '<p class="muted" style="margin:8px 0 0;font-size:12.5px">• shares a part with another view: it is stored and computed once</p>' : "");
   box.querySelectorAll("[data-open]").forEach((group) => group.addEventListener("click", () => openView(group.dataset.open)));
 }
 
@@ -356,7 +368,6 @@ function openView(name) {
   state.rows = { offset: 0, search: "" };
   const view = about();
   $("tree").innerHTML = view.svg;
-  $("tree-note").textContent = isPipeline() ? "" : "↑ rows per second that enter or leave, bars: share of the work";
   fill($("views"), ...state.overview.views.map((other) => make("button", { "aria-current": other.name === name ? "true" : null, onclick: () => openView(other.name) }, other.name)));
   drawGraph();
   drawGuarantee();

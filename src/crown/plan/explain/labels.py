@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from crown.ir.expression import Column
-from crown.ir.plan import BagStage, Plan, TreeStage
+from crown.ir.expression import Column, Literal, columns_of
+from crown.ir.plan import Atom, BagStage, Binding, Plan, TreeStage
+from crown.ir.render import to_text
+from crown.ir.scalars import substitute
 
 
 def with_columns(text: str, plan: Plan) -> str:
@@ -25,7 +27,7 @@ def relabelled(plan: Plan) -> Callable[[str], str]:
 
 
 def _labels(plan: Plan) -> dict[str, str]:
-    """By variable; without those that stand for different columns in different trees, or are no column at all."""
+    """By variable; without those that stand for different columns in different trees, or are words of the query."""
     tables = {table.name for table in plan.tables}
     found: dict[str, set[str]] = {}
     for stage in plan.stages:
@@ -33,12 +35,26 @@ def _labels(plan: Plan) -> dict[str, str]:
             continue
         own: dict[str, str] = {}
         for atom in stage.atoms:
-            for binding in atom.bindings if atom.source in tables else ():
-                column = binding.expression
-                # Only names that were made of an alias and a column: others are words of the query
-                # itself.
-                if isinstance(column, Column) and binding.variable.lower() == f"{atom.name}_{column.name}".lower():
-                    own.setdefault(binding.variable, f"{atom.name}.{column.name}")
+            for binding in atom.bindings:
+                label = _label(atom, binding, is_table=atom.source in tables)
+                if label is not None:
+                    own.setdefault(binding.variable, label)
         for variable, label in own.items():
             found.setdefault(variable, set()).add(label)
     return {variable: labels.pop() for variable, labels in found.items() if len(labels) == 1}
+
+
+def _label(atom: Atom, binding: Binding, *, is_table: bool) -> str | None:
+    """Only of names that were made of an alias and what it has: others are words of the query itself."""
+    variable, value = binding.variable.lower(), binding.expression
+    if isinstance(value, Column):
+        made = is_table and variable == f"{atom.name}_{value.name}".lower()
+        return f"{atom.name}.{value.name}" if made else None
+    if not variable.startswith(f"{atom.name}_".lower()):
+        return None
+    if isinstance(value, Literal):  # NULL unless the subquery has the key
+        return f"{atom.name}.found"
+    if not is_table:
+        return None
+    named = {name: Column(f"{atom.name}.{name}", value.type) for name in columns_of(value)}
+    return f"({to_text(substitute(value, named))})"

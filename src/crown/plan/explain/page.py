@@ -100,7 +100,9 @@ def page_html(
         sections.append(_section("Total", _facts(totals(plan, report))))
     sections += _shared("Guarantee", [(c.stage, _card(c)) for c in report.conjunctions])
     query = len(sections)  # whose place is here
-    sections += _shared("Alternatives", [(c.stage, _alternatives(c)) for c in report.conjunctions if c.candidates])
+    sections += _shared(
+        "Alternatives", [(c.stage, _alternatives(c)) for c in report.conjunctions if len(c.candidates) > 1]
+    )
     if report.constructs:
         rows = [[escape(c.name), escape(c.cost), escape(c.loses or "nothing")] for c in distinct_constructs(report)]
         sections.append(_section("Constructs", _table(["construct", "cost", "what it loses"], rows)))

@@ -13,6 +13,7 @@ from html import escape
 from typing import TypeAlias
 
 from crown.ir.plan import Plan, TreeStage, every_stage
+from crown.plan.explain.labels import with_columns
 from crown.plan.explain.words import Carried, NodeFacts, node_facts, stage_text
 
 _CHARACTER = 7.3  # width of one character at 12 px
@@ -81,7 +82,7 @@ def plan_svg(plan: Plan, *, live: bool = False, narrow: bool = False) -> str:
     stages = [stage for stage in every_stage(plan) if isinstance(stage, TreeStage)]
     facts = [node_facts(plan, stage) for stage in stages]
     arranged = [_arrange(nodes, stage.id if live else "") for nodes, stage in zip(facts, stages, strict=True)]
-    titles = [f"{stage.id}: {stage_text(stage)}" if len(stages) > 1 else "" for stage in stages]
+    titles = [with_columns(f"{stage.id}: {stage_text(stage)}", plan) if len(stages) > 1 else "" for stage in stages]
     widest = max([0.0, *(_extent(boxes) for boxes, _ in arranged), *map(_text_width, titles)])
     room = max(widest, _NARROW) if live or narrow else _LEGEND
     legend, legend_width, legend_height = _legend([node for nodes in facts for node in nodes], room)

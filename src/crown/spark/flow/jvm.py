@@ -155,6 +155,11 @@ def accept(spark: SparkSession, accepted: Iterable[Accepted]) -> None:
         _flow(spark).accept(operator_fingerprint(one.view, one.operator.name), list(one.operator.fingerprints))
 
 
+def watch(spark: SparkSession, view: str, operator: str, watched: bool) -> None:
+    """Let the cells of a view's operator report on the nodes of their trees, or stop it; from the next batch on."""
+    _flow(spark).watch(operator_fingerprint(view, operator), watched)
+
+
 @dataclass(frozen=True)
 class _Spec:
     """What a native dispatcher does; see `crates/crown-jvm/src/dispatch.rs`."""

@@ -60,6 +60,7 @@ DELTAS = StructType(
         StructField("bytes", LongType(), True),
         StructField("counter_changes_per_update", DoubleType(), True),
         StructField("seconds", DoubleType(), True),
+        StructField("figures", StringType(), True),
     ]
 )
 

@@ -230,7 +230,7 @@ def _changes(flow: Flow, spark: SparkSession, topology: Topology, name: str, fra
 
 def _metrics() -> list[Any]:
     """Return what each batch reports in the query's progress under `observedMetrics`."""
-    load = F.struct("cell", "updates", "deltas", "rows", "seconds")
+    load = F.struct("cell", "updates", "deltas", "rows", "bytes", "seconds", "figures")
     return [
         F.sum("updates").alias("updates"),
         F.sum("deltas").alias("deltas"),

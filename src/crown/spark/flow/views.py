@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from crown.changes import BATCH, CHANGE_TYPE, INSERT, MULTIPLICITY, POSITION
 from crown.errors import CrownError, PlanError, StateError
 from crown.plan.cells.together import VIEW, Slots
-from crown.spark.flow.maintained import check_start, views_of
+from crown.spark.flow.maintained import MaintainedView, check_start, views_of
 from crown.spark.sinks.materialize import Target, target_of
 
 # The options of `materialize`, or a function of the deltas and the number of the batch, as
@@ -31,6 +31,12 @@ class MaintainedViews:
     def __init__(self, deltas: DataFrame, views: tuple[Slots, ...]) -> None:
         self._deltas = deltas
         self._views = {view.name: view for view in views}
+
+    @property
+    def running(self) -> MaintainedView:
+        """What the stream runs."""
+        (view,) = views_of(self._deltas)
+        return view
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._views)

@@ -19,6 +19,7 @@ from crown.plan.explain.cells import table_shares
 from crown.spark.filesystem import names_in, read_file
 from crown.spark.pipeline.checking import Check
 from crown.spark.pipeline.description import PipelineDescription, Sink
+from crown.spark.pipeline.figures import NodeFigures
 from crown.spark.pipeline.progress import Batches
 from crown.spark.pipeline.resume import ResumePoint
 from crown.spark.sinks.parquet import current_parts
@@ -32,7 +33,7 @@ _REJECTED = ("batch", "table", "partition", "position", "reason", "row")
 
 
 class PipelineSource:
-    """Give it the query's `batches` once it runs, and say why it `ended`."""
+    """Let it `follow` the query's batches once it runs, and say why it `ended`."""
 
     def __init__(
         self, pipeline: PipelineDescription, checked: Check, start: ResumePoint, *, budget: float | None
@@ -41,8 +42,16 @@ class PipelineSource:
         self._checked = checked
         self._start = start
         self._budget = budget
-        self.batches: Batches | None = None
+        self._plans = {view.name: view.explanation.plan for view in checked.views if view.explanation}
+        self._batches: Batches | None = None
+        self._watched = False
         self.ended = ""
+
+    def follow(self, batches: Batches) -> None:
+        """Show these batches from now on."""
+        self._batches = batches
+        if self._watched:
+            batches.figures.watch(True)
 
     def overview(self) -> Mapping[str, Any]:
         pipeline, checked = self._pipeline, self._checked
@@ -62,7 +71,6 @@ class PipelineSource:
             name,
             explanation.plan,
             explanation.report,
-            live=False,
             quarantines=pipeline.on_invalid == "quarantine",
             readable=_is_readable(pipeline.written[name]),
             cells=[{"table": share.table, "copies": f"{share.copies:.3g}"} for share in shares],
@@ -85,7 +93,7 @@ class PipelineSource:
         return list(found)
 
     def frame(self) -> Frame:
-        batches = self.batches
+        batches = self._batches
         if batches is None:
             return Frame(dict.fromkeys(self._pipeline.written, _EMPTY), self.ended)
         history, totals = batches.read(), batches.totals
@@ -104,13 +112,27 @@ class PipelineSource:
             history=history,
             status="" if self.ended else _status(batches),
             effort=None if last is None else last.effort,
+            note=batches.figures.note,
         )
-        if self._pipeline.alone:
-            return Frame(dict.fromkeys(self._pipeline.written, frame), self.ended)
-        return Frame({name: _of_view(frame, name, changed) for name, changed in batches.views.items()}, self.ended)
+        frames = dict.fromkeys(self._pipeline.written, frame)
+        if not self._pipeline.alone:
+            frames = {name: _of_view(frame, name, changed) for name, changed in batches.views.items()}
+        return Frame({name: self._with_nodes(name, one, batches.figures) for name, one in frames.items()}, self.ended)
+
+    def _with_nodes(self, name: str, frame: ViewFrame, figures: NodeFigures) -> ViewFrame:
+        plan = self._plans.get(name)
+        if plan is None:
+            return frame
+        nodes, rates, hot = figures.of_view(name, plan)
+        # Names decide between trees of the same cost, and the stream has names of its own.
+        note = frame.note if nodes or frame.note else "without figures: the stream runs another tree of the same cost"
+        return replace(frame, nodes=nodes, node_rates=rates, hot_keys=hot, note=note)
 
     def watch(self, connected: bool) -> None:
-        """Spark reports its batches whether anyone looks or not."""
+        """Spark reports its batches whether anyone looks or not; cells say more of theirs if someone does."""
+        self._watched = connected
+        if self._batches is not None and not self.ended:
+            self._batches.figures.watch(connected)
 
     def rows(self, view: str, *, offset: int, limit: int, search: str) -> Mapping[str, Any]:
         sink = self._pipeline.written[view]

@@ -37,4 +37,4 @@ class Pipeline(PipelineDescription):
         """Check the pipeline, build the query and start it."""
         from crown.spark.pipeline.running import start
 
-        return start(self, spark)
+        return start(self, spark).query

@@ -15,6 +15,7 @@ from crown.errors import CrownError
 from crown.spark.flow.rejects import count_rejected
 from crown.spark.flow.views import view_changes
 from crown.spark.pipeline.description import PipelineDescription, Sink
+from crown.spark.pipeline.figures import NodeFigures
 from crown.spark.pipeline.resume import ResumePoint
 from crown.spark.sinks.parquet import rows_before
 
@@ -35,15 +36,21 @@ class Batches:
     """Collects the batches that had changes. Threads may share it; each batch is read once."""
 
     def __init__(
-        self, query: StreamingQuery, rejects: str | None, rows: Mapping[str, int | None] | None = None
+        self,
+        query: StreamingQuery,
+        rejects: str | None,
+        rows: Mapping[str, int | None] | None = None,
+        *,
+        figures: NodeFigures,
     ) -> None:
         """`rows` are how many each of several views has at the start, if that is known."""
         self.query = query
+        self.figures = figures
         self._views = {name: ViewChange(0, count) for name, count in (rows or {}).items()}
         self._rejects = rejects
         self._lock = threading.Lock()
         self._frames: dict[int, BatchFrame] = {}
-        self._cells: tuple[CellFrame, ...] = ()
+        self._cells: dict[int, CellFrame] = {}
         self._totals = Totals()
         self._last = -1
 
@@ -66,18 +73,23 @@ class Batches:
 
     @property
     def cells(self) -> tuple[CellFrame, ...]:
-        """The cells in the last batch."""
-        return self._cells
+        """The cells in the last batch; one that had no changes holds what it held."""
+        return tuple(self._cells[number] for number in sorted(self._cells))
 
     def _add(self, progress: Any) -> None:
         rejected = 0 if self._rejects is None else count_rejected(self._rejects, progress.batchId, str(self.query.id))
         values = observed(progress)
-        frame = replace(batch_frame(progress, values, rejected), views=self._changed(progress))
+        loads = values.get("load") or ()
+        idle = {number: replace(cell, updates=0, seconds=0.0, deltas=0) for number, cell in self._cells.items()}
+        self._cells = idle | {load["cell"]: _cell(load) for load in loads}
+        frame = batch_frame(progress, values, rejected)
+        bytes_ = sum(cell.bytes or 0 for cell in self._cells.values())
+        frame = replace(frame, bytes=bytes_, views=self._changed(progress))
+        self.figures.add(loads, frame.seconds)
         self._last = frame.number
         self._frames[frame.number] = frame
         if len(self._frames) > _KEPT:
             self._frames.pop(next(iter(self._frames)))
-        self._cells = tuple(sorted(map(_cell, values.get("load") or ()), key=lambda cell: cell.name))
         before = self._totals
         self._totals = Totals(
             before.batches + 1, before.updates + frame.updates, before.deltas + frame.deltas, before.rejected + rejected
@@ -135,7 +147,7 @@ def batch_frame(progress: Any, values: Mapping[str, Any], rejected: int) -> Batc
 
 def _cell(load: Any) -> CellFrame:
     return CellFrame(
-        f"cell {load['cell']}", load["updates"] or 0, load["rows"] or 0, None, load["seconds"], load["deltas"]
+        f"cell {load['cell']}", load["updates"], load["rows"], load["bytes"], load["seconds"], load["deltas"]
     )
 
 

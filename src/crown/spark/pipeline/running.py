@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -13,6 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from crown.plan.view_key import view_key
 from crown.spark.failure import crown_error
+from crown.spark.flow.maintained import MaintainedView, views_of
 from crown.spark.flow.streaming import MaintainOptions, maintain
 from crown.spark.flow.views import Sink as ViewSink
 from crown.spark.pipeline.checking import Check, CheckedView, check
@@ -24,6 +26,8 @@ from crown.spark.sinks.materialize import materialize
 from crown.spark.sources import changes as sources
 from crown.spark.sources.debezium import debezium
 from crown.spark.sources.kafka import kafka
+
+_Ready: TypeAlias = tuple[MaintainedView, Callable[[], StreamingQuery]]
 
 
 def session(pipeline: PipelineDescription) -> SparkSession:
@@ -40,28 +44,38 @@ def session(pipeline: PipelineDescription) -> SparkSession:
         raise crown_error(str(error), what="Spark can't start") from error
 
 
-def start(pipeline: PipelineDescription, spark: SparkSession) -> StreamingQuery:
+@dataclass(frozen=True)
+class Started:
+    """A stream, and what it runs."""
+
+    query: StreamingQuery
+    view: MaintainedView
+
+
+def start(pipeline: PipelineDescription, spark: SparkSession) -> Started:
     checked = check(pipeline)
     check_claim(pipeline, checked)
     try:
-        begin = _writer(pipeline, spark, checked) if pipeline.alone else _views(pipeline, spark, checked)
+        view, begin = _writer(pipeline, spark, checked) if pipeline.alone else _views(pipeline, spark, checked)
         write_claim(pipeline, checked)
-        return begin()
+        return Started(begin(), view)
     except (PySparkException, Py4JJavaError) as error:
         raise crown_error(str(error), what=f"{pipeline.file} can't be started") from error
 
 
-def _writer(pipeline: PipelineDescription, spark: SparkSession, checked: Check) -> Callable[[], StreamingQuery]:
-    """Return what starts the stream of the pipeline's one query."""
+def _writer(pipeline: PipelineDescription, spark: SparkSession, checked: Check) -> _Ready:
+    """Return the pipeline's one query, and what starts its stream."""
     ((_, sink),) = pipeline.written.items()
     (view,), key = pipeline.views, _keys(sink, checked.views[0])
     deltas = maintain(spark, view.query, _tables(pipeline, spark), **_options(pipeline, batch=sink.format == "kafka"))
     writer = _sink_writer(deltas, sink, pipeline.checkpoint, key)
-    return writer.trigger(**_trigger(pipeline)).start if pipeline.trigger is not None else writer.start
+    if pipeline.trigger is not None:
+        writer = writer.trigger(**_trigger(pipeline))
+    return views_of(deltas)[0], writer.start
 
 
-def _views(pipeline: PipelineDescription, spark: SparkSession, checked: Check) -> Callable[[], StreamingQuery]:
-    """Return what starts the stream of all views."""
+def _views(pipeline: PipelineDescription, spark: SparkSession, checked: Check) -> _Ready:
+    """Return all views as one, and what starts their stream."""
     sinks = {view.name: _batch_sink(pipeline.written[view.name], view) for view in checked.views}
     repeats = any(callable(sink) for sink in sinks.values())
     views = maintain(
@@ -72,7 +86,7 @@ def _views(pipeline: PipelineDescription, spark: SparkSession, checked: Check) -
         **_options(pipeline, batch=repeats),
     )
     trigger = _trigger(pipeline) if pipeline.trigger is not None else None
-    return lambda: views.start(sinks, checkpoint=pipeline.checkpoint, trigger=trigger)
+    return views.running, lambda: views.start(sinks, checkpoint=pipeline.checkpoint, trigger=trigger)
 
 
 def _trigger(pipeline: PipelineDescription) -> dict[str, Any]:
