@@ -75,7 +75,7 @@ def test_views_are_named_as_sql_does_and_unknown_ones_refused() -> None:
     assert caught.value.code == "CROWN-VIEW-UNKNOWN"
     with pytest.raises(CrownError, match="Tag is a table"):
         db.drop("Tag")
-    with pytest.raises(InvalidChange, match="there is no table r[\\s\\S]*create it first"):
+    with pytest.raises(InvalidChange, match=r"there is no table r[\s\S]*create it first"):
         crown.Database().insert("r", [(1,)])
     with pytest.raises(SchemaError, match="already a table or view"):
         db.execute("CREATE MATERIALIZED VIEW Total AS SELECT COUNT(*) AS n FROM tag")
