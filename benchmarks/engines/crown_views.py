@@ -1,4 +1,7 @@
-"""Crown's `Database` with many views, or with `options={"apart": True}` as many separate `View`s."""
+"""Crown's `Database` with many views.
+
+With `options={"apart": True}` as many separate `View`s, with `{"joins": True}` each join is a view of its own.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,20 @@ import crown
 from benchmarks.checksum import checksum
 from benchmarks.engines.crown import signed_weights
 from benchmarks.job import Job, Outcome, note_progress
-from benchmarks.many_views import SCHEMA, queries
+from benchmarks.many_views import SCHEMA, SHAPES, SHAPES_OVER_JOINS, joins, queries
 from benchmarks.stream import Stream
-from crown.view.deltas import deletes_first
 
 CONTROL = ("_change_type", "_multiplicity")
 
 
 def run(job: Job) -> Outcome:
-    sqls = queries(job.options["views"])
+    sqls = queries(job.options["views"], SHAPES_OVER_JOINS if job.options.get("joins") else SHAPES)
     stream = Stream.load(job.folder)
     totals = Outcome(version=crown.__version__, seconds=0.0, inserted=0, deleted=0)
     apply, state_bytes = (_apart if job.options.get("apart") else _together)(sqls, job.threads)
-    # What pyarrow imports when it is first used (pandas, if it is installed) is not the engine's work.
-    deletes_first(pa.table({"_change_type": ["insert", "delete"] * 100}))
+    # What pyarrow imports when it is first used (pandas, if it is installed) is not the engine's memory.
+    sample = pa.table({"x": [1], "_change_type": ["insert"]})
+    _checksum(0, sample, signed_weights(sample))
     before = _resident()
     mark_sum = done = 0
     for done, changes, _ in job.batches(stream):
@@ -53,7 +56,8 @@ def run(job: Job) -> Outcome:
 
 
 def _together(sqls: list[str], threads: int) -> tuple[Callable[[Any], Iterator[pa.Table]], Callable[[], int]]:
-    views = "".join(f";CREATE MATERIALIZED VIEW v{number} AS {sql}" for number, sql in enumerate(sqls))
+    named = {**joins(sqls), **{f"v{number}": sql for number, sql in enumerate(sqls)}}
+    views = "".join(f";CREATE MATERIALIZED VIEW {name} AS {sql}" for name, sql in named.items())
     database = crown.Database(SCHEMA.rstrip().rstrip(";") + views, threads=threads)
 
     def apply(changes: Any) -> Iterator[pa.Table]:

@@ -15,7 +15,7 @@ COLUMNS = {"state_mib": "state MiB", "growth_mib": "memory growth MiB"}
 NUMBERS = (1, 4, 16, 64)
 BATCH = 1000
 PEERS = ("differential", "dbsp")
-TOGETHER, APART = "crown, one database", "crown, separate views"
+TOGETHER, JOINED, APART = "crown, one database", "crown, joins as views", "crown, separate views"
 
 
 def run(context: Context) -> Result:
@@ -24,6 +24,7 @@ def run(context: Context) -> Result:
     for number in NUMBERS:
         asked: list[tuple[str, str, dict[str, Any]]] = [
             (TOGETHER, "crown_views", {"views": number}),
+            (JOINED, "crown_views", {"views": number, "joins": True}),
             (APART, "crown_views", {"views": number, "apart": True}),
             *((peer, peer, {"query": f"snb_views_{number}"}) for peer in context.asked(PEERS)),
         ]

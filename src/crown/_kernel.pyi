@@ -85,8 +85,8 @@ class Engine:
 
     def apply_all(
         self, changes: Sequence[tuple[str, Any]], *, on_invalid: Literal["raise", "quarantine"] = "raise"
-    ) -> list[tuple[str, ArrowStream]]:
-        """Apply tables of changes in order; return the delta of each view, by name."""
+    ) -> list[tuple[str, int, ArrowStream]]:
+        """Apply tables of changes in order; return the name of each view, and the rows of its delta."""
 
     def apply_rows_all(
         self,
@@ -95,11 +95,11 @@ class Engine:
         *,
         delete: bool = False,
         on_invalid: Literal["raise", "quarantine"] = "raise",
-    ) -> list[tuple[str, ArrowStream]]:
-        """As `apply_rows`; return the delta of each view, by name."""
+    ) -> list[tuple[str, int, ArrowStream]]:
+        """As `apply_rows`; return the name of each view, and the rows of its delta."""
 
-    def advance_all(self, table: str, watermark: int) -> list[tuple[str, ArrowStream]]:
-        """Move a time window's clock forward; return the delta of each view, by name."""
+    def advance_all(self, table: str, watermark: int) -> list[tuple[str, int, ArrowStream]]:
+        """Move a time window's clock forward; return the name of each view, and the rows of its delta."""
 
     def replan(
         self,

@@ -314,9 +314,12 @@ def test_many_views_together_apart_and_in_duckdb_agree(data: Data) -> None:
     for number in (1, 12):
         job = Job("crown_views", STREAM, stream, options={"views": number})
         together, apart = crown_views.run(job), crown_views.run(replace(job, options={"views": number, "apart": True}))
-        assert together.checksum == apart.checksum not in (0, None)
+        joined = crown_views.run(replace(job, options={"views": number, "joins": True}))
+        assert together.checksum == apart.checksum == joined.checksum not in (0, None)
         assert (together.inserted, together.deleted) == (apart.inserted, apart.deleted)
-        assert 0 < together.details["state_bytes"] <= apart.details["state_bytes"]
+        assert (joined.inserted, joined.deleted) == (apart.inserted, apart.deleted)
+        # (The capacity of a hash table depends on its seed.)
+        assert 0 < together.details["state_bytes"] <= 1.01 * apart.details["state_bytes"]
 
 
 def test_each_of_many_views_has_an_answer_and_it_is_duckdbs(data: Data) -> None:

@@ -70,9 +70,13 @@ def test_views_are_named_as_sql_does_and_unknown_ones_refused() -> None:
     assert db["BY_TAG"] is db["by_tag"]
     assert "by_tag" in db
     assert list(db) == list(db.views) == ["by_tag", "top_tags", "total"]
-    with pytest.raises(CrownError, match="there is no view tagged") as caught:
+    with pytest.raises(CrownError, match=r"there is no view tagged[\s\S]*tagged is a name for a query") as caught:
         db["tagged"]
     assert caught.value.code == "CROWN-VIEW-UNKNOWN"
+    with pytest.raises(CrownError, match="Tag is a table"):
+        db.drop("Tag")
+    with pytest.raises(InvalidChange, match=r"there is no table r[\s\S]*create it first"):
+        crown.Database().insert("r", [(1,)])
     with pytest.raises(SchemaError, match="already a table or view"):
         db.execute("CREATE MATERIALIZED VIEW Total AS SELECT COUNT(*) AS n FROM tag")
     with pytest.raises(SqlError, match="no table nowhere"):

@@ -154,6 +154,9 @@ def test_what_pandas_and_csv_give_is_cast_where_nothing_is_lost() -> None:
     with pytest.raises(InvalidChange):
         view.insert("p", pd.DataFrame({**frame, "price": [0.001]}))
     assert list(view) == expected
+    # A column without values is one of floats in pandas.
+    view.insert("p", pd.DataFrame({**frame, "id": [2], "day": [float("nan")], "ok": [float("nan")]}))
+    assert view.lookup(id=2).to_pylist()[0] == {**view.lookup(id=1).to_pylist()[0], "id": 2, "day": None, "ok": None}
 
 
 def test_a_key_tuple_deletes(rng: random.Random) -> None:
@@ -172,6 +175,14 @@ def test_deletes_come_before_inserts_and_updates_in_pairs() -> None:
     view.insert("r", [(k, 0, "x") for k in range(50)])
     words = view.insert("r", [(k, 0, "x") for k in range(70)])["_change_type"].to_pylist()
     assert words == ["delete"] * 50 + ["insert"] * 70
+    # In several blocks, of which each has both.
+    many = crown.View("SELECT a, s, COUNT(*) AS n FROM r GROUP BY a, s", schema=SCHEMA)
+    rows = [(k, 0, None if k % 3 else str(k)) for k in range(40_000)]
+    many.insert("r", rows)
+    delta = many.insert("r", rows)
+    assert delta["_change_type"].to_pylist() == ["delete"] * 40_000 + ["insert"] * 40_000
+    expected = {(k, name, n) for n in (1, 2) for k, _, name in rows}
+    assert set(zip(*(delta[name].to_pylist() for name in ("a", "s", "n")), strict=True)) == expected
     delta = view.apply({"r": [(k, 0, "x") for k in range(60, 75)]}, updates=True)
     pairs = delta.to_pylist()
     assert [row["_change_type"] for row in pairs] == ["update_preimage", "update_postimage"] * 10 + ["insert"] * 5

@@ -10,11 +10,12 @@ use crate::store::interner::Interner;
 use crate::store::pool::{ColumnPool, BLOCK_ROWS};
 use crate::types::{word_float, DataType};
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array,
-    Int16Array, Int32Array, Int64Array, Int8Array, RecordBatch, RecordBatchOptions, StringArray,
+    ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array,
+    Float64Array, Int16Array, Int32Array, Int64Array, Int8Array, RecordBatch, RecordBatchOptions, StringArray,
     Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType as ArrowType, Field, Int8Type, Schema, SchemaRef, TimeUnit};
 use arrow::temporal_conversions::{date32_to_datetime, timestamp_us_to_datetime};
 use std::sync::{Arc, LazyLock};
@@ -236,6 +237,34 @@ fn single_copies(weights: &[i64]) -> Option<i64> {
     let first = *weights.first()?;
     let differs = || weights.iter().fold(0, |differs, weight| differs | (weight ^ first)) != 0;
     (first.abs() == 1 && weights.len() <= SINGLE_ROWS && !differs()).then_some(first)
+}
+
+/// A delta with all deletions before the insertions, so that a key never has two rows on the way.
+/// Mostly they are, and nothing is copied.
+pub fn deletes_first(delta: Vec<RecordBatch>) -> Vec<RecordBatch> {
+    let deleted: Vec<BooleanArray> = delta.iter().map(deleted).collect();
+    let mut rows = deleted.iter().flat_map(|rows| rows.values().iter());
+    if !rows.by_ref().skip_while(|deleted| *deleted).any(|deleted| deleted) {
+        return delta;
+    }
+    let chosen = |batch: &RecordBatch, rows: &BooleanArray| match rows.true_count() {
+        0 => None,
+        count if count == batch.num_rows() => Some(batch.clone()),
+        _ => Some(filter_record_batch(batch, rows).expect("one bit for each row")),
+    };
+    let came: Vec<BooleanArray> = deleted.iter().map(|rows| BooleanArray::new(!rows.values(), None)).collect();
+    let of = |rows: &[BooleanArray]| {
+        delta.iter().zip(rows).filter_map(|(batch, rows)| chosen(batch, rows)).collect::<Vec<_>>()
+    };
+    [of(&deleted), of(&came)].concat()
+}
+
+/// Which rows of a part of a delta went.
+fn deleted(delta: &RecordBatch) -> BooleanArray {
+    let words = delta.column_by_name(CHANGE_TYPE).and_then(|words| words.as_dictionary_opt::<Int8Type>());
+    let keys: &[i8] = words.map_or(&[], |words| words.keys().values());
+    let rows = BooleanBuffer::collect_bool(keys.len(), |row| keys[row] != 0);
+    BooleanArray::new(rows, None)
 }
 
 /// The first `length` characters of a time, or the number when no calendar has it.

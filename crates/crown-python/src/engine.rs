@@ -10,6 +10,7 @@ use crate::stream::stream_batch;
 use crate::values::{misfit, to_row};
 use arrow::array::RecordBatch;
 use crown_kernel::arrow_in::Changes;
+use crown_kernel::arrow_out::deletes_first;
 use crown_kernel::cells::{Cells, Replan, SpreadPlans};
 use crown_kernel::engine::{Engine as Kernel, Input, OnInvalid, PerView, Watch};
 use crown_kernel::error::{counted, KernelError, Result};
@@ -27,6 +28,8 @@ pub struct Engine {
     shared: Shared,
 }
 
+/// For each view its name, and how many rows its delta has.
+type Deltas = Vec<(String, usize, ArrowStream)>;
 type Imported = Vec<(String, StreamReader)>;
 
 fn import(changes: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Imported> {
@@ -151,7 +154,7 @@ impl Engine {
         py: Python<'_>,
         changes: Vec<(String, Bound<'_, PyAny>)>,
         on_invalid: &str,
-    ) -> PyResult<Vec<(String, ArrowStream)>> {
+    ) -> PyResult<Deltas> {
         let (imported, policy) = (import(changes)?, self::on_invalid(on_invalid)?);
         let inputs = guarded(py, move || read_inputs(imported))?;
         self.deltas(py, move |cells, deltas| cells.apply(inputs, false, policy, deltas))
@@ -166,7 +169,7 @@ impl Engine {
         rows: Vec<Bound<'_, PyTuple>>,
         delete: bool,
         on_invalid: &str,
-    ) -> PyResult<Vec<(String, ArrowStream)>> {
+    ) -> PyResult<Deltas> {
         let policy = self::on_invalid(on_invalid)?;
         let (changes, values) = self.changes(py, &table, &rows, if delete { -1 } else { 1 })?;
         self.deltas(py, move |cells, deltas| {
@@ -175,7 +178,7 @@ impl Engine {
     }
 
     /// As `advance`, for each view.
-    fn advance_all(&self, py: Python<'_>, table: &str, watermark: i64) -> PyResult<Vec<(String, ArrowStream)>> {
+    fn advance_all(&self, py: Python<'_>, table: &str, watermark: i64) -> PyResult<Deltas> {
         self.deltas(py, |cells, deltas| cells.advance(table, watermark, deltas))
     }
 
@@ -423,6 +426,7 @@ impl Engine {
             let mut held = self.shared.lock()?;
             let mut batches = Vec::new();
             held.change(|cells| work(cells, &mut batches))?;
+            let batches = if per_update { batches } else { deletes_first(batches) };
             Ok((held.cells.delta_schema(0, per_update), batches))
         })?;
         Ok(ArrowStream::from_batches(schema, batches))
@@ -432,18 +436,21 @@ impl Engine {
         &self,
         py: Python<'_>,
         work: impl FnOnce(&mut Cells, &mut PerView) -> Result<()> + Send,
-    ) -> PyResult<Vec<(String, ArrowStream)>> {
+    ) -> PyResult<Deltas> {
         let deltas = guarded(py, || {
             let mut held = self.shared.lock()?;
             let mut deltas = PerView::default();
             held.change(|cells| work(cells, &mut deltas))?;
             let mut views = deltas.views.into_iter();
             let delta = |(view, name): (usize, String)| {
-                (name, held.cells.delta_schema(view, false), views.next().unwrap_or_default())
+                (name, held.cells.delta_schema(view, false), deletes_first(views.next().unwrap_or_default()))
             };
             Ok(held.cells.view_names().into_iter().enumerate().map(delta).collect::<Vec<_>>())
         })?;
-        let stream = |(name, schema, batches)| (name, ArrowStream::from_batches(schema, batches));
+        let stream = |(name, schema, batches): (_, _, Vec<RecordBatch>)| {
+            let rows = batches.iter().map(RecordBatch::num_rows).sum();
+            (name, rows, ArrowStream::from_batches(schema, batches))
+        };
         Ok(deltas.into_iter().map(stream).collect())
     }
 

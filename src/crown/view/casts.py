@@ -70,6 +70,9 @@ def cast_column(column: pa.ChunkedArray, kind: DataType) -> pa.ChunkedArray:
     """Return the column in the type of its table's column if every value can be cast, or as it is."""
     found, wanted = column.type, arrow_type(kind)
     kinds = pa.types
+    if column.null_count == len(column) and found != wanted:
+        # pandas writes a column without values as one of floats.
+        return pa.chunked_array([pa.nulls(len(column), wanted)])
     text = kinds.is_string(found) or kinds.is_large_string(found)
     if not (kinds.is_floating(found) and (kind.is_decimal or kind.is_integer)) and not (
         text and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ)

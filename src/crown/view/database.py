@@ -42,7 +42,7 @@ from crown.view.arguments import (
 from crown.view.catalog import Catalog, Keep, MaintainedView
 from crown.view.changing import change
 from crown.view.database_facts import DatabaseViewFacts
-from crown.view.deltas import deletes_first, paired
+from crown.view.deltas import paired
 from crown.view.engines import OnInvalid, State, open_project, read_all, replan
 from crown.view.figures import figures
 from crown.view.interface import Changes as TableChanges
@@ -55,7 +55,7 @@ from crown.view.tables import Tables
 from crown.view.turn import Turn
 from crown.wording import counted
 
-Deltas: TypeAlias = list[tuple[str, _kernel.ArrowStream]]
+Deltas: TypeAlias = list[tuple[str, int, _kernel.ArrowStream]]
 
 
 class DatabaseView(Reading):
@@ -198,6 +198,8 @@ class Database:
         if all(table.name != CLOCK for table in catalog.project.tables):
             catalog.given.discard(CLOCK)  # the time went with the last view that reads it
         self._tables.timed = CLOCK in catalog.given
+        self._texts = self._sqls(catalog)
+        self._unchanged: dict[str, pa.Table] = {}
         self._handles = {key: DatabaseView(self, view) for key, view in catalog.views.items()}
 
     # Which views there are.
@@ -398,10 +400,18 @@ class Database:
             raise
 
     def _run(self, work: Callable[[], Deltas]) -> dict[str, pa.Table]:
-        with located_in(self._sqls(self._catalog)):
-            deltas = {name: deletes_first(read_all(stream)) for name, stream in work()}
+        with located_in(self._texts):
+            deltas = {name: self._delta(name, rows, stream) for name, rows, stream in work()}
         self._subscribers.queue(deltas)
         return deltas
+
+    def _delta(self, name: str, rows: int, stream: _kernel.ArrowStream) -> pa.Table:
+        """Return a view's delta. Most views may have none: these share one table."""
+        if rows:
+            return read_all(stream)
+        if name not in self._unchanged:
+            self._unchanged[name] = read_all(stream)
+        return self._unchanged[name]
 
     def _shown(self, deltas: dict[str, pa.Table], *, updates: bool = False) -> dict[str, pa.Table]:
         self._subscribers.deliver()

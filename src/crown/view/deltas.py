@@ -1,4 +1,4 @@
-"""Deltas in an order in which they can be applied elsewhere."""
+"""Deltas in an order in which they can be applied elsewhere. (Those of a batch have their deletes first already.)"""
 
 from __future__ import annotations
 
@@ -8,25 +8,6 @@ import pyarrow.compute as pc
 from crown.changes import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from crown.ir.plan import Plan
 from crown.plan.view_key import view_key
-
-# Rows that are looked at one by one, which is then faster than by column.
-_FEW = 32
-
-
-def deletes_first(delta: pa.Table) -> pa.Table:
-    """Return the delta with all deletes before the inserts, so that a key never has two rows on the way."""
-    if delta.num_rows < 2:
-        return delta
-    if delta.num_rows <= _FEW:
-        words = delta[CHANGE_TYPE].to_pylist()
-        if DELETE not in words[words.index(INSERT) if INSERT in words else len(words) :]:
-            return delta
-    deletes = pc.equal(delta[CHANGE_TYPE].cast(pa.string()), DELETE)
-    count = pc.sum(deletes).as_py() or 0
-    # Mostly they are: then nothing is copied.
-    if count in (0, delta.num_rows) or pc.all(deletes.slice(0, count)).as_py():
-        return delta
-    return pa.concat_tables([delta.filter(deletes), delta.filter(pc.invert(deletes))])
 
 
 def deletes_first_of_each(delta: pa.Table) -> pa.Table:
@@ -44,7 +25,6 @@ def paired(plan: Plan, delta: pa.Table) -> pa.Table:
 
     The rest stays: deletes first, then updates, then inserts. A view without a known key has no updates.
     """
-    delta = deletes_first(delta)
     key = view_key(plan)
     if key is None or not delta.num_rows:
         return delta

@@ -33,7 +33,7 @@ class Tables:
             raise InvalidChange(
                 f"there is no table {table}",
                 code="CROWN-CHANGE-TABLE",
-                hint=f"the tables are {', '.join(sorted(self.columns))}",
+                hint=f"the tables are {', '.join(sorted(self.columns))}" if self.columns else "create it first",
             )
         return self._inputs.get(name)
 
@@ -73,7 +73,7 @@ class Tables:
             raise InvalidChange(
                 f"table {table} has no time window",
                 code="CROWN-CHANGE-WINDOW",
-                hint="give it one in CREATE TABLE, or create the view with windows={table: {'interval': ...}}",
+                hint="give it one in CREATE TABLE, or to a View with windows={table: {'interval': ...}}",
             )
         return found
 

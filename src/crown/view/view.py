@@ -36,7 +36,7 @@ from crown.view.arguments import (
 )
 from crown.view.changing import change
 from crown.view.delta_reader import DeltaReader
-from crown.view.deltas import deletes_first, deletes_first_of_each, paired
+from crown.view.deltas import deletes_first_of_each, paired
 from crown.view.engines import OnInvalid, check_plan, layout_of, open_engine, read_all
 from crown.view.facts import Observer, ViewFacts
 from crown.view.interface import Changes, Profiles, Rows, Stats, Windows
@@ -211,8 +211,7 @@ class View(Reading):
         return self._delta(change(target, rows, word, plain=plain, arrow=arrow))
 
     def _delta(self, stream: Any, per_update: bool = False) -> pa.Table:
-        order = deletes_first_of_each if per_update else deletes_first
-        delta = order(read_all(stream))
+        delta = deletes_first_of_each(read_all(stream)) if per_update else read_all(stream)
         if self._observer is not None:
             self._observer(delta)
         return delta

@@ -112,7 +112,8 @@ impl Engine {
         let mut tables = self.table_nets(batches);
         for Batch { source, events, base } in batches {
             match &mut tables[*source] {
-                Some(table) => self.net_table(*source, events, table, &mut bound, &mut faults),
+                Some(table) if self.sources[*source].has_state() => table.add_resolved(events),
+                Some(table) => self.net_table(*source, events, table, &mut faults),
                 None => self.net_events(*source, events, 0..events.rows.len(), 1, &mut bound, &mut faults),
             }
             self.reject(*source, *base, &events.rows, &faults, on_invalid)?;
@@ -133,7 +134,7 @@ impl Engine {
         let direct = |_: &&Direct| self.views[0].initial.is_none() && self.ordered.is_empty();
         if let Some(Direct { tree, projection, .. }) = self.direct.as_ref().filter(direct) {
             let (tree, projection) = (*tree, projection.clone());
-            let output = self.output(0, true, self.views[0].bag, false);
+            let output = self.delta_output(0).clone();
             emit.validated()?;
             self.run_direct(tree, projection.as_deref(), &output, emit)?;
             self.applied = Some(Applied { outputs: Vec::new(), before: Unshown::default(), mark: None });
@@ -154,12 +155,13 @@ impl Engine {
         emit.validated()?;
         for (number, (view, shown)) in self.views.iter().zip(shown).enumerate() {
             let rows = shown.as_ref().unwrap_or(&outputs[view.stage]);
-            let output = self.output(number, true, view.bag, false);
-            emit.view(number);
-            let mut sink = ArrowSink::new(rows.columns.len(), true, None, false, &output, emit);
-            if self.deltas {
-                sink.push_chunk(rows, &self.interner)?;
+            if rows.is_empty() || !self.deltas {
+                continue;
             }
+            emit.view(number);
+            let output = self.delta_output(number);
+            let mut sink = ArrowSink::new(rows.columns.len(), true, None, false, output, emit);
+            sink.push_chunk(rows, &self.interner)?;
             sink.finish(&self.interner)?;
         }
         Ok(())

@@ -13,6 +13,7 @@ use crate::mask::Bits;
 use crate::plan::{self, Plan};
 use crate::types::DataType;
 use arrow::datatypes::SchemaRef;
+use std::sync::OnceLock;
 
 /// One view: the rows of a stage under the names that the user gave them.
 pub(super) struct View {
@@ -29,6 +30,8 @@ pub(super) struct View {
     pub unshown: bool,
     /// Why it has no value, where that is known elsewhere: in the cells whose outputs it merges.
     pub withheld: Option<KernelError>,
+    /// How its deltas leave, once one has.
+    delta: OnceLock<Output>,
 }
 
 /// The views of a plan, checked against its stages.
@@ -53,7 +56,8 @@ pub(super) fn views<'a>(plan: &'a Plan, stages: &[RunningStage]) -> Result<Vec<V
         }
         let below = below(stages, stage);
         let columns = columns.clone();
-        views.push(View { name, stage, columns, bag, below, initial: None, unshown: false, withheld: None });
+        let (initial, unshown, withheld, delta) = (None, false, None, OnceLock::new());
+        views.push(View { name, stage, columns, bag, below, initial, unshown, withheld, delta });
     }
     Ok(views)
 }
@@ -94,7 +98,15 @@ impl Engine {
 
     /// The columns of what `apply` emits of a view.
     pub fn delta_schema(&self, view: usize, per_update: bool) -> SchemaRef {
-        self.output(view, true, self.views[view].bag, per_update).schema()
+        if per_update {
+            return self.output(view, true, self.views[view].bag, true).schema();
+        }
+        self.delta_output(view).schema()
+    }
+
+    /// How the net deltas of a view leave.
+    pub(super) fn delta_output(&self, view: usize) -> &Output {
+        self.views[view].delta.get_or_init(|| self.output(view, true, self.views[view].bag, false))
     }
 
     /// Type and name of each column of a view.

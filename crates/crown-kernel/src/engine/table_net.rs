@@ -1,11 +1,12 @@
 //! The changes of one table netted before they are bound to atoms.
 //!
 //! A table that a query reads several times gives each change to several atoms. Where each row
-//! reaches an atom that shows all columns of the table, that atom shows whether it is there: so it
-//! is enough to net once, by rows of the table, and what comes and goes within a batch is never
-//! bound. Memory is prefetched a block of changes ahead, as in `tree::prefetch`.
+//! reaches an atom that shows all columns of the table, that atom shows whether it is there; where
+//! a source has resolved keys or a window, it is known to be. So it is enough to net once, by rows
+//! of the table, and what comes and goes within a batch is never bound. Memory is prefetched a
+//! block of changes ahead, as in `tree::prefetch`.
 
-use super::batch::{absent_fault, AtomRows, Batch};
+use super::batch::{absent_fault, Batch};
 use super::stage::RunningStage;
 use super::{Engine, Reader};
 use crate::arrow_in::Fault;
@@ -45,6 +46,20 @@ impl TableNet {
     fn insert(&mut self, coming: &Coming, row: &[Word]) -> usize {
         self.masks.push(coming.mask);
         self.net.insert(coming.hash, row, 0)
+    }
+
+    /// Adds events that a source has resolved: what goes was there, and no atom fails to bind it.
+    pub fn add_resolved(&mut self, events: &Events) {
+        let mut row = Vec::new();
+        for event in 0..events.rows.len() {
+            let nulls = events.rows.read(event, &mut row);
+            let hash = Net::hash(&row, nulls);
+            let position = self.net.find(hash, &row, nulls).unwrap_or_else(|| {
+                self.masks.push(events.atoms_at(event));
+                self.net.insert(hash, &row, nulls)
+            });
+            self.net.add_at(position, events.rows.weights[event]);
+        }
     }
 }
 
@@ -122,7 +137,7 @@ impl<'a> Block<'a> {
 
 impl Engine {
     /// A net for each table whose changes in `batches` can be netted as such: each row reaches an
-    /// atom that has all its columns.
+    /// atom that has all its columns, or is resolved already.
     pub(super) fn table_nets(&self, batches: &[Batch]) -> Vec<Option<TableNet>> {
         let net = |source: usize| {
             let complete = self.readers[source].iter().filter(|reader| reader.is_witness());
@@ -132,7 +147,16 @@ impl Engine {
                 events.rows.nulls.is_empty() && routes != 0 && events.atoms.iter().all(|mask| mask & routes != 0)
             };
             let own = |batch: &&Batch| batch.source == source;
-            let whole = !self.sources[source].has_state() && batches.iter().filter(own).all(reached);
+            let whole = if self.sources[source].has_state() {
+                // (With a single atom there is nothing to share.)
+                let meant_for_all = |batch: &Batch| batch.events.atoms.iter().all(|mask| *mask == u64::MAX);
+                let readers = &self.readers[source];
+                readers.len() > 1
+                    && !readers.iter().any(|reader| reader.binder.can_fail())
+                    && batches.iter().filter(own).all(meant_for_all)
+            } else {
+                batches.iter().filter(own).all(reached)
+            };
             whole.then(|| {
                 let mut net = Net::new(self.sources[source].columns.len());
                 // A row that goes was there before, or comes in the same batch.
@@ -145,17 +169,11 @@ impl Engine {
     }
 
     /// Adds events to the net of their table. Faults are as in `net_events`.
-    pub(super) fn net_table(
-        &mut self,
-        source: usize,
-        events: &Events,
-        table: &mut TableNet,
-        bound: &mut AtomRows,
-        faults: &mut Vec<Fault>,
-    ) {
+    pub(super) fn net_table(&mut self, source: usize, events: &Events, table: &mut TableNet, faults: &mut Vec<Fault>) {
         let Engine { readers, stages, interner, .. } = self;
         let readers = &readers[source];
-        let can_fail = readers.iter().any(|reader| reader.binder.can_fail());
+        let failing: Vec<&Reader> = readers.iter().filter(|reader| reader.binder.can_fail()).collect();
+        let mut bound = Vec::new();
         // A second copy of a row matters to some stages; a deletion without a row to all.
         let counted = readers.iter().any(|reader| stages[reader.stage].may_lose_net());
         let mut block = Block::new(events.rows.columns.len());
@@ -164,8 +182,10 @@ impl Engine {
             for (index, coming) in block.coming.iter().enumerate().filter(|(_, coming)| coming.weight != 0) {
                 let row = block.row(index);
                 let known = table.net.find(coming.hash, row, 0);
-                if known.is_none() && can_fail {
-                    if let Err(error) = bound.bind(readers, events, coming.event, interner) {
+                if known.is_none() {
+                    let mut wanted = failing.iter().filter(|reader| coming.mask & reader.route != 0);
+                    let failed = wanted.find_map(|reader| reader.binder.bind(row, 0, &mut bound, interner).err());
+                    if let Some(error) = failed {
                         faults.push(Fault { row: coming.event, code: error.code, reason: error.message });
                         continue;
                     }
@@ -185,14 +205,15 @@ impl Engine {
         table.net.check()?;
         let Engine { readers, interner, nets, .. } = self;
         let mut row = Vec::new();
-        for ((words, nulls, weight, before), mask) in table.net.all_rows().zip(&table.masks) {
-            if weight == 0 {
-                continue;
-            }
-            for reader in readers[source].iter().filter(|reader| mask & reader.route != 0) {
+        // Atom by atom, so that the memory of one net is written at a time.
+        for reader in &readers[source] {
+            let net = &mut nets[reader.stage][reader.atom];
+            for ((words, nulls, weight, before), mask) in table.net.all_rows().zip(&table.masks) {
+                if weight == 0 || mask & reader.route == 0 {
+                    continue;
+                }
                 // It did not fail when the row came first.
                 if let Ok(Some(nulls)) = reader.binder.bind(words, nulls, &mut row, interner) {
-                    let net = &mut nets[reader.stage][reader.atom];
                     if reader.complete {
                         net.push(&row, nulls, weight, before);
                     } else {

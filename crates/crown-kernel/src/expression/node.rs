@@ -197,6 +197,9 @@ impl Node {
                 branches.iter().any(|(when, then)| when.can_fail() || then.can_fail())
                     || otherwise.as_ref().is_some_and(|otherwise| otherwise.can_fail())
             }
+            Node::Arithmetic { operation: Arithmetic::Modulo, arguments, .. } if arguments[1].is_nonzero_integer() => {
+                arguments[0].can_fail()
+            }
             Node::Arithmetic { .. }
             | Node::Negate { .. }
             | Node::SingleRow(_)
@@ -215,6 +218,10 @@ impl Node {
             | Node::Part { .. } => true,
             Node::Nested { arguments, .. } => arguments.iter().any(|(node, _)| node.can_fail()),
         }
+    }
+
+    fn is_nonzero_integer(&self) -> bool {
+        matches!(self, Node::Literal(Some(Value::Integer(value))) if *value != 0)
     }
 
     /// Visits the calls of host functions that are not an argument of another.
@@ -448,14 +455,15 @@ fn arithmetic<'a>(
 ) -> Result<Value<'a>> {
     match (left, right, data_type) {
         (Value::Integer(left), Value::Integer(right), _) => {
-            let (left, right) = (i128::from(left), i128::from(right));
+            let wide = (i128::from(left), i128::from(right));
             let exact = match operation {
-                Arithmetic::Add => left + right,
-                Arithmetic::Subtract => left - right,
-                Arithmetic::Multiply => left * right,
+                Arithmetic::Add => wide.0 + wide.1,
+                Arithmetic::Subtract => wide.0 - wide.1,
+                Arithmetic::Multiply => wide.0 * wide.1,
                 Arithmetic::Divide | Arithmetic::Modulo if right == 0 => return Err(divide_by_zero()),
-                Arithmetic::Divide => left / right,
-                Arithmetic::Modulo => left % right,
+                // Only the smallest integer by -1 has no place in 64 bits.
+                Arithmetic::Divide => left.checked_div(right).map_or(-wide.0, i128::from),
+                Arithmetic::Modulo => left.wrapping_rem(right).into(),
             };
             in_range(exact, data_type).map(Value::Integer)
         }
