@@ -44,7 +44,7 @@ public final class Flow {
     listen(packed.sparkSession());
     return packed
         .groupBy(functions.col("cell"))
-        .as(Encoders.row(CellProcessor.KEY), Encoders.row(Packing.PACKED))
+        .as(StateEncoder.of(CellProcessor.KEY), Encoders.row(Packing.PACKED))
         .transformWithState(
             new CellProcessor(operator), TimeMode.None(), OutputMode.Append(), Encoders.row(CellProcessor.DELTAS));
   }
@@ -54,7 +54,7 @@ public final class Flow {
     listen(packed.sparkSession());
     return packed
         .groupBy(functions.col("cell"))
-        .as(Encoders.row(CellProcessor.KEY), Encoders.row(Packing.PACKED))
+        .as(StateEncoder.of(CellProcessor.KEY), Encoders.row(Packing.PACKED))
         .transformWithState(
             new LiveProcessor(operator), TimeMode.None(), OutputMode.Update(), Encoders.row(LiveProcessor.DELTAS));
   }
