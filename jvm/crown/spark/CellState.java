@@ -3,7 +3,6 @@ package crown.spark;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.streaming.MapState;
@@ -27,8 +26,8 @@ final class CellState {
 
   CellState(Operator operator, StatefulProcessorHandle handle) {
     this.operator = operator;
-    meta = handle.getValueState("meta", Encoders.row(Meta.SCHEMA), TTLConfig.NONE());
-    chunks = handle.getMapState("chunks", Encoders.row(Chunk.KEY), Encoders.row(Chunk.SCHEMA), TTLConfig.NONE());
+    meta = handle.getValueState("meta", StateEncoder.of(Meta.SCHEMA), TTLConfig.NONE());
+    chunks = handle.getMapState("chunks", StateEncoder.of(Chunk.KEY), StateEncoder.of(Chunk.SCHEMA), TTLConfig.NONE());
   }
 
   Engines.Key key(QueryInfo query, int cell) {

@@ -1,7 +1,6 @@
 package crown.spark;
 
 import java.math.BigDecimal;
-import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -150,13 +149,5 @@ abstract class ColumnWriter {
     for (int i = 0; i < 16; i++) {
       to.put(i < digits.length ? digits[digits.length - 1 - i] : sign);
     }
-  }
-
-  static BigDecimal decimal(ByteBuffer from, int row, int scale) {
-    byte[] digits = new byte[16];
-    for (int i = 0; i < 16; i++) {
-      digits[15 - i] = from.get(16 * row + i);
-    }
-    return new BigDecimal(new BigInteger(digits), scale);
   }
 }

@@ -44,7 +44,7 @@ public final class Flow {
     listen(packed.sparkSession());
     return packed
         .groupBy(functions.col("cell"))
-        .as(Encoders.row(CellProcessor.KEY), Encoders.row(Packing.PACKED))
+        .as(StateEncoder.of(CellProcessor.KEY), Encoders.row(Packing.PACKED))
         .transformWithState(
             new CellProcessor(operator), TimeMode.None(), OutputMode.Append(), Encoders.row(CellProcessor.DELTAS));
   }
@@ -54,7 +54,7 @@ public final class Flow {
     listen(packed.sparkSession());
     return packed
         .groupBy(functions.col("cell"))
-        .as(Encoders.row(CellProcessor.KEY), Encoders.row(Packing.PACKED))
+        .as(StateEncoder.of(CellProcessor.KEY), Encoders.row(Packing.PACKED))
         .transformWithState(
             new LiveProcessor(operator), TimeMode.None(), OutputMode.Update(), Encoders.row(LiveProcessor.DELTAS));
   }
@@ -66,14 +66,17 @@ public final class Flow {
 
   /** Blobs of deltas as rows of {@code schema}; see {@link Unpack}. */
   public Dataset<Row> unpack(Dataset<Row> deltas, List<String> types, boolean numbered, String schema) {
-    return deltas.mapPartitions(
-        new Unpack(texts(types), numbered), Encoders.row((StructType) StructType.fromJson(schema)));
+    return rows(deltas, new Unpack(types.size(), numbered), types, schema);
   }
 
-  /** Blobs of deltas of real-time mode as rows of {@code schema}: the deltas' columns, batch, the one before, attempt and position. */
+  /** Blobs of deltas of real-time mode as rows of {@code schema}; see {@link UnpackLive}. */
   public Dataset<Row> unpackLive(Dataset<Row> deltas, List<String> types, String schema) {
-    return deltas.mapPartitions(
-        new UnpackLive(texts(types)), Encoders.row((StructType) StructType.fromJson(schema)));
+    return rows(deltas, new UnpackLive(types.size()), types, schema);
+  }
+
+  private static Dataset<Row> rows(
+      Dataset<Row> deltas, MapPartitionsFunction<Row, DeltaRow> unpack, List<String> types, String schema) {
+    return deltas.mapPartitions(unpack, DeltaRow.encoder((StructType) StructType.fromJson(schema), texts(types))).toDF();
   }
 
   public Operator operator(

@@ -1,33 +1,29 @@
 package crown.spark;
 
-import java.nio.ByteBuffer;
 import java.util.Iterator;
 import java.util.Map;
-import java.util.NoSuchElementException;
 import java.util.TreeMap;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
-import org.apache.spark.util.TaskCompletionListener;
 
 /**
- * Blobs of deltas in, their rows out. {@code types} are those of the deltas' columns.
+ * Blobs of deltas in, their rows of {@code columns} columns out.
  *
  * <p>With {@code numbered}, each row also has the number of the batch and its position there. A batch that Spark runs again gives
  * the same deltas, but an engine that was rebuilt may list them in another order; so each cell's are sorted by value.
  */
-public final class Unpack implements MapPartitionsFunction<Row, Row> {
+public final class Unpack implements MapPartitionsFunction<Row, DeltaRow> {
   private static final int CELL = CellProcessor.DELTAS.fieldIndex("cell");
   private static final int BLOB = CellProcessor.DELTAS.fieldIndex("blob");
   /** A position is the number of the cell and that of the row among the cell's, in one number. */
   private static final int CELL_SHIFT = 40;
 
-  private final String[] types;
+  private final int columns;
   private final boolean numbered;
 
-  public Unpack(String[] types, boolean numbered) {
-    this.types = types;
+  public Unpack(int columns, boolean numbered) {
+    this.columns = columns;
     this.numbered = numbered;
   }
 
@@ -44,29 +40,19 @@ public final class Unpack implements MapPartitionsFunction<Row, Row> {
   }
 
   @Override
-  public Iterator<Row> call(Iterator<Row> deltas) {
-    return numbered ? new Numbered(deltas) : new Rows(deltas);
+  public Iterator<DeltaRow> call(Iterator<Row> deltas) {
+    return numbered ? new Numbered(columns, deltas) : new Plain(columns, deltas);
   }
 
-  private class Rows implements Iterator<Row> {
-    final Iterator<Row> deltas;
-    private final ColumnReader[] columns = new ColumnReader[types.length];
-    private final int[] count = new int[1];
-    private long open;
-    private int row;
+  private static final class Plain extends DeltaRows {
+    private final Iterator<Row> deltas;
 
-    Rows(Iterator<Row> deltas) {
+    Plain(int columns, Iterator<Row> deltas) {
+      super(columns, 0);
       this.deltas = deltas;
-      for (int i = 0; i < columns.length; i++) {
-        columns[i] = ColumnReader.of(types[i]);
-      }
-      TaskContext context = TaskContext.get();
-      if (context != null) {
-        context.addTaskCompletionListener((TaskCompletionListener) done -> close());
-      }
     }
 
-    /** The handle of the next deltas, 0 when there are no more. */
+    @Override
     long following() {
       while (deltas.hasNext()) {
         Row from = deltas.next();
@@ -79,85 +65,20 @@ public final class Unpack implements MapPartitionsFunction<Row, Row> {
       return 0;
     }
 
-    /** Adds a blob to deltas that nobody holds yet. */
-    final void read(long opened, byte[] blob) {
-      try {
-        Native.unpack(opened, blob);
-      } catch (RuntimeException error) {
-        Native.closeDeltas(opened);
-        throw error;
-      }
-    }
-
     @Override
-    public final boolean hasNext() {
-      try {
-        return found();
-      } catch (CrownException error) {
-        throw error.at("deltas");
-      }
-    }
-
-    private boolean found() {
-      while (row >= count[0]) {
-        if (open == 0) {
-          open = following();
-          if (open == 0) {
-            return false;
-          }
-        }
-        ByteBuffer[] buffers = Native.nextDeltas(open, count);
-        row = 0;
-        if (buffers == null) {
-          shut();
-        } else {
-          for (int i = 0; i < columns.length; i++) {
-            columns[i].take(buffers, 3 * i);
-          }
-        }
-      }
-      return true;
-    }
-
-    @Override
-    public final Row next() {
-      if (!hasNext()) {
-        throw new NoSuchElementException();
-      }
-      Object[] values = new Object[columns.length + (numbered ? 2 : 0)];
-      for (int i = 0; i < columns.length; i++) {
-        values[i] = columns[i].get(row);
-      }
-      row++;
-      number(values);
-      return RowFactory.create(values);
-    }
-
-    void number(Object[] values) {}
-
-    /** When the task ends, however it does. */
-    void close() {
-      shut();
-    }
-
-    private void shut() {
-      count[0] = 0;
-      row = 0;
-      if (open != 0) {
-        Native.closeDeltas(open);
-        open = 0;
-      }
-    }
+    void number(DeltaRow row) {}
   }
 
-  private final class Numbered extends Rows {
+  private static final class Numbered extends DeltaRows {
+    private final Iterator<Row> deltas;
     private final Map<Integer, Long> cells = new TreeMap<>();
     private final long batch = batch();
     private boolean gathered;
     private long position;
 
-    Numbered(Iterator<Row> deltas) {
-      super(deltas);
+    Numbered(int columns, Iterator<Row> deltas) {
+      super(columns, 2);
+      this.deltas = deltas;
     }
 
     @Override
@@ -185,9 +106,9 @@ public final class Unpack implements MapPartitionsFunction<Row, Row> {
     }
 
     @Override
-    void number(Object[] values) {
-      values[types.length] = batch;
-      values[types.length + 1] = position++;
+    void number(DeltaRow row) {
+      row.number(0, batch);
+      row.number(1, position++);
     }
 
     @Override

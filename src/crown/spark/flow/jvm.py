@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import BooleanType, LongType, StructType
 
 from crown import types
 from crown.changes import MULTIPLICITY, POSITION
@@ -128,17 +128,11 @@ class JvmFlow:
         return DataFrame(self.flow.repack(deltas._jdf, table.name, list(cell_keys(cells)), spec.json()), self.spark)
 
     def unpacked(self, deltas: DataFrame, plan: Plan, schema: StructType, *, numbered: bool = False) -> DataFrame:
-        types = _delta_types(plan)
-        shown = types + ["int64", "int64"] if numbered else types
-        rows = self.flow.unpack(deltas._jdf, types, numbered, _plain_schema(shown, schema))
-        return _restored(DataFrame(rows, self.spark), shown, schema)
+        return DataFrame(self.flow.unpack(deltas._jdf, _delta_types(plan), numbered, schema.json()), self.spark)
 
     def unpacked_live(self, deltas: DataFrame, plan: Plan, schema: StructType) -> DataFrame:
         """Deltas that end with the batch, the one before, the attempt and the position in it."""
-        types = _delta_types(plan)
-        shown = types + ["int64"] * 4
-        rows = self.flow.unpackLive(deltas._jdf, types, _plain_schema(shown, schema))
-        return _restored(DataFrame(rows, self.spark), shown, schema)
+        return DataFrame(self.flow.unpackLive(deltas._jdf, _delta_types(plan), schema.json()), self.spark)
 
     def alive(self) -> tuple[int, int, int]:
         """Of an executor: engines kept for their next batch, open native handles, bytes of the kernel."""
@@ -176,35 +170,12 @@ class _Spec:
         return json.dumps(vars(self))
 
 
-# How Java sees types whose own classes would depend on settings and time zones: days and
-# microseconds.
-_PLAIN = {"date": IntegerType(), "timestamp": LongType()}
-
-
 def _delta_types(plan: Plan) -> list[str]:
     return [*(column.type for column in plan.columns), "change", *(["int64"] if plan.bag else [])]
 
 
-def _plain_schema(types: Sequence[str], schema: StructType) -> str:
-    """What Java gives for rows of a schema: columns by number, types as Java sees them."""
-    fields = [
-        StructField(f"c{place}", _PLAIN.get(type_, field.dataType), field.nullable)
-        for place, (type_, field) in enumerate(zip(types, schema.fields, strict=True))
-    ]
-    return StructType(fields).json()
-
-
-def _restored(rows: DataFrame, types: Sequence[str], schema: StructType) -> DataFrame:
-    restore = {"date": F.date_from_unix_date, "timestamp": F.timestamp_micros}
-    return rows.select(
-        *(
-            restore.get(type_, lambda column: column)(F.col(f"c{place}")).alias(field.name)
-            for place, (type_, field) in enumerate(zip(types, schema.fields, strict=True))
-        )
-    )
-
-
 def _plain(name: str, type_: types.DataType) -> Column:
+    """A column as Java takes it: dates and timestamps, whose classes depend on settings, as days and microseconds."""
     column = F.col(quoted(name)).cast(BooleanType() if name == "_row" else spark_type(type_))
     match type_:
         case "date":
