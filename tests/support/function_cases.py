@@ -196,7 +196,7 @@ _MADE_ARRAYS = [
     *(f"{name}(array(k1, NULL, k2), {value})" for name in ("array_remove", "array_append", "array_prepend")
       for value in ("i", "l", "NULL")),
     "array_repeat(s, i8)", "array_repeat(NULL, 2)", "slice(array(1, 2, 3, 4), k1, k2)", "slice(array(s, u), 2, 5)",
-    "flatten(array(array(k1, k2), array(i)))", "flatten(array(array(k1), NULL))", "concat(array(k1), array(l), array())",
+    "flatten(array(array(k1, k2), array(i)))", "flatten(array(array(k1), NULL))", "concat(array(k1), array(l))",
     "split(s, ',')", "split(s, 'bc')", "sequence(i16, 3, k)", "sequence(CAST(i8 AS int), k)",
     "sequence(date'2024-01-31', date'2024-12-31', INTERVAL '1' MONTH)",
     "sequence(date'2024-03-01', date'2024-02-20', INTERVAL '-3' DAY)",

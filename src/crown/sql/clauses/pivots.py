@@ -29,7 +29,7 @@ def bind_pivot(
 ) -> Relation:
     """Return the rows of FROM's item, turned as PIVOT or UNPIVOT says."""
     fields = pivot.args.get("fields") or []
-    whole = bool(fields) and all(isinstance(f, exp.In) and f.expressions and not f.args.get("query") for f in fields)
+    whole = bool(fields) and all(isinstance(f, exp.In) and f.expressions and not f.find(exp.Query) for f in fields)
     if not whole or pivot.args.get("group") or pivot.args.get("default_on_null") or pivot.args.get("using"):
         _refuse(context, pivot)
     if pivot.args.get("unpivot"):

@@ -13,7 +13,7 @@ from crown.sql.refuse import check_parts
 
 
 def check_and_rewrite(context: Context, query: exp.Expr) -> None:
-    """Refuse parts of the query that Crown would overlook, and write out windows of time, ASOF joins, the clock and more."""
+    """Refuse what Crown would overlook, and write out windows of time, ASOF joins, the clock and shorthands."""
     check_parts(context, query)
     write_out_spellings(context, query)
     write_out_windows(context, query)

@@ -9,8 +9,8 @@ from functools import partial
 from sqlglot import exp
 
 from crown.ir.expression import Expression, columns_of
-from crown.sql.clauses.aliases import write_out_aliases
 from crown.sql.clauses.aggregates import Aggregates
+from crown.sql.clauses.aliases import write_out_aliases
 from crown.sql.clauses.attach import attach_near
 from crown.sql.clauses.bound import BoundQuery
 from crown.sql.clauses.distinct_on import bind_distinct_on, distinct_on, has_distinct_on

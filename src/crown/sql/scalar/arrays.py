@@ -179,18 +179,18 @@ def _or_none(
     binder: ScalarBinder, node: exp.Expr, ends: list[Expression], step: tuple[Expression, Expression]
 ) -> Expression:
     """Other dialects: upwards if the step is not written, and no elements where the step leads away from the end."""
+    if node.args.get("step") is not None and not isinstance(step[1], Literal):
+        binder.context.fail(node, "TABLE-FUNCTION", "the step of a range must be written in the query")
     sizes = [part.value for part in step if isinstance(part, Literal)]
     backwards = any(isinstance(size, int) and size < 0 for size in sizes)
     function = ("gt" if backwards else "lt") if node.args.get("is_end_exclusive") else "ge" if backwards else "le"
     first, last = ends
     if node.args.get("is_end_exclusive"):
-        beyond = Literal(1 if backwards else -1, INT64)
         shift = "add_microseconds" if last.type.is_timestamp else "add"
-        beyond = beyond if last.type.is_timestamp else cast(binder.context, node, beyond, last.type)
+        beyond = Literal(1 if backwards else -1, last.type if last.type.is_integer else INT64)
         last = binder.call(shift, [last, beyond], last.type, node)
     type_ = types.array_of(first.type)
-    known = step if sizes else (Literal(0, INT32), Literal(1, INT64))
-    found = binder.call("sequence", [first, last, *known], type_, node)
+    found = binder.call("sequence", [first, last, *step], type_, node)
     there = binder.call(function, ends, BOOLEAN, node)
     absent = binder.call("is_null", [there], BOOLEAN, node)
     none = binder.call("make_array", [], type_, node)

@@ -14,7 +14,7 @@ from crown.sql import typenames
 from crown.sql.context import Context
 from crown.sql.outputs import Item
 from crown.sql.refuse import check_node
-from crown.sql.scalar import arrays, date_parts, intervals, literals, nested, rounding, rows, strings
+from crown.sql.scalar import arrays, date_parts, division, intervals, literals, nested, rounding, rows, strings
 from crown.sql.scalar.coerce import always, as_number, boolean, cast, compare, unify
 from crown.sql.scalar.declared import call_declared
 from crown.sql.scalar.fold import fold
@@ -82,7 +82,7 @@ class Binder:
         """Return the typed expression of `node`."""
         if not isinstance(node, exp.Expr):
             self.context.fail(None, "SYNTAX", "an argument of a function or operator is missing")
-        if node.args.get("negate"):  # sqlglot's form of NOT LIKE
+        if node.args.get("negate") and not isinstance(node.expression, exp.Any | exp.All):  # sqlglot's NOT LIKE
             plain = node.copy()
             plain.set("negate", None)
             return self.call("not", [self.bind(plain)], BOOLEAN, node)
@@ -127,18 +127,12 @@ class Binder:
             if found is not None:
                 return found
         left, right = (as_number(self.context, node, self.bind(side)) for side in (node.this, node.expression))
-        if operator == "divide" and node.args.get("typed") and {left.type, right.type} <= set(types.INTEGERS):
-            zero = exp.Literal.number(0)
-            by = exp.Nullif(this=node.expression.copy(), expression=zero) if node.args.get("safe") else node.expression
-            return call_by_name(self, node, "div", [node.this, by])
+        if operator == "divide" and (found := division.divided(self, node, left, right)) is not None:
+            return found
         if operator in ("add", "subtract") and (left.type.is_temporal or right.type.is_temporal):
             return intervals.day_arithmetic(self.context, node, operator, left, right)
-        safe = node.args.get("safe") if operator == "divide" else self.context.counts_booleans
-        if operator in ("divide", "modulo") and safe and not self.context.is_spark:
-            # Division by zero is NULL in this dialect; Crown follows Spark's ANSI mode, where it is
-            # an error.
-            zero = compare(self.context, node, "eq", right, Literal(0, INT32))
-            right = self.call("case", [zero, Literal(None, right.type), right], right.type, node)
+        if operator in ("divide", "modulo"):
+            right = division.divisor_of(self, node, operator, right)
         return self.arithmetic(node, operator, left, right)
 
     def arithmetic(self, node: exp.Expr, operator: types.Arithmetic, left: Expression, right: Expression) -> Expression:
@@ -304,9 +298,9 @@ class Binder:
                 hint="use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
             )
         subject = self.bind(node.this)
-        if subject.type.element and target.element and types.castable(subject.type.element, target.element):
-            if not node.args.get("safe"):
-                return arrays.of_elements(self, node, subject, target.element)
+        inner, wanted = subject.type.element, target.element
+        if inner and wanted and types.castable(inner, wanted) and not node.args.get("safe"):
+            return arrays.of_elements(self, node, subject, wanted)
         if not node.args.get("safe"):
             return cast(self.context, node, subject, target)
         if subject.type in (target, types.NULL) or not types.castable(subject.type, target):
@@ -352,9 +346,10 @@ class Binder:
     def _like(self, node: exp.Expr) -> Expression:
         pattern = node.expression
         if isinstance(pattern, exp.Any | exp.All) and isinstance(patterns := pattern.this.unnest(), exp.Tuple):
-            each = [type(node)(this=node.this.copy(), expression=one) for one in patterns.expressions]
+            negated = node.args.get("negate")  # NOT LIKE each of them
+            each = [type(node)(this=node.this, expression=p, negate=negated) for p in patterns.expressions]
             function = "or" if isinstance(pattern, exp.Any) else "and"
-            return self.call(function, [self._like(one) for one in each], BOOLEAN, node)
+            return self.call(function, [self.bind(one) for one in each], BOOLEAN, node)
         if isinstance(pattern, exp.Any | exp.All | exp.Tuple):
             self.context.fail(node, "UNKNOWN-FUNCTION", "LIKE takes one pattern", hint="write LIKE ANY ('a%', 'b%')")
         if not isinstance(pattern, exp.Literal):

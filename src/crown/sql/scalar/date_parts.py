@@ -73,7 +73,7 @@ def _boundaries(binder: ScalarBinder, node: exp.Expr, unit: str) -> Expression:
     if unit in _IN_A_YEAR:
         parts = [_number_of(binder, node, unit, moment) for moment in (late, early)]
         return binder.call("subtract", parts, INT64, node)
-    if unit not in MICROSECONDS or (unit == "week" and binder.context.dialect not in ("duckdb", "snowflake")):
+    if unit not in MICROSECONDS or (unit == "week" and binder.context.dialect != "snowflake"):
         _refuse_unit(binder, node, "the difference of dates")
     micros = []
     for moment in (late, early):

@@ -24,8 +24,7 @@ def compare_rows(binder: ScalarBinder, node: exp.Expr, function: str) -> Express
     if len(left.expressions) != len(right.expressions):
         context.fail(node, "TYPE-CLASH", "the two rows have different lengths")
     pairs = [
-        (binder.bind(one), binder.bind(other))
-        for one, other in zip(left.expressions, right.expressions, strict=True)
+        (binder.bind(one), binder.bind(other)) for one, other in zip(left.expressions, right.expressions, strict=True)
     ]
     if function not in _BEFORE:
         equal = [compare(context, node, "eq", one, other) for one, other in pairs]

@@ -109,7 +109,11 @@ def _type_of(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) ->
     return Literal(binder.bind(parts[0]).type.sql_name.lower(), STRING)
 
 
-SPECIAL: dict[str, Special] = {**{name: _special(name) for name in WRITTEN}, "decode": _text_of_decode, "typeof": _type_of}
+SPECIAL: dict[str, Special] = {
+    **{name: _special(name) for name in WRITTEN},
+    "decode": _text_of_decode,
+    "typeof": _type_of,
+}
 NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.DecodeCase: ("decode", ("expressions",)),
     exp.Pi: ("pi", ()),
