@@ -10,8 +10,8 @@ all others, and they in it.
  'except all', 'exploded', 'filter', 'filtered aggregate', 'global aggregate', 'group', 'grouped condition',
  'grouping sets', 'having', 'hop', 'inequality join', 'inner join', 'intersect', 'intersect all', 'join of three',
  'lateral', 'limited subquery', 'mark', 'ordered', 'ordered window', 'outer join', 'outer joins', 'parenthesised',
- 'partition aggregate', 'plain columns', 'recursion', 'scalar subquery', 'scalar value', 'semi-join', 'shared set',
- 'top', 'top of each key', 'tumble', 'union', 'union all', 'values', 'window subquery']
+ 'partition aggregate', 'pivot', 'plain columns', 'recursion', 'scalar subquery', 'scalar value', 'semi-join', 'series',
+ 'shared set', 'top', 'top of each key', 'tumble', 'union', 'union all', 'unpivot', 'values', 'window subquery']
 """
 
 from __future__ import annotations
@@ -350,6 +350,45 @@ def _exploded(composer: Composer, depth: int) -> Query:
     return composer.select(composer.terms((*source.columns, (f"{alias}.{alias}_value", domain))), whole)
 
 
+def _turned(composer: Composer, depth: int) -> Query:
+    """PIVOT: a column for each of two values; a value that no row has is NULL."""
+    source = composer.source(depth)
+    by, domain = composer.pick(source.columns)
+    inner = f"SELECT {by} AS g, {composer.of_domain(source.columns, 'int')} AS c"
+    inner += f", {composer.of_domain(source.columns, 'int')} AS v FROM {source.text}"
+    function = composer.pick(["SUM", "MIN", "MAX"])
+    composer.aliases += 1
+    name = f"z{composer.aliases}"
+    turned = f"SELECT * FROM ({inner}) PIVOT ({function}(v) FOR c IN (1 AS p1, 2 AS p2))"
+    columns = ((f"{name}.g", domain), (f"{name}.p1", "int"), (f"{name}.p2", "int"))
+    return composer.select(columns, f"({turned}) AS {name}")
+
+
+def _turned_back(composer: Composer, depth: int) -> Query:
+    """UNPIVOT: a row for each of two columns that is not NULL."""
+    source = composer.source(depth)
+    parts = [composer.of_domain(source.columns, "int") for _ in range(2)]
+    by, domain = composer.pick(source.columns)
+    inner = f"SELECT {by} AS g, {parts[0]} AS p1, {parts[1]} AS p2 FROM {source.text}"
+    composer.aliases += 1
+    name = f"z{composer.aliases}"
+    turned = f"SELECT * FROM ({inner}) UNPIVOT (v FOR k IN (p1, p2))"
+    columns = ((f"{name}.g", domain), (f"{name}.k", "string"), (f"{name}.v", "int"))
+    return composer.select(columns, f"({turned}) AS {name}")
+
+
+def _series(composer: Composer, depth: int) -> Query:
+    """The dates of a range, and what other rows have to say of them."""
+    source = composer.source(depth)
+    composer.aliases += 1
+    name = f"s{composer.aliases}"
+    start, end = composer.pick([("2023-12-30", "2024-01-03"), ("2024-01-01", "2024-01-01")])
+    days = f"SELECT EXPLODE(SEQUENCE(DATE '{start}', DATE '{end}', INTERVAL 1 DAY)) AS d"
+    on = f"CAST({name}.d AS DATE) = {composer.of_domain(source.columns, 'date')}"
+    whole = f"({days}) AS {name} LEFT JOIN {source.text} ON {on}"
+    return composer.select(composer.terms(((f"CAST({name}.d AS DATE)", "date"), *source.columns)), whole)
+
+
 def _collected(composer: Composer, depth: int) -> Query:
     """The values of a group as an array, and its elements as rows again."""
     source = composer.source(depth)
@@ -424,6 +463,9 @@ CONSTRUCTS: Final[dict[str, Construct]] = {
     "values": _values,
     "constant": _constant,
     "collected": _collected,
+    "pivot": _turned,
+    "unpivot": _turned_back,
+    "series": _series,
     "exploded": _exploded,
     "constant group": _constant_group,
     "parenthesised": _parenthesised,

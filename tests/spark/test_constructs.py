@@ -55,6 +55,12 @@ QUERIES = {
     "distinct-aggregates": "SELECT src, COUNT(DISTINCT dst) AS n, MAX_BY(dst, dst) AS m, VAR_POP(dst) AS v FROM g "
     "GROUP BY src HAVING COUNT(*) > 1",
     "median": "SELECT COUNT(*) AS n, MEDIAN(g.dst) AS m FROM g JOIN h ON g.src = h.src",
+    "pivot": "SELECT * FROM g PIVOT (SUM(dst) FOR src IN (1 AS one, 2 AS two))",
+    "unpivot": "SELECT k, COUNT(*) AS n, SUM(v) AS s FROM g UNPIVOT (v FOR k IN (src, dst)) GROUP BY k",
+    "series": "SELECT n, COUNT(src) AS k FROM (SELECT EXPLODE(SEQUENCE(0, 3)) AS n) s LEFT JOIN g ON src = n "
+    "GROUP BY n",
+    "arrays": "SELECT src, ARRAY_MAX(ARRAY(src, dst)) AS m, "
+    "ARRAY_JOIN(SORT_ARRAY(SPLIT(CONCAT(dst, ',', src), ',')), ';') AS j FROM g",
     "explode": "SELECT g.src, x FROM g LATERAL VIEW EXPLODE(ARRAY(src, dst)) t AS x",
     "derived-twice": "WITH c AS (SELECT src, COUNT(*) AS n FROM g GROUP BY src) "
     "SELECT a.src, b.src AS other FROM c a JOIN c b ON a.n = b.n WHERE a.src < b.src",

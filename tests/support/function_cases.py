@@ -188,6 +188,21 @@ def _casts() -> Iterator[Case]:
 
 
 # fmt: off
+_MADE_ARRAYS = [
+    *(f"{name}(array(k1, NULL, k2, k1))" for name in ("sort_array", "array_sort", "array_distinct", "array_compact",
+      "reverse")),
+    *(f"sort_array(array({kind}1, {kind}2), bool)" for kind in ("f", "s", "d", "p")),
+    *(f"{name}(array(k1, 1, NULL), array(k2, i, NULL))" for name in ("array_union", "array_intersect", "array_except")),
+    *(f"{name}(array(k1, NULL, k2), {value})" for name in ("array_remove", "array_append", "array_prepend")
+      for value in ("i", "l", "NULL")),
+    "array_repeat(s, i8)", "array_repeat(NULL, 2)", "slice(array(1, 2, 3, 4), k1, k2)", "slice(array(s, u), 2, 5)",
+    "flatten(array(array(k1, k2), array(i)))", "flatten(array(array(k1), NULL))", "concat(array(k1), array(l))",
+    "split(s, ',')", "split(s, 'bc')", "sequence(i16, 3, k)", "sequence(CAST(i8 AS int), k)",
+    "sequence(date'2024-01-31', date'2024-12-31', INTERVAL '1' MONTH)",
+    "sequence(date'2024-03-01', date'2024-02-20', INTERVAL '-3' DAY)",
+    "sequence(date'2024-02-27', make_date(2024, 3, 1 + i8 % 3))",
+    "sequence(timestamp'2024-01-31 10:00:00Z', timestamp'2024-02-01 00:00:00Z', INTERVAL '5' HOUR)",
+]
 CASES: list[Case] = [
     # numbers
     *_each("?(f)", *_FLOATS),
@@ -300,6 +315,23 @@ CASES: list[Case] = [
     Case("rlike(s, 'b+')"),
     *_each("regexp_extract(s, ?)", "'([a-z])([a-z])', 2", "'(a)(x)?', 2", "'[a-z]+', 0", r"'(\\S+)$'"),
     *_each("regexp_replace(s, ?)", "'[a-c]', '<$0>'", "'(.)(.)', '$2$1'", r"'\\s+', ''", "'X|,', '\\\\$'", "'z', 'y'"),
+    *_each("?(s)", "unhex"),
+    Case("unhex(hex(s))"),
+    Case("base64(b)"),
+    Case("bin(l)"),
+    Case("factorial(i8)"),
+    *_each("format_number(?, 2)", *_NUMBERS),
+    *_each("format_number(?)", "f, k1", "p, i8", "i, 0"),
+    *_each("width_bucket(?)", "f, 0, 10, k", "f1, f2, 3.5, 4", "i, 10, -10, 5"),
+    *_each("typeof(?)", *_NAMES, "array(i)"),
+    # arrays; those that come out are shown as one string
+    *_each("array_join(CAST(? AS array<string>), ',', 'null')", *_MADE_ARRAYS),
+    *_each("array_join(array(s1, NULL, s2), ?)", "','", "u", "',', u"),
+    *_each("?(array(k1, NULL, k2))", "array_max", "array_min"),
+    *_each("?(array(f1, f2))", "array_max", "array_min"),
+    *_each("array_position(?)", "array(k1, NULL, k2), i", "array(s1, s2), u", "array(i), NULL"),
+    *_each("arrays_overlap(?)", "array(k1, k2), array(i)", "array(k1, NULL), array(i, k2)", "array(s), array(u)"),
+    *_each("concat_ws(u, ?)", "array(s1, s2)", "split(s, 'b'), s", "array(i, k)", "array(CAST(NULL AS string)), s"),
     # dates and times
     *(Case(f"{name}({kind})") for name in ("year", "quarter", "month", "day", "dayofmonth", "dayofweek", "dayofyear",
         "weekofyear",
@@ -318,6 +350,7 @@ CASES: list[Case] = [
     Case("d - i16"),
     Case("date_from_unix_date(i16)"),
     Case("unix_date(d)"),
+    *_each("make_date(?)", "2024, i8, 29", "i16, 2, 29", "2024, 12, k", "i, 1, 1"),
     *_each("?(d1, d2)", "datediff", "date_diff"),
     Case("datediff(t1, t2)"),
     *_each("datediff(?, t1, t2)", "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND"),
@@ -339,6 +372,7 @@ CASES: list[Case] = [
     Case("date_format(d, 'dd.MM.yyyy')"),
     *_each("?(d)", "monthname", "dayname"),
     *_each("?(l)", "timestamp_millis", "timestamp_micros"),
+    Case("timestamp_seconds(i)"),
     Case("from_unixtime(i)"),
     Case("from_unixtime(i, 'yyyy-MM-dd')"),
     *_each("to_date(?)", "ds", "d", "t"),

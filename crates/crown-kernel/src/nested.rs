@@ -186,6 +186,22 @@ pub fn array_of(element: DataType, words: impl IntoIterator<Item = Option<Word>>
     out
 }
 
+/// The bytes of an array of parts.
+pub fn array_of_parts(parts: &[Option<&[u8]>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for part in parts {
+        match part {
+            None => out.push(NULL),
+            Some(bytes) => {
+                out.push(VALUE);
+                out.extend_from_slice(bytes);
+            }
+        }
+    }
+    out.push(END);
+    out
+}
+
 /// The bytes of a map, or why there is none: two entries with one key.
 pub fn map_of(
     (key_type, value_type): (DataType, DataType),

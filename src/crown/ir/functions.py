@@ -61,7 +61,11 @@ FUNCTIONS: dict[str, Function] = dict(
         *_named("starts_with ends_with contains repeat find_in_set levenshtein", Function(2, 2)),
         ("locate", Function(3, 3)),  # (what, where, from which position)
         ("overlay", Function(4, 4)),
-        *_named("chr hex md5 sha1 crc32", Function(1, 1)),
+        *_named("chr hex md5 sha1 crc32 base64 bin", Function(1, 1)),
+        *_named("unhex factorial", Function(1, 1, total=False)),
+        ("format_number", Function(2, 2, total=False)),
+        ("width_bucket", Function(4, 4, total=False)),
+        ("make_date", Function(3, 3)),
         ("sha2", Function(2, 2, total=False)),
         *_named("hash xxhash64", Function(1, None, strict=False)),
         *_named("json_text json_value", Function(2, 2, total=False)),  # (text, literal steps)
@@ -72,6 +76,16 @@ FUNCTIONS: dict[str, Function] = dict(
         # from 0
         *_named("explode explode_outer explode_position explode_position_outer", Function(1, 1, strict=False)),
         *_named("size map_keys map_values", Function(1, 1)),
+        *_named("array_distinct array_sort array_compact array_reverse cast_array", Function(1, 1)),
+        *_named("array_max array_min flatten", Function(1, 1, total=False)),
+        *_named("sort_array array_union array_intersect array_except array_remove array_position", Function(2, 2)),
+        ("arrays_overlap", Function(2, 2, total=False)),
+        *_named("array_append array_prepend array_repeat", Function(2, 2, strict=False)),
+        ("array_join", Function(2, 3)),  # (array of strings, delimiter, what stands for NULL)
+        ("array_concat", Function(1, None)),
+        ("split", Function(2, 2)),
+        ("slice", Function(3, 3)),
+        ("sequence", Function(4, 4)),  # (first, last, months, step)
         *_named("make_array make_struct make_map", Function(0, None, strict=False)),
         # regular expressions and time patterns are literals
         ("rlike", Function(2, 2)),

@@ -96,8 +96,8 @@ def table_schema(
     profiles: Mapping[str, str],
     windows: Mapping[str, Any],
 ) -> dict[str, dict[str, Any]]:
-    """What the SQL layer must know of the tables. Columns of types that Crown lacks are left out: no query can name
-    them.
+    """What the SQL layer must know of the tables. A query that reads a column of a type that Crown does not take from
+    Spark is refused by its name.
     """
     for option in (keys, profiles, windows):
         for name in option:
@@ -105,19 +105,24 @@ def table_schema(
                 raise SchemaError(f"there is no table {name!r}", code="CROWN-SCHEMA-OPTION")
     return {
         name: {
-            "columns": StructType(
-                [
-                    field
-                    for field in frame.schema.fields
-                    if field.name not in _feed_columns(frame) and crown_type(field.dataType) is not None
-                ]
-            ),
+            "columns": {
+                field.name: _column_type(field)
+                for field in frame.schema.fields
+                if field.name not in _feed_columns(frame)
+            },
             "primary_key": tuple(keys.get(name, ())),
             "profile": profiles.get(name, "arbitrary" if frame.isStreaming else "static"),
             "window": windows.get(name),
         }
         for name, frame in tables.items()
     }
+
+
+def _column_type(field: StructField) -> str:
+    written = field.dataType.simpleString()
+    if crown_type(field.dataType) is None:
+        return types.UnreadType("null", written.upper())
+    return written if field.nullable else f"{written} NOT NULL"
 
 
 def _feed_columns(frame: DataFrame) -> frozenset[str]:

@@ -65,6 +65,11 @@ class Context:
     def is_spark(self) -> bool:
         return self.dialect.lower() in SPARK
 
+    @property
+    def counts_booleans(self) -> bool:
+        """Whether TRUE is 1 in this dialect, and every number but 0 is a condition that holds."""
+        return self.dialect.lower() in ("sqlite", "mysql", "duckdb")
+
     def fail(
         self,
         node: exp.Expr | Place | Span | None,

@@ -14,7 +14,6 @@ from crown.sql.relation import Subcondition
 
 _ADVICE: dict[str | tuple[type[exp.Expr], str], tuple[str, str, str, str]] = {
     "laterals": ("LATERAL", "LATERAL VIEW", "it generates rows with a function", "explode the column upstream"),
-    "pivots": ("PIVOT", "PIVOT", "its columns depend on the data", "write SUM(CASE WHEN ... END) for each column"),
     "sample": ("SAMPLE", "TABLESAMPLE", "the tables do not determine the sample", "filter on a hash of the key"),
     "cluster": ("SORT", "CLUSTER BY", "the result has no physical order", "remove it"),
     "distribute": ("SORT", "DISTRIBUTE BY", "the result has no physical order", "remove it"),

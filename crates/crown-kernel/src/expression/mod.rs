@@ -9,6 +9,7 @@
 //! `cast`, `rounding`, `decimal`, `calendar` and `text` hold what their names say, `order` the one
 //! order of values, `host` the functions that are computed elsewhere.
 
+mod arrays;
 mod calendar;
 mod cast;
 mod characters;

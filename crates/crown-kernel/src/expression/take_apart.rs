@@ -1,5 +1,6 @@
 //! Functions that make arrays, structs and maps and take them apart.
 
+use super::arrays;
 use super::node::{Node, Row};
 use super::value::{Encoded, Value};
 use crate::error::{KernelError, Result};
@@ -27,6 +28,8 @@ pub(super) enum Operation {
     MakeArray,
     MakeStruct,
     MakeMap,
+    /// A function of whole arrays.
+    Whole(arrays::Operation),
 }
 
 pub(super) fn named(function: &str) -> Option<Operation> {
@@ -42,7 +45,7 @@ pub(super) fn named(function: &str) -> Option<Operation> {
         "make_array" => Operation::MakeArray,
         "make_struct" => Operation::MakeStruct,
         "make_map" => Operation::MakeMap,
-        _ => return None,
+        _ => return arrays::named(function).map(Operation::Whole),
     })
 }
 
@@ -53,6 +56,9 @@ pub(super) fn checked(
     result: DataType,
 ) -> Option<(Operation, usize)> {
     let types: Vec<DataType> = arguments.iter().map(|(_, data_type)| *data_type).collect();
+    if let Operation::Whole(whole) = operation {
+        return arrays::fits(whole, &types, result).then_some((operation, types.len()));
+    }
     let nested = |position: usize| match types.get(position) {
         Some(DataType::Nested(nested)) => Some(*nested),
         _ => None,
@@ -96,6 +102,7 @@ pub(super) fn checked(
             }
             _ => false,
         },
+        Operation::Whole(_) => false,
     };
     fits.then_some((operation, types.len()))
 }
@@ -110,6 +117,10 @@ pub(super) fn apply<'a>(
     match operation {
         Operation::MakeArray | Operation::MakeStruct | Operation::MakeMap => {
             return make(operation, arguments, values, data_type).map(Some);
+        }
+        Operation::Whole(whole) => {
+            let types: Vec<DataType> = arguments.iter().map(|(_, data_type)| *data_type).collect();
+            return arrays::apply(whole, &values, &types, data_type);
         }
         _ if values.iter().any(Option::is_none) => return Ok(None),
         _ => {}
@@ -206,7 +217,7 @@ fn word(value: Value<'_>, data_type: DataType, interner: &mut Interner) -> u64 {
 }
 
 /// The bytes of a value within a nested one.
-fn part(value: Value<'_>, data_type: DataType) -> Vec<u8> {
+pub(super) fn part(value: Value<'_>, data_type: DataType) -> Vec<u8> {
     let mut interner = Interner::default();
     let word = word(value, data_type, &mut interner);
     let mut out = Vec::new();
@@ -216,7 +227,7 @@ fn part(value: Value<'_>, data_type: DataType) -> Vec<u8> {
 }
 
 /// The value of a part.
-fn value<'a>(bytes: &[u8], data_type: DataType) -> Value<'a> {
+pub(super) fn value<'a>(bytes: &[u8], data_type: DataType) -> Value<'a> {
     match data_type {
         DataType::Nested(_) => Value::Bytes(Cow::Owned(bytes.to_vec())),
         DataType::String | DataType::Binary | DataType::Uuid => Value::Bytes(Cow::Owned(nested::text(bytes))),

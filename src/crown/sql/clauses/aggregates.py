@@ -19,7 +19,7 @@ from crown.sql.diagnose import written_name
 from crown.sql.normalise.names import readable
 from crown.sql.relation import source_column
 from crown.sql.scalar.binder import Binder
-from crown.sql.scalar.coerce import always, boolean, cast
+from crown.sql.scalar.coerce import always, as_number, boolean, cast
 from crown.sql.scalar.fold import fold
 from crown.types import BOOLEAN, FLOAT64, INT8, INT32, INT64, STRING, DataType
 
@@ -364,8 +364,9 @@ class Aggregates:
         """`condition` makes the argument NULL; `only`: rows for which it does not hold don't count at all."""
         if argument is not None and argument.type == types.NULL:
             argument = Literal(None, INT32)
-        if argument is not None and function in ("sum", "avg") and argument.type == STRING:
-            argument = cast(self.context, node, argument, FLOAT64)
+        if argument is not None and function in ("sum", "avg"):
+            argument = as_number(self.context, node, argument)
+            argument = cast(self.context, node, argument, FLOAT64) if argument.type == STRING else argument
         type_ = self._type(node, function, argument)
         if condition is not None:
             argument = _when(condition, argument if argument is not None else _ONE)

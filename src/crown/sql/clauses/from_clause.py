@@ -17,6 +17,7 @@ from crown.sql.clauses.domain import outside
 from crown.sql.clauses.grammar import Environment, with_definitions
 from crown.sql.clauses.matches import outer_join_by_matches, reads_both
 from crown.sql.clauses.misplaced import NoAggregates
+from crown.sql.clauses.pivots import bind_pivot
 from crown.sql.clauses.rewrites import check_and_rewrite
 from crown.sql.clauses.values import (
     array_of,
@@ -92,6 +93,8 @@ def _item(context: Context, node: exp.Expr, parent: Scope | None, environment: E
             reason="LATERAL and table functions are not tables that change",
             hint="store its rows in a table",
         )
+    for pivot in node.args.get("pivots") or ():
+        relation = bind_pivot(context, relation, pivot, parent, environment)
     for join in node.args.get("joins") or ():
         relation = _join(context, relation, join, parent, environment)
     return relation

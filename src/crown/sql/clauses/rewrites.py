@@ -6,14 +6,16 @@ from sqlglot import exp
 
 from crown.sql.clauses.asof import write_out_asof
 from crown.sql.clauses.clock import write_out_clock
+from crown.sql.clauses.spellings import write_out_spellings
 from crown.sql.clauses.time_windows import write_out_windows
 from crown.sql.context import Context
 from crown.sql.refuse import check_parts
 
 
 def check_and_rewrite(context: Context, query: exp.Expr) -> None:
-    """Refuse parts of the query that Crown would overlook, and replace windows of time, ASOF joins and the clock."""
+    """Refuse what Crown would overlook, and write out windows of time, ASOF joins, the clock and shorthands."""
     check_parts(context, query)
+    write_out_spellings(context, query)
     write_out_windows(context, query)
     write_out_asof(context, query)
     write_out_clock(context, query)

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from crown.ir.expression import Expression, columns_of
 from crown.sql.clauses.aggregates import Aggregates
+from crown.sql.clauses.aliases import write_out_aliases
 from crown.sql.clauses.attach import attach_near
 from crown.sql.clauses.bound import BoundQuery
 from crown.sql.clauses.distinct_on import bind_distinct_on, distinct_on, has_distinct_on
@@ -36,6 +37,7 @@ from crown.sql.scope import Scope
 
 def bind_select(context: Context, node: exp.Select, parent: Scope | None, environment: Environment) -> BoundQuery:
     relation = bind_from(context, node, parent, environment)
+    write_out_aliases(context, node, relation)
     relation, correlated = bind_where(context, node.args.get("where"), relation, parent, environment)
     if correlated:
         raise AssertionError("a correlated WHERE outside a condition")
@@ -69,7 +71,7 @@ def bind_rows(
     on = bind_distinct_on(context, node, shown.columns, partial(_order_expression, binder))
     on = None if on is None else (*keys, *on)
     shown = with_keys(shown, keys)
-    if grouped is not None or aggregates.found or having is not None:
+    if grouped is not None or aggregates.found or aggregates.groupings or having is not None:
         in_groups = Binder(context, scope, Ungrouped(subqueries))
         groups = Groups(context, grouped or GroupNodes([]), items, outputs, in_groups, keys)
         show = Grouping(context, relation, groups, aggregates, having, subqueries.attachments, parent).show

@@ -27,6 +27,7 @@ from crown.wording import counted
 MOST_ROWS = 10_000
 LIFTED = "_crown_exploded_"  # names of arrays that SELECT takes apart
 _GENERATORS = (exp.Explode, exp.Unnest)
+_LIFTED = (*_GENERATORS, exp.ExplodingGenerateSeries)
 _SERIES = tuple(
     getattr(exp, name) for name in ("GenerateSeries", "ExplodingGenerateSeries", "Range") if hasattr(exp, name)
 )
@@ -101,6 +102,8 @@ def elements_of(context: Context, call: exp.Expr) -> list[exp.Expr]:
 
 def array_of(call: exp.Expr) -> exp.Expr | None:
     """Return the array that the call takes apart, if it is not written in the query element by element."""
+    if isinstance(call, _SERIES) and not _is_numbers(call):
+        return exp.GenerateSeries(**{key: part.copy() for key, part in call.args.items() if isinstance(part, exp.Expr)})
     if not isinstance(call, _GENERATORS):
         return None
     arrays = call.expressions if isinstance(call, exp.Unnest) else [call.this]
@@ -129,7 +132,7 @@ def exploded_relation(
     suffix = "_outer" if outer else ""
     element = Call(f"explode{suffix}", (array,), array.type.element)
     position = Call(f"explode_position{suffix}", (array,), INT32)
-    columns: list[tuple[str, Call]] = [("col", element)]
+    columns: list[tuple[str, Call]] = [(_own_name(context, call), element)]
     offset = call.args.get("offset")
     if isinstance(call, exp.Posexplode):
         columns.insert(0, ("pos", position))
@@ -154,14 +157,16 @@ def lift_generators(statement: exp.Expr) -> None:
     for number, select in enumerate(list(statement.find_all(exp.Select))):
         for position, projection in enumerate(list(select.expressions)):
             call = projection.this if isinstance(projection, exp.Alias | exp.Aliases) else projection
-            if not isinstance(call, _GENERATORS) or select.args.get("group") is not None:
+            if select.args.get("group") is not None:
+                continue
+            if not isinstance(call, _LIFTED):
+                _lift_inner(select, projection, f"{LIFTED}{number}_{position}")
                 continue
             alias = f"{LIFTED}{number}_{position}"
-            lateral = exp.Lateral(this=call.copy(), alias=exp.TableAlias(this=exp.to_identifier(alias)))
-            select.append("joins", exp.Join(this=lateral, kind="CROSS"))
+            columns = ["pos", "col"] if isinstance(call, exp.Posexplode) else ["col"]
+            select.append("joins", _lifted(call, alias, columns))
             given = [name.name for name in projection.aliases] if isinstance(projection, exp.Aliases) else []
             given = [projection.alias] if isinstance(projection, exp.Alias) else given
-            columns = ["pos", "col"] if isinstance(call, exp.Posexplode) else ["col"]
             shown: list[exp.Expr] = []
             for place, name in enumerate(columns):
                 written = given[place] if place < len(given) else name
@@ -170,6 +175,28 @@ def lift_generators(statement: exp.Expr) -> None:
                 shown.append(exp.alias_(column, written, quoted=True))
             at = select.expressions.index(projection)
             select.set("expressions", [*select.expressions[:at], *shown, *select.expressions[at + 1 :]])
+
+
+def _lifted(call: exp.Expr, alias: str, columns: list[str]) -> exp.Join:
+    name = exp.TableAlias(this=exp.to_identifier(alias), columns=[exp.to_identifier(column) for column in columns])
+    return exp.Join(this=exp.Lateral(this=call.copy(), alias=name), kind="CROSS")
+
+
+def _lift_inner(select: exp.Select, projection: exp.Expr, alias: str) -> None:
+    """A generator within an expression, such as `unnest(...)::date`."""
+    inner = [n for n in projection.find_all(*_LIFTED) if n.find_ancestor(exp.Select) is select]
+    if len(inner) != 1 or inner[0].find_ancestor(exp.AggFunc, exp.Window) is not None:
+        return
+    select.append("joins", _lifted(inner[0], alias, ["col"]))
+    column = exp.column("col", table=alias)
+    column.meta.update(inner[0].meta)
+    inner[0].replace(column)
+
+
+def _is_numbers(call: exp.Expr) -> bool:
+    """Whether a range is between whole numbers that are written in the query."""
+    parts = [part for part in call.args.values() if isinstance(part, exp.Expr)]
+    return not call.find(exp.Column, exp.Interval, exp.Cast) and all(part.is_number for part in parts)
 
 
 def _is_outer(call: exp.Expr, node: exp.Expr) -> bool:
@@ -188,7 +215,7 @@ def generated_relation(context: Context, left: Relation | None, call: exp.Expr, 
         return exploded_relation(context, left, call, node, outer=_is_outer(call, node))
     elements = elements_of(context, call)
     alias, names = _alias(node)
-    name = names[0] if names else "id" if not isinstance(call, _GENERATORS) else "col"
+    name = names[0] if names else _own_name(context, call)
     if len(names) > 1:
         context.fail(node, "COLUMN-ALIASES", f"{len(names)} names for 1 column")
     if not any(element.find(exp.Column) for element in elements):
@@ -217,6 +244,13 @@ def _per_row(
     branches = tuple(with_value(branch, value) for branch in left.branches for value in values)
     table = VisibleTable(alias, (column,))
     return replace(left, branches=branches, tables=(*left.tables, table), visible=(*left.visible, column))
+
+
+def _own_name(context: Context, call: exp.Expr) -> str:
+    """The name of the column that a call makes, if the query gives none."""
+    if isinstance(call, _GENERATORS) or context.is_spark:
+        return "col" if isinstance(call, _GENERATORS) else "id"
+    return "range" if call.args.get("is_end_exclusive") else "generate_series"
 
 
 def reads_left(context: Context, call: exp.Expr) -> bool:

@@ -14,8 +14,8 @@ from crown.sql import typenames
 from crown.sql.context import Context
 from crown.sql.outputs import Item
 from crown.sql.refuse import check_node
-from crown.sql.scalar import date_parts, intervals, literals, nested, rounding, strings
-from crown.sql.scalar.coerce import always, boolean, cast, compare, unify
+from crown.sql.scalar import arrays, date_parts, division, intervals, literals, nested, rounding, rows, strings
+from crown.sql.scalar.coerce import always, as_number, boolean, cast, compare, unify
 from crown.sql.scalar.declared import call_declared
 from crown.sql.scalar.fold import fold
 from crown.sql.scalar.functions import call_by_name, named_call
@@ -82,7 +82,7 @@ class Binder:
         """Return the typed expression of `node`."""
         if not isinstance(node, exp.Expr):
             self.context.fail(None, "SYNTAX", "an argument of a function or operator is missing")
-        if node.args.get("negate"):  # sqlglot's form of NOT LIKE
+        if node.args.get("negate") and not isinstance(node.expression, exp.Any | exp.All):  # sqlglot's NOT LIKE
             plain = node.copy()
             plain.set("negate", None)
             return self.call("not", [self.bind(plain)], BOOLEAN, node)
@@ -126,16 +126,13 @@ class Binder:
             found = intervals.interval_arithmetic(self.context, node, operator, self.bind)
             if found is not None:
                 return found
-        left, right = self.bind(node.this), self.bind(node.expression)
-        if operator == "divide" and node.args.get("typed") and {left.type, right.type} <= set(types.INTEGERS):
-            return call_by_name(self, node, "div", [node.this, node.expression])
+        left, right = (as_number(self.context, node, self.bind(side)) for side in (node.this, node.expression))
+        if operator == "divide" and (found := division.divided(self, node, left, right)) is not None:
+            return found
         if operator in ("add", "subtract") and (left.type.is_temporal or right.type.is_temporal):
             return intervals.day_arithmetic(self.context, node, operator, left, right)
-        if operator == "divide" and node.args.get("safe") and not self.context.is_spark:
-            # Division by zero is NULL in this dialect; Crown follows Spark's ANSI mode, where it is
-            # an error.
-            zero = compare(self.context, node, "eq", right, Literal(0, INT32))
-            right = self.call("case", [zero, Literal(None, right.type), right], right.type, node)
+        if operator in ("divide", "modulo"):
+            right = division.divisor_of(self, node, operator, right)
         return self.arithmetic(node, operator, left, right)
 
     def arithmetic(self, node: exp.Expr, operator: types.Arithmetic, left: Expression, right: Expression) -> Expression:
@@ -160,21 +157,11 @@ class Binder:
     def _comparison(self, node: exp.Expr) -> Expression:
         if isinstance(node.expression, exp.Any | exp.All):
             return self._mark(node)
+        function = _COMPARISON[type(node)]
         if isinstance(node.this, exp.Tuple) or isinstance(node.expression, exp.Tuple):
-            return self._tuple_comparison(node)
-        return compare(self.context, node, _COMPARISON[type(node)], self.bind(node.this), self.bind(node.expression))
-
-    def _tuple_comparison(self, node: exp.Expr) -> Expression:
-        left, right = node.this, node.expression
-        if not (isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and isinstance(node, exp.EQ)):
-            self.context.fail(node, "TUPLE", "rows can only be compared with =", hint="compare the columns one by one")
-        if len(left.expressions) != len(right.expressions):
-            self.context.fail(node, "TYPE-CLASH", "the two rows have different lengths")
-        parts = [
-            compare(self.context, node, "eq", self.bind(a), self.bind(b))
-            for a, b in zip(left.expressions, right.expressions, strict=True)
-        ]
-        return self.call("and", parts, BOOLEAN, node)
+            return rows.compare_rows(self, node, function)
+        found = rows.compare_durations(self, node, function)
+        return found or compare(self.context, node, function, self.bind(node.this), self.bind(node.expression))
 
     def _logic(self, node: exp.Expr) -> Expression:
         function = "and" if isinstance(node, exp.And) else "or"
@@ -216,8 +203,10 @@ class Binder:
             return self._mark(node)
         if isinstance(node.this, exp.Tuple):
             options = [exp.EQ(this=node.this, expression=e) for e in node.expressions]
-            return self.call("or", [self._tuple_comparison(o) for o in options], BOOLEAN, node)
+            return self.call("or", [rows.compare_rows(self, o, "eq") for o in options], BOOLEAN, node)
         values = [self.bind(e) for e in node.expressions]
+        if not values and self.context.dialect == "sqlite":
+            return Literal(False, BOOLEAN)
         if not values:
             self.context.fail(node, "SYNTAX", "IN needs at least one value")
         return self.call("in", unify(self.context, node, [self.bind(node.this), *values], "this IN"), BOOLEAN, node)
@@ -283,6 +272,8 @@ class Binder:
             if found is not None:
                 return found
         subject = self.bind(node.this)
+        if subject.type == types.NULL:
+            return subject
         if not subject.type.is_numeric:
             self.context.fail(node, "TYPE-CLASH", f"cannot negate {with_article(subject.type.shown)}")
         return self.call("negate", [subject], subject.type, node)
@@ -307,6 +298,9 @@ class Binder:
                 hint="use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
             )
         subject = self.bind(node.this)
+        inner, wanted = subject.type.element, target.element
+        if inner and wanted and types.castable(inner, wanted) and not node.args.get("safe"):
+            return arrays.of_elements(self, node, subject, wanted)
         if not node.args.get("safe"):
             return cast(self.context, node, subject, target)
         if subject.type in (target, types.NULL) or not types.castable(subject.type, target):
@@ -322,7 +316,10 @@ class Binder:
     def _concat(self, node: exp.Expr) -> Expression:
         # Flattened, since a long chain of || is a deep tree to sqlglot.
         parts = node.expressions if isinstance(node, exp.Concat) else list(node.flatten(unnest=False))
-        values = [self.string(p) for p in parts]
+        values = [self.bind(p) for p in parts]
+        if values and values[0].type.element is not None:
+            return arrays.concat_arrays(self, node, values)
+        values = [cast(self.context, p, v, STRING) for p, v in zip(parts, values, strict=True)]
         if node.args.get("coalesce"):  # dialects whose CONCAT skips NULLs
             values = [self.call("coalesce", [v, Literal("", STRING)], STRING, node) for v in values]
         return self.call("concat", values, STRING, node)
@@ -348,8 +345,13 @@ class Binder:
 
     def _like(self, node: exp.Expr) -> Expression:
         pattern = node.expression
+        if isinstance(pattern, exp.Any | exp.All) and isinstance(patterns := pattern.this.unnest(), exp.Tuple):
+            negated = node.args.get("negate")  # NOT LIKE each of them
+            each = [type(node)(this=node.this, expression=p, negate=negated) for p in patterns.expressions]
+            function = "or" if isinstance(pattern, exp.Any) else "and"
+            return self.call(function, [self.bind(one) for one in each], BOOLEAN, node)
         if isinstance(pattern, exp.Any | exp.All | exp.Tuple):
-            self.context.fail(node, "UNKNOWN-FUNCTION", "LIKE takes one pattern", hint="write LIKE ... OR LIKE ...")
+            self.context.fail(node, "UNKNOWN-FUNCTION", "LIKE takes one pattern", hint="write LIKE ANY ('a%', 'b%')")
         if not isinstance(pattern, exp.Literal):
             return self._matches(node, node, self.string(pattern))
         text = pattern.name
@@ -543,6 +545,7 @@ _HANDLERS: dict[type, Handler] = {
     **strings.HANDLERS,
     **date_parts.HANDLERS,
     **nested.HANDLERS,
+    **arrays.HANDLERS,
     **dict.fromkeys(_PARTS, Binder._part),
     exp.DayOfWeek: Binder._day_of_week,
     **dict.fromkeys(_BY_PATTERN, Binder._read_time),

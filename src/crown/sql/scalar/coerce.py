@@ -11,7 +11,7 @@ from crown.ir.expression import Call, Expression, Literal
 from crown.sql.context import Context
 from crown.sql.scalar.constants import convert
 from crown.sql.scalar.fold import fold
-from crown.types import BOOLEAN, STRING, DataType
+from crown.types import BOOLEAN, INT32, STRING, DataType
 
 
 def always(_: str) -> bool:
@@ -48,6 +48,8 @@ def cast(context: Context, node: exp.Expr, expression: Expression, target: DataT
 
 def unify(context: Context, node: exp.Expr, expressions: Sequence[Expression], what: str) -> list[Expression]:
     """Return all expressions cast to their common type."""
+    if context.counts_booleans and any(e.type.is_numeric for e in expressions):
+        expressions = [as_number(context, node, e) for e in expressions]
     common = types.NULL
     for expression in expressions:
         found = types.common_type(common, expression.type)
@@ -65,10 +67,19 @@ def unify(context: Context, node: exp.Expr, expressions: Sequence[Expression], w
     return [cast(context, node, e, common) for e in expressions]
 
 
+def as_number(context: Context, node: exp.Expr, expression: Expression) -> Expression:
+    """Return a truth value as 1 or 0, in dialects that count with them; all others as they are."""
+    if expression.type != BOOLEAN or not context.counts_booleans:
+        return expression
+    return cast(context, node, expression, INT32)
+
+
 def boolean(context: Context, node: exp.Expr, expression: Expression) -> Expression:
     """Return a condition: boolean, or NULL."""
     if expression.type == types.NULL:
         return Literal(None, BOOLEAN)
+    if expression.type.is_numeric and context.counts_booleans:
+        return compare(context, node, "ne", expression, Literal(0, INT32))
     if expression.type != BOOLEAN:
         context.fail(
             node,

@@ -12,7 +12,9 @@ from crown.ir.expression import Expression, Literal
 from crown.sql.scalar import date_functions, intervals
 from crown.sql.scalar.binding import Handler, ScalarBinder
 from crown.sql.scalar.coerce import cast
-from crown.types import DATE, INT32, STRING, TIMESTAMP
+from crown.sql.scalar.rows import duration
+from crown.sql.schema.options import MICROSECONDS
+from crown.types import DATE, FLOAT64, INT32, INT64, STRING, TIMESTAMP
 
 _CLOCK: dict[type[exp.Expr], str] = {exp.Hour: "hour", exp.Minute: "minute", exp.Second: "second"}
 _UNITS = {
@@ -21,6 +23,7 @@ _UNITS = {
     **dict.fromkeys(("day", "dd"), "day"),
     **{name: name for name in ("quarter", "week", "hour", "minute", "second", "millisecond", "microsecond")},
 }
+_IN_A_YEAR = {"year": 1, "quarter": 4, "month": 12}
 _DATE_UNITS = ("year", "quarter", "month", "week")
 _PARTS = {
     **dict.fromkeys(("year", "y", "years", "yr", "yrs"), "year"),
@@ -52,6 +55,44 @@ def _refuse_unit(binder: ScalarBinder, node: exp.Expr, what: str) -> NoReturn:
     )
 
 
+def _later(binder: ScalarBinder, node: exp.Expr) -> Expression:
+    """Other dialects' `dateadd(unit, n, d)` and `date_sub(d, INTERVAL n unit)`."""
+    unit = node.args["unit"].name.lower().rstrip("s") if node.args.get("unit") is not None else "day"
+    if unit not in intervals.MONTHS and unit not in MICROSECONDS:
+        _refuse_unit(binder, node, "adding to a date")
+    count = cast(binder.context, node, binder.bind(node.expression), INT64)
+    if isinstance(node, exp.DateSub):
+        count = binder.call("negate", [count], INT64, node)
+    return intervals.moved(binder.context, node, binder.bind(node.this), count, unit)
+
+
+def _boundaries(binder: ScalarBinder, node: exp.Expr, unit: str) -> Expression:
+    """How many times a unit begins between two dates: what DuckDB, Snowflake and others count."""
+    late, early = (binder.bind(part) for part in (node.this, node.expression))
+    late, early = (e if e.type.is_temporal else cast(binder.context, node, e, TIMESTAMP) for e in (late, early))
+    if unit in _IN_A_YEAR:
+        parts = [_number_of(binder, node, unit, moment) for moment in (late, early)]
+        return binder.call("subtract", parts, INT64, node)
+    if unit not in MICROSECONDS or (unit == "week" and binder.context.dialect != "snowflake"):
+        _refuse_unit(binder, node, "the difference of dates")
+    micros = []
+    for moment in (late, early):
+        begun = [Literal(unit, STRING), cast(binder.context, node, moment, TIMESTAMP)]
+        micros.append(binder.call("unix_micros", [binder.call("date_trunc", begun, TIMESTAMP, node)], INT64, node))
+    between = binder.call("subtract", micros, INT64, node)
+    return binder.call("div", [between, Literal(MICROSECONDS[unit], INT64)], INT64, node)
+
+
+def _number_of(binder: ScalarBinder, node: exp.Expr, unit: str, moment: Expression) -> Expression:
+    """The number of a year, quarter or month, from the year 0 on."""
+    year = cast(binder.context, node, binder.call("year", [moment], INT32, node), INT64)
+    if unit == "year":
+        return year
+    part = cast(binder.context, node, binder.call(unit, [moment], INT32, node), INT64)
+    before = binder.call("multiply", [year, Literal(_IN_A_YEAR[unit], INT64)], INT64, node)
+    return binder.call("add", [before, part], INT64, node)
+
+
 def _date_add(binder: ScalarBinder, node: exp.Expr) -> Expression:
     unit = node.args.get("unit")
     if unit is not None and unit.name.lower() != "day":
@@ -63,7 +104,7 @@ def _date_add(binder: ScalarBinder, node: exp.Expr) -> Expression:
 def _date_diff(binder: ScalarBinder, node: exp.Expr) -> Expression:
     unit = node.args.get("unit")
     if unit is not None and unit.name.lower() != "day":
-        _refuse_unit(binder, node, "the difference of dates")
+        return _boundaries(binder, node, unit.name.lower().rstrip("s"))
     return binder.call("date_diff", [_date(binder, node.this), _date(binder, node.expression)], INT32, node)
 
 
@@ -104,6 +145,8 @@ def extract(binder: ScalarBinder, node: exp.Expr, unit: str, argument: exp.Expr)
     if unit in ("dayofweek_iso", "dow_iso", "isodow"):
         monday = date_part(binder, node, "weekday", argument)
         return binder.call("add", [monday, Literal(1, INT32)], INT32, node)
+    if unit == "epoch" and not binder.context.is_spark:
+        return _epoch(binder, node, argument.unnest())
     part = _CLOCK_PARTS.get(unit)
     if part is None:
         binder.context.fail(
@@ -118,6 +161,17 @@ def extract(binder: ScalarBinder, node: exp.Expr, unit: str, argument: exp.Expr)
     if not subject.type.is_timestamp:
         subject = cast(binder.context, node, subject, TIMESTAMP)
     return binder.call("extract_second", [subject], types.decimal(8, 6), node)
+
+
+def _epoch(binder: ScalarBinder, node: exp.Expr, argument: exp.Expr) -> Expression:
+    """The seconds since 1970, or between two moments."""
+    if isinstance(argument, exp.Sub):
+        micros = duration(binder, argument)
+    else:
+        moment = cast(binder.context, node, binder.bind(argument), TIMESTAMP)
+        micros = binder.call("unix_micros", [moment], INT64, node)
+    exact = cast(binder.context, node, micros, FLOAT64)
+    return binder.call("divide", [exact, Literal(1e6, FLOAT64)], FLOAT64, node)
 
 
 def _extract(binder: ScalarBinder, node: exp.Expr) -> Expression:
@@ -154,6 +208,8 @@ def _truncated(binder: ScalarBinder, node: exp.Expr) -> Expression:
 
 HANDLERS: dict[type, Handler] = {
     exp.TsOrDsAdd: _date_add,
+    exp.DateAdd: _later,
+    exp.DateSub: _later,
     exp.DateDiff: _date_diff,
     exp.TimestampAdd: _timestamp_add,
     exp.TimestampDiff: _timestamp_diff,

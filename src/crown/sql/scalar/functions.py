@@ -18,7 +18,7 @@ from crown.ir.expression import Expression, Literal
 from crown.sql.context import Context
 from crown.sql.diagnose import written_name
 from crown.sql.misspelt import nearest
-from crown.sql.scalar import bits, date_functions, date_parts, nested, patterns, rounding, splits, synonyms
+from crown.sql.scalar import arrays, bits, date_functions, date_parts, nested, patterns, rounding, splits, synonyms
 from crown.sql.scalar.binding import ScalarBinder, Special
 from crown.sql.scalar.catalogue import FAMILIES
 from crown.sql.scalar.coerce import cast
@@ -50,7 +50,7 @@ SIGNATURES: dict[str, Signature] = {
     **_alike("sqrt cbrt exp expm1 ln log2 log10 log1p rint sign degrees radians", [FLOAT64], FLOAT64),
     **_alike("sin cos tan asin acos atan sinh cosh tanh", [FLOAT64], FLOAT64),
     **_alike("power atan2 hypot log", [FLOAT64, FLOAT64], FLOAT64),
-    **_alike("upper lower initcap reverse soundex", [STRING], STRING),
+    **_alike("upper lower initcap soundex", [STRING], STRING),
     **_alike("ascii", [STRING], INT32),
     **_alike("octet_length bit_length", [_BYTES], INT32),
     **_alike("levenshtein find_in_set", [STRING, STRING], INT32),
@@ -60,6 +60,11 @@ SIGNATURES: dict[str, Signature] = {
     **_alike("chr", [INT64], STRING),
     **_alike("md5 sha1", [_BYTES], STRING),
     **_alike("crc32", [_BYTES], INT64),
+    **_alike("unhex", [STRING], BINARY),
+    **_alike("bin", [INT64], STRING),
+    **_alike("factorial", [INT32], INT64),
+    **_alike("width_bucket", [FLOAT64, FLOAT64, FLOAT64, INT64], INT64),
+    **_alike("make_date", [INT32, INT32, INT32], DATE),
     **_alike("sha2", [_BYTES, INT32], STRING),
     **_alike("add_months", [DATE, INT32], DATE),
     **_alike("last_day", [DATE], DATE),
@@ -104,11 +109,13 @@ NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
             exp.Tanh: "tanh",
             exp.Upper: "upper",
             exp.Lower: "lower",
-            exp.Reverse: "reverse",
             exp.Soundex: "soundex",
             exp.Ascii: "ascii",
             exp.BitLength: "bit_length",
             exp.MD5: "md5",
+            exp.Unhex: "unhex",
+            exp.ToBase64: "base64",
+            exp.Factorial: "factorial",
             exp.SHA: "sha1",
             exp.LastDay: "last_day",
             exp.UnixDate: "unix_date",
@@ -158,8 +165,9 @@ NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.SplitPart: ("split_part", ("this", "delimiter", "part_index")),
     exp.StrPosition: ("locate", ("substr", "this", "position")),
     exp.SubstringIndex: ("substring_index", ("this", "delimiter", "count")),
+    exp.WidthBucket: ("width_bucket", ("this", "min_value", "max_value", "num_buckets")),
     exp.Translate: ("translate", ("this", "from_", "to")),
-    **splits.NODES,
+    **arrays.NODES,
     **synonyms.NODES,
 }
 # Arguments that sqlglot adds for other dialects, and which say what Spark does anyway.
@@ -167,6 +175,10 @@ _SPARK_ALREADY: dict[type[exp.Expr], frozenset[str]] = {
     exp.Initcap: frozenset({"expression"}),
     exp.RegexpExtract: frozenset({"null_if_pos_overflow"}),
     exp.ConcatWs: frozenset({"safe", "coalesce", "flatten"}),
+    exp.ArrayAppend: frozenset({"null_propagation"}),
+    exp.ArrayPrepend: frozenset({"null_propagation"}),
+    exp.ArrayRemove: frozenset({"null_propagation"}),
+    exp.ArraySlice: frozenset({"is_length"}),
 }
 
 NON_DETERMINISTIC = frozenset(
@@ -290,10 +302,47 @@ def _unknown(context: Context, node: exp.Expr) -> NoReturn:
     )
 
 
+def _base64(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    if len(parts) != 1:
+        wrong_count(binder.context, node, "base64", 1, 1)
+    return binder.call("base64", [_argument(binder, parts[0], _BYTES)], STRING, node)
+
+
+def _format_number(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    """With a number of digits; a decimal is written by its own digits."""
+    if len(parts) != 2:
+        wrong_count(binder.context, node, "format_number", 2, 2)
+    number, digits = binder.bind(parts[0]), binder.bind(parts[1])
+    if not digits.type.is_integer:
+        binder.context.fail(
+            node,
+            "PATTERN",
+            "format_number is only supported with a number of digits",
+            hint="write format_number(x, 2)",
+        )
+    if number.type.is_decimal:
+        number = cast(binder.context, node, number, STRING)
+    else:
+        number = cast(binder.context, node, number, INT64 if number.type.is_integer else FLOAT64)
+    return binder.call("format_number", [number, cast(binder.context, node, digits, INT32)], STRING, node)
+
+
 def _concat_with(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     if not parts:
         wrong_count(binder.context, node, "concat_ws", 1, 9)
-    return binder.call("concat_ws", [binder.string(part) for part in parts], STRING, node)
+    values = [binder.bind(part) for part in parts]
+    separator = cast(binder.context, node, values[0], STRING)
+
+    def text(value: Expression) -> Expression:
+        """An array is joined with the separator itself, to nothing if it is empty."""
+        if value.type.element is None:
+            return cast(binder.context, node, value, STRING)
+        joined = binder.call("array_join", [arrays.of_elements(binder, node, value, STRING), separator], STRING, node)
+        present = arrays.of_elements(binder, node, binder.call("array_compact", [value], value.type, node), STRING)
+        empty = binder.call("eq", [binder.call("size", [present], INT32, node), Literal(0, INT32)], BOOLEAN, node)
+        return binder.call("case", [empty, Literal(None, STRING), joined], STRING, node)
+
+    return binder.call("concat_ws", [separator, *map(text, values[1:])], STRING, node)
 
 
 def _locate(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
@@ -361,6 +410,8 @@ def _itself(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> 
 
 SPECIAL: dict[str, Special] = {
     "concat_ws": _concat_with,
+    "base64": _base64,
+    "format_number": _format_number,
     "locate": _locate,
     "position": _locate,
     "instr": _instr,
@@ -374,6 +425,7 @@ SPECIAL: dict[str, Special] = {
     "date_part": date_parts.named_part,
     "datepart": date_parts.named_part,
     **bits.SPECIAL,
+    **arrays.SPECIAL,
     **nested.SPECIAL,
     **patterns.SPECIAL,
     **date_functions.SPECIAL,

@@ -11,7 +11,7 @@ from crown.sql.context import Context
 from crown.sql.scalar.coerce import always, cast
 from crown.sql.scalar.fold import fold
 from crown.sql.schema.options import MICROSECONDS
-from crown.types import DATE, INT32, INT64, STRING, TIMESTAMP
+from crown.types import DATE, INT32, INT64, STRING, TIMESTAMP, DataType
 
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
@@ -23,6 +23,10 @@ def interval_arithmetic(
     left, right = _unwrapped(node.this), _unwrapped(node.expression)
     if isinstance(left, exp.Interval) and operator == "add":
         left, right = right, left
+    if (scaled := _scaled(left)) is not None and operator == "add":
+        left, right = right, left
+    if (scaled := _scaled(right)) is not None:
+        return _shifted_often(context, node, operator, bind(left), scaled, bind)
     if not isinstance(right, exp.Interval) or isinstance(left, exp.Interval):
         return None
     subject = bind(left)
@@ -32,6 +36,51 @@ def interval_arithmetic(
         context.fail(node, "TYPE-CLASH", f"an interval can't be added to {subject.type.shown}")
     amount, unit = interval_amount(context, right)
     return _shifted(context, node, subject, amount if operator == "add" else -amount, unit)
+
+
+def _scaled(node: exp.Expr) -> tuple[exp.Interval, exp.Expr] | None:
+    """`INTERVAL 1 DAY * n`: the interval, and how often."""
+    if not isinstance(node, exp.Mul):
+        return None
+    sides = [_unwrapped(node.this), _unwrapped(node.expression)]
+    found = [side for side in sides if isinstance(side, exp.Interval)]
+    return (found[0], sides[1 - sides.index(found[0])]) if len(found) == 1 else None
+
+
+def _shifted_often(
+    context: Context,
+    node: exp.Expr,
+    operator: str,
+    subject: Expression,
+    scaled: tuple[exp.Interval, exp.Expr],
+    bind: Callable[[exp.Expr], Expression],
+) -> Expression:
+    interval, times = scaled
+    amount, unit = interval_amount(context, interval)
+    count = Literal(amount if operator == "add" else -amount, INT64)
+    often = cast(context, node, bind(times), INT64)
+    return moved(context, node, subject, fold(Call("multiply", (often, count), INT64), always), unit)
+
+
+def moved(context: Context, node: exp.Expr, subject: Expression, count: Expression, unit: str) -> Expression:
+    """Return a date or timestamp and so many units after it; a date stays one if the unit is a day or more."""
+    if subject.type == STRING:
+        subject = cast(context, node, subject, TIMESTAMP)
+    if not subject.type.is_temporal:
+        context.fail(node, "TYPE-CLASH", f"an interval can't be added to {subject.type.shown}")
+    days = {"day": 1, "week": 7}
+
+    def times(number: int, type_: DataType) -> Expression:
+        product = fold(Call("multiply", (count, Literal(number, INT64)), INT64), always)
+        return cast(context, node, product, type_)
+
+    if unit in MONTHS:
+        return shifted_by(context, node, "add_months", subject, times(MONTHS[unit], INT32))
+    if subject.type == DATE and unit in days:
+        return add_days(context, node, subject, times(days[unit], INT32))
+    if subject.type == DATE:
+        subject = cast(context, node, subject, TIMESTAMP)
+    return shifted_by(context, node, "add_microseconds", subject, times(MICROSECONDS[unit], INT64))
 
 
 def day_arithmetic(context: Context, node: exp.Expr, operator: str, left: Expression, right: Expression) -> Expression:

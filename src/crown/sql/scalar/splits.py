@@ -1,6 +1,6 @@
 """The parts of a string between delimiters: `split(s, ',')[i]`, `size(split(s, ','))` and SPLIT_INDEX.
 
-No array is made: a part is found by its number, and there is one more of them than delimiters.
+No array is made of these: a part is found by its number, and there is one more of them than delimiters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from crown.sql.scalar.binding import ScalarBinder, Special
 from crown.sql.scalar.coerce import cast
 from crown.types import BOOLEAN, INT32, INT64, STRING
 
-_SPLITS = (exp.RegexpSplit, exp.Split)
+_SPLITS = (exp.RegexpSplit, exp.Split, exp.StringToArray)
 _NAMES = ("split", "string_split", "str_split")
 # One character of a pattern that stands for itself: plain, escaped, or alone in brackets.
 _PLAIN = re.compile(r"[^\\.^$*+?()\[\]{}|]|\\[^A-Za-z0-9]|\[[^\\^\[\]]\]", re.DOTALL)
@@ -104,9 +104,4 @@ def _refuse(binder: ScalarBinder, node: exp.Expr, reason: str) -> NoReturn:
     )
 
 
-def _whole(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
-    _refuse(binder, node, "its parts can only be taken one by one, or counted")
-
-
-SPECIAL: dict[str, Special] = {"split_index": _split_index, **dict.fromkeys(_NAMES, _whole)}
-NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = dict.fromkeys(_SPLITS, ("split", ("this", "expression")))
+SPECIAL: dict[str, Special] = {"split_index": _split_index}

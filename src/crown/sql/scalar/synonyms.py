@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
-from crown.ir.expression import Expression
+from crown.ir.expression import Expression, Literal
 from crown.sql.scalar.binding import ScalarBinder, Special
 from crown.types import STRING
 
@@ -60,6 +60,7 @@ WRITTEN: Mapping[str, tuple[Writer, int, int]] = {
     "pi": (_constant(math.pi), 0, 0),
     "timestamp_micros": (_after_epoch(1), 1, 1),
     "timestamp_millis": (_after_epoch(1000), 1, 1),
+    "timestamp_seconds": (_after_epoch(1_000_000), 1, 1),
     "try_divide": (
         lambda one, other: exp.Div(this=one, expression=exp.Nullif(this=other, expression=exp.Literal.number(0))),
         2,
@@ -101,10 +102,22 @@ def _text_of_decode(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Ex
     return found
 
 
-SPECIAL: dict[str, Special] = {**{name: _special(name) for name in WRITTEN}, "decode": _text_of_decode}
+def _type_of(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    """The name of the type, whatever the value."""
+    if len(parts) != 1 or not binder.context.is_spark:
+        binder.context.fail(node, "UNKNOWN-FUNCTION", "typeof takes one value, in Spark's dialect")
+    return Literal(binder.bind(parts[0]).type.sql_name.lower(), STRING)
+
+
+SPECIAL: dict[str, Special] = {
+    **{name: _special(name) for name in WRITTEN},
+    "decode": _text_of_decode,
+    "typeof": _type_of,
+}
 NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.DecodeCase: ("decode", ("expressions",)),
     exp.Pi: ("pi", ()),
+    exp.Typeof: ("typeof", ("this",)),
     exp.Nanvl: ("nanvl", ("this", "expression")),
     exp.EqualNull: ("equal_null", ("this", "expression")),
     exp.SafeDivide: ("try_divide", ("this", "expression")),

@@ -10,8 +10,9 @@ mod fdlibm;
 pub(super) mod hashing;
 mod json;
 mod math;
+mod number;
 mod text;
-mod time;
+pub(super) mod time;
 
 use super::compile::Kind;
 use super::value::Value;
@@ -117,6 +118,14 @@ const ENTRIES: &[Entry] = &[
     entry("find_in_set", &[Bytes, Bytes], Integer, text::find_in_set),
     entry("levenshtein", &[Bytes, Bytes], Integer, text::levenshtein),
     entry("hex", &[Integer], Bytes, text::hex_of_integer),
+    entry("unhex", &[Bytes], Bytes, text::unhex),
+    entry("base64", &[Bytes], Bytes, text::base64),
+    entry("bin", &[Integer], Bytes, text::binary_digits),
+    entry("format_number", &[Float, Integer], Bytes, number::format_float),
+    entry("format_number", &[Integer, Integer], Bytes, number::format_integer),
+    entry("format_number", &[Bytes, Integer], Bytes, number::format_decimal),
+    entry("factorial", &[Integer], Integer, number::factorial),
+    entry("width_bucket", &[Float, Float, Float, Integer], Integer, number::width_bucket),
     entry("hex", &[Bytes], Bytes, text::hex_of_bytes),
     entry("md5", &[Bytes], Bytes, digest::md5),
     entry("sha1", &[Bytes], Bytes, digest::sha1),
@@ -129,6 +138,7 @@ const ENTRIES: &[Entry] = &[
     entry("add_microseconds", &[Timestamp, Integer], Timestamp, time::add_microseconds),
     entry("months_between", &[Timestamp, Timestamp, Boolean], Float, time::months_between),
     entry("complete_months", &[Timestamp, Timestamp], Integer, time::complete_months),
+    entry("make_date", &[Integer, Integer, Integer], Date, time::make_date),
     entry("last_day", &[Date], Date, time::last_day),
     entry("next_day", &[Date, Bytes], Date, time::next_day),
     entry("unix_date", &[Date], Integer, time::unix_date),

@@ -232,3 +232,30 @@ pub fn hex_of_bytes<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
 fn hex(digit: u8) -> u8 {
     b"0123456789ABCDEF"[usize::from(digit)]
 }
+
+/// The bytes that hexadecimal digits stand for; NULL if there are other characters.
+pub fn unhex<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
+    let digits = arguments[0].bytes();
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
+    let Some(digits) = digits.iter().map(digit).collect::<Option<Vec<u8>>>() else { return Ok(None) };
+    // The first of an odd number of digits stands alone.
+    let (first, rest) = digits.split_at(digits.len() % 2);
+    string(first.iter().copied().chain(rest.chunks(2).map(|pair| pair[0] << 4 | pair[1])).collect::<Vec<u8>>())
+}
+
+pub fn base64<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = Vec::new();
+    for three in arguments[0].bytes().chunks(3) {
+        let bits = three.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        for place in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
+            out.push(if place <= three.len() { letter } else { b'=' });
+        }
+    }
+    string(out)
+}
+
+pub fn binary_digits<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
+    string(format!("{:b}", arguments[0].integer()))
+}

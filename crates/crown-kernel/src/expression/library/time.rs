@@ -24,11 +24,17 @@ pub fn days_between<'a>(arguments: &[Value<'a>], to: DataType) -> Evaluated<'a> 
 }
 
 /// The same day some months on, or the last of that month if it has no such day.
-fn months_on(date: i64, months: i64) -> Option<i64> {
+pub fn months_on(date: i64, months: i64) -> Option<i64> {
     let (year, month, day) = civil(date);
     let month = year.checked_mul(12)?.checked_add(month - 1)?.checked_add(months)?;
     let (year, month) = (month.div_euclid(12), month.rem_euclid(12) + 1);
     (day - 3..=day).rev().find_map(|day| days(year, month, day))
+}
+
+pub fn make_date<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
+    let [year, month, day] = [0, 1, 2].map(|at: usize| arguments[at].integer());
+    let invalid = || KernelError::invalid("CROWN-CAST", format!("there is no date {year}-{month}-{day}"));
+    date(Some(days(year, month, day).ok_or_else(invalid)?))
 }
 
 pub fn add_months<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
