@@ -55,7 +55,7 @@ COMPUTED: dict[str, tuple[tuple[str, str], ...]] = {
         ("doubled({0})", "string"),
         ("CASE WHEN {0} = 'a' THEN 'A' ELSE {0} END", "string"),
     ),
-    "double": (("{0} + 0.5D", "double"), ("{0} * 2", "double"), ("CAST(FLOOR({0}) AS BIGINT)", "int")),
+    "double": (("{0} + 0.5D", "double"), ("{0} * 2", "double"), ("CAST(FLOOR(LEAST({0}, 9D)) AS BIGINT)", "int")),
     "decimal": (("{0} + 1", "decimal"), ("CAST({0} AS DOUBLE)", "double"), ("-{0}", "decimal")),
     "date": (("COALESCE({0}, DATE '2024-01-01')", "date"),),
     "boolean": (("NOT {0}", "boolean"), ("CASE WHEN {0} THEN 1 ELSE 0 END", "int")),

@@ -23,6 +23,11 @@ DOMAINS: dict[str, tuple[Any, ...]] = {
     "wide": (-2, -1, 0, 1, 2, 3, 5, 9),
     "time": tuple(datetime.datetime(2024, 3, 31, 0, minute) for minute in (0, 1, 2, 5, 30)),
 }
+# Values that equal each other in one sense and not in another, or that other systems cut short.
+ODD: dict[str, tuple[Any, ...]] = {
+    "string": ("\u00e9", "e\u0301", "a\0b", "\U0001f600", "a "),
+    "double": (float("nan"), -0.0),
+}
 LITERALS: dict[str, tuple[str, ...]] = {
     "int": ("0", "1", "2"),
     "string": ("'a'", "'ab'", "''"),

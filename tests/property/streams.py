@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tests.property.queries import DOMAINS, NOT_NULL, Schema, TableShape
+from tests.property.queries import DOMAINS, NOT_NULL, ODD, Schema, TableShape
 from tests.support.judge import Change, Row
 
 KINDS = ("insert_only", "fifo", "adversarial", "repeated")
 
 
 @st.composite
-def rows(draw: st.DrawFn, table: TableShape) -> Row:
+def rows(draw: st.DrawFn, table: TableShape, odd: bool = False) -> Row:
     values = []
     for name, domain in table.columns:
         may_be_null = (table.name, name) not in NOT_NULL
-        values.append(None if may_be_null and draw(st.integers(0, 7)) == 7 else draw(st.sampled_from(DOMAINS[domain])))
+        known = DOMAINS[domain] + (ODD.get(domain, ()) if odd else ())
+        values.append(None if may_be_null and draw(st.integers(0, 7)) == 7 else draw(st.sampled_from(known)))
     return tuple(values)
 
 
@@ -43,8 +44,10 @@ class _Tables:
 
 
 @st.composite
-def streams(draw: st.DrawFn, schema: Schema, *, batches: int = 5, batch_size: int = 12) -> list[list[Change]]:
-    """Some batches of the drawn kind, then one that deletes everything that is left."""
+def streams(
+    draw: st.DrawFn, schema: Schema, *, batches: int = 5, batch_size: int = 12, odd: bool = False
+) -> list[list[Change]]:
+    """Some batches of the drawn kind, then one that deletes everything that is left; `odd`: also NaN and odd texts."""
     kind = draw(st.sampled_from(KINDS))
     tables = _Tables(schema)
     result = []
@@ -63,7 +66,7 @@ def streams(draw: st.DrawFn, schema: Schema, *, batches: int = 5, batch_size: in
                     batch.append(tables.insert(schema.table(name), change.row))
             else:
                 table = draw(st.sampled_from(schema.tables))
-                row = draw(rows(table))
+                row = draw(rows(table, odd))
                 copies = draw(st.integers(1, 3)) if kind == "repeated" else 1
                 batch += [tables.insert(table, row) for _ in range(copies)]
         result.append(batch)

@@ -1,7 +1,8 @@
 """Every construct nested in every other, under random streams: all that a view shows is what DuckDB says.
 
 Each case has two views of one query: the first runs in one cell, the second in some other way (threads, without deltas,
-by single updates). Both are saved and loaded now and then. After every batch all ways to read them are compared.
+by single updates, with deltas in pairs or as streams). Both are saved and loaded now and then. After every batch all
+ways to read them are compared, and an iterator from before it shows what was there.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "4 threads": {"threads": 4},
     "pulled": {"deltas": False},
     "single updates": {},
+    "updates in pairs": {},
+    "a stream": {},
+    "a stream of 2 threads": {"threads": 2},
 }
 
 
@@ -56,7 +60,7 @@ def asks_time(sql: str) -> bool:
 @st.composite
 def cases(draw: st.DrawFn, path: Sequence[str] = ()) -> Case:
     schema, query = draw(composed(path, clock=True))
-    batches = draw(streams(schema, batches=4, batch_size=10))
+    batches = draw(streams(schema, batches=4, batch_size=10, odd=draw(st.booleans())))
     reloads = draw(st.frozensets(st.integers(0, len(batches)), max_size=2))
     times = {}
     if asks_time(query.text):
@@ -83,6 +87,8 @@ def open_views(case: Case) -> list[Followed] | None:
             second,
             single=case.way == "single updates",
             pulled=case.way == "pulled",
+            pairs=case.way == "updates in pairs",
+            streamed=case.way.startswith("a stream"),
             functions=FUNCTIONS,
         ),
     ]

@@ -13,6 +13,7 @@ import pytest
 
 import crown
 from crown.errors import CrownError, InvalidChange
+from crown.view.reading import Reading
 
 SCHEMA = "CREATE TABLE a (x INT); CREATE TABLE b (y INT)"
 QUOTIENT = "COUNT(x) / COUNT(*)"
@@ -50,7 +51,19 @@ UNDEFINED = {
 }
 
 
-def reads(view: crown.View) -> list[Callable[[], Any]]:
+# With these, one cell has a value and another none: a row of `b` fails against the count of `a` alone. The rows show
+# where they are, so that the outputs of cells are disjoint.
+PARTLY = {
+    "cross join": """SELECT b.y, p.m FROM b CROSS JOIN (SELECT COUNT(*) AS m FROM a) AS p
+        WHERE 6 / p.m > 0 AND 6 / (b.y - p.m) < 100""",
+    "self-join": """SELECT b.y, p.m FROM b JOIN b AS c ON b.y = c.y JOIN (SELECT COUNT(*) AS m FROM a) AS p
+        ON CAST(c.y AS DOUBLE) >= 6 / p.m - 6 AND 6 / p.m = 6 AND 6 / (b.y - p.m) < 100""",
+    "grouped": """SELECT b.y, COUNT(*) AS m FROM b JOIN b AS c ON b.y = c.y JOIN (SELECT COUNT(*) AS m FROM a) AS p
+        ON 6 / p.m = 6 AND 6 / (b.y - p.m) < 100 GROUP BY b.y""",
+}
+
+
+def reads(view: Reading) -> list[Callable[[], Any]]:
     row = tuple(None for _ in view.schema)
     return [
         lambda: list(view),
@@ -59,10 +72,14 @@ def reads(view: crown.View) -> list[Callable[[], Any]]:
         lambda: view.to_arrow(multiplicity=True),
         lambda: view.sample(2, seed=1),
         lambda: view.multiplicity(row),
+        lambda: next(iter(view)),
+        lambda: view.page(0, 1),
+        lambda: view[0],
+        lambda: view.lookup(**{view.schema.names[0]: None}),
     ]
 
 
-def check_undefined(view: crown.View) -> None:
+def check_undefined(view: Reading) -> None:
     for read in reads(view):
         with pytest.raises(InvalidChange) as raised:
             read()
@@ -89,6 +106,47 @@ def test_it_exists_and_its_first_delta_shows_everything(case: str, threads: int,
         one.delete("b", [(7,)])
         one.save(tmp_path / "again")
         assert sorted(crown.View.load(tmp_path / "again"), key=repr) == sorted(one, key=repr)
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("case", PARTLY)
+def test_nothing_is_shown_while_a_single_cell_has_no_value(
+    case: str, threads: int, single: bool, tmp_path: Path
+) -> None:
+    view = crown.View(PARTLY[case], schema=SCHEMA, threads=threads)
+
+    def shown(changes: Any) -> list[tuple[Any, ...]]:
+        delta = view.apply(changes, per_update=single)
+        assert set(delta["_change_type"].to_pylist()) <= {"insert"}
+        return sorted(zip(*(delta[name].to_pylist() for name in view.schema.names), strict=True))
+
+    assert shown({"b": [(1,), (2,), (3,), (4,)]}) == []
+    assert shown({"a": [(1,)]}) == []  # 6 / (1 - 1)
+    check_undefined(view)
+    view.save(tmp_path / "view")
+    view = crown.View.load(tmp_path / "view")
+    check_undefined(view)
+    assert shown({"b": [(5,)]}) == []
+    assert shown([("b", [{"y": 1, "_change_type": "delete"}])]) == [(2, 1), (3, 1), (4, 1), (5, 1)]
+    assert sorted(view) == [(2, 1), (3, 1), (4, 1), (5, 1)]
+    assert shown({"b": [(6,)]}) == [(6, 1)]
+    with pytest.raises(InvalidChange, match="division by zero"):
+        view.insert("b", [(1,)])
+    assert len(view) == 5
+
+
+def test_a_database_shows_nothing_while_a_single_cell_has_no_value() -> None:
+    database = crown.Database(SCHEMA, threads=3)
+    for name, sql in (("partly", PARTLY["cross join"]), ("rows", "SELECT y FROM b")):
+        database.execute(f"CREATE MATERIALIZED VIEW {name} AS {sql}")
+    database.apply({"b": [(1,), (2,), (3,)]})
+    deltas = database.apply({"a": [(1,)]})
+    assert (deltas["partly"].num_rows, sorted(database["rows"])) == (0, [(1,), (2,), (3,)])
+    check_undefined(database["partly"])
+    deltas = database.apply([("b", [{"y": 1, "_change_type": "delete"}])])
+    assert (deltas["partly"].num_rows, deltas["rows"].num_rows) == (2, 1)
+    assert sorted(database["partly"]) == [(2, 1), (3, 1)]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -1,5 +1,6 @@
 //! A batch through all cells of a view at once; if one refuses it, the others undo it.
 
+use super::undefined::{shown, undefined};
 use super::{Cells, Home, Spread, MERGED};
 use crate::arrow_in::Changes;
 use crate::arrow_out::Output;
@@ -121,6 +122,7 @@ impl Cells {
                 shares[cell as usize].push(Input::Arrow { table: table.clone(), batches });
             }
         }
+        let before = undefined(&self.engines);
         let everyone = !spread.started;
         let busy = shares.into_iter().zip(&mut self.engines).enumerate();
         let busy: Vec<_> = busy.filter(|(_, (share, _))| everyone || !share.is_empty()).collect();
@@ -140,11 +142,15 @@ impl Cells {
         }
         spread.withhold(&self.engines);
         let mut merged = spread.merged(&names, &deltas, routed)?;
+        let engines = &mut self.engines;
         let shown = self.views.iter().map(|(_, home)| match home {
-            Home::Cells(number) => deltas.get(*number).cloned().unwrap_or_default(),
-            Home::Merge(number) => merged.get_mut(*number).map(std::mem::take).unwrap_or_default(),
+            Home::Cells(number) => {
+                let delta = deltas.get(*number).cloned().unwrap_or_default();
+                shown(engines, *number, &before, delta)
+            }
+            Home::Merge(number) => Ok(merged.get_mut(*number).map(std::mem::take).unwrap_or_default()),
         });
-        Ok(shown.collect())
+        shown.collect()
     }
 }
 
@@ -153,17 +159,6 @@ fn names(engine: &Engine) -> Vec<String> {
 }
 
 impl Spread {
-    /// As `Cells::withhold`.
-    pub(super) fn withhold(&mut self, cells: &[Engine]) {
-        let Some(merge) = &mut self.merge else { return };
-        let views = cells[0].view_names().enumerate();
-        let undefined = views.filter_map(|(view, name)| {
-            let error = cells.iter().find_map(|cell| cell.check_defined(view).err())?;
-            Some((merged_table(name), error))
-        });
-        merge.withhold(&undefined.collect::<Vec<_>>());
-    }
-
     /// What the merge makes of the cells' deltas, and of the changes of tables that it reads
     /// itself.
     fn merged(

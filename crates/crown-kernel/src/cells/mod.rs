@@ -9,11 +9,12 @@
 //! A plan may show several views; each is read in the cells, or behind the merge.
 //!
 //! - `apply`: a batch through all parts; `updates`: one change at a time; `read`: the results;
-//!   `replan`: other views
+//!   `replan`: other views; `undefined`: views of which some cell has no value
 
 mod apply;
 mod read;
 mod replan;
+mod undefined;
 mod updates;
 
 pub use read::CellsCursor;
@@ -127,13 +128,6 @@ impl Cells {
         let mut cells = Cells { engines, spread: Some(Box::new(spread)), views };
         cells.withhold();
         Ok(cells)
-    }
-
-    /// Lets the merge show nothing of a view that has no value in a cell.
-    fn withhold(&mut self) {
-        if let Some(spread) = self.spread.as_deref_mut() {
-            spread.withhold(&self.engines);
-        }
     }
 
     fn parts(&self) -> impl Iterator<Item = (String, &Engine)> {

@@ -22,6 +22,7 @@ impl Cells {
     /// An enumeration of a view, valid until the next change.
     pub fn cursor(&mut self, view: usize) -> Result<CellsCursor> {
         let (ends, number) = self.ends(view);
+        ends.iter().try_for_each(|end| end.check_defined(number))?;
         Ok(CellsCursor { view, end: 0, within: ends[0].cursor(number)? })
     }
 

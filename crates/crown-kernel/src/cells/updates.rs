@@ -1,6 +1,7 @@
 //! One change at a time over several cells: a delta for every update.
 
 use super::apply::{broken, merge_inputs, plain, rows, table, First, Routed};
+use super::undefined::{shown, undefined};
 use super::{Cells, Spread};
 use crate::arrow_out::UPDATE;
 use crate::engine::{Engine, Input, OnInvalid, Steps};
@@ -107,6 +108,7 @@ impl Cells {
         for (cell, batches) in spread.router.route(&table, &routed[0].batches)? {
             shares[cell as usize].push(Input::Arrow { table: table.clone(), batches });
         }
+        let before = undefined(&self.engines);
         let mut deltas = Vec::new();
         for (cell, (share, engine)) in shares.into_iter().zip(&mut self.engines).enumerate() {
             if !share.is_empty() || !spread.started {
@@ -121,6 +123,8 @@ impl Cells {
             let mut merged = Vec::new();
             merge.step(merge_inputs("", deltas), steps, &mut merged)?;
             deltas = merged;
+        } else {
+            deltas = shown(&mut self.engines, 0, &before, deltas)?;
         }
         let schema = self.delta_schema(0, true);
         deltas.into_iter().map(|delta| numbered(&delta, position, &schema)).collect()

@@ -9,6 +9,7 @@ use crate::arrow_out::Output;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::store::net::{net_chunks, Net};
+use arrow::array::RecordBatch;
 
 impl Engine {
     /// Applies tables of changes in order and emits the net change of the view.
@@ -258,7 +259,8 @@ impl Engine {
     fn with_initial(&mut self, view: usize, outputs: &[Chunk]) -> Result<Option<Chunk>> {
         let undefined = self.is_undefined(view);
         let view = &mut self.views[view];
-        let rows = &outputs[view.stage];
+        let stage = view.stage;
+        let rows = &outputs[stage];
         let width = rows.columns.len();
         if undefined {
             (view.initial, view.unshown) = (Some(Chunk::new(width)), true);
@@ -266,11 +268,23 @@ impl Engine {
         }
         let initial = view.initial.take();
         if std::mem::take(&mut view.unshown) {
-            let mut all = Chunk::new(width);
-            read_stage(&self.stages, view.stage, &mut all, &mut self.interner)?;
-            return net_chunks(&[all], width).map(Some);
+            return self.whole(stage, width).map(Some);
         }
         initial.map(|initial| net_chunks(&[initial, rows.clone()], width)).transpose()
+    }
+
+    /// The net rows of a stage.
+    fn whole(&mut self, stage: usize, width: usize) -> Result<Chunk> {
+        let mut all = Chunk::new(width);
+        read_stage(&self.stages, stage, &mut all, &mut self.interner)?;
+        net_chunks(&[all], width)
+    }
+
+    /// The whole result of a view as a delta, for one of which nothing was shown before.
+    pub(crate) fn whole_delta(&mut self, view: usize) -> Result<RecordBatch> {
+        let (stage, width, bag) = (self.views[view].stage, self.views[view].columns.len(), self.views[view].bag);
+        let mut rows = if self.deltas { self.whole(stage, width)? } else { Chunk::new(width) };
+        self.output(view, true, bag, false).batch(&mut rows, Vec::new(), &self.interner)
     }
 
     /// All stages in order, each on the net change of its sources; returns the net change of each.
