@@ -132,7 +132,7 @@ def look(url: str, terminal: Terminal, tmp_path: Path) -> None:
         page.wait_for(f"{figures}.every((text) => text.includes('row'))")
         assert sorted(text.split(" row")[0] for text in page.run(f"return {figures}")) == sorted(node_rows(range(4)))
         page.wait_for("document.querySelector('#work').innerText.includes('100%') === false")
-        assert "b.src = 100" in page.wait_for("document.querySelector('#hot').innerText")
+        assert "a.dst = 100" in page.wait_for("document.querySelector('#hot').innerText")
         assert page.errors() == []
 
 
