@@ -87,14 +87,6 @@ wheel: java setup ## Build the wheel (one for all Pythons from 3.11, with kernel
 	$(BIN)/maturin build --release --locked --out dist
 	$(BIN)/python tools/test-wheel dist/crown_ivm-*.whl $(WHEEL_TEST)
 
-ARM := aarch64-unknown-linux-gnu
-
-.PHONY: wheel-arm64
-wheel-arm64: java setup ## Build the wheel for Linux on ARM into dist/ by a cross compiler (on Debian: gcc-aarch64-linux-gnu); it is not run
-	rustup target add $(ARM)
-	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc $(BIN)/python tools/build-jvm --also $(ARM)
-	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc $(BIN)/maturin build --release --locked --target $(ARM) --out dist
-
 .PHONY: docs
 docs: setup ## Build the documentation site into site/, without network; any warning fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

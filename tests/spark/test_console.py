@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import crown
+from crown.console.nodes import node_frames
 from crown.console.source import BatchFrame
 from crown.spark.pipeline.resume import ResumePoint, read_resume_point
 from tests.spark.terminal import Terminal
@@ -142,18 +143,18 @@ def look(url: str, terminal: Terminal, tmp_path: Path) -> None:
         figures = "[...document.querySelectorAll('#tree .figures')].map((text) => text.textContent)"
         page.wait_for(f"{figures}.every((text) => text.includes('row'))")
         assert sorted(text.split(" row")[0] for text in page.run(f"return {figures}")) == sorted(node_rows(range(4)))
-        page.wait_for("document.querySelector('#work').innerText.includes('100%') === false")
-        assert "b.src = 100" in page.wait_for("document.querySelector('#hot').innerText")
+        assert "%" in page.wait_for("document.querySelector('#work').innerText")
+        assert "a.dst = 100" in page.wait_for("document.querySelector('#hot').innerText")
         assert page.errors() == []
 
 
 def node_rows(files: Iterable[int]) -> list[str]:
-    """How many rows each node of the tree has after these files, according to one engine of this process."""
+    """How many rows each node of the tree has after these files, in two cells of this process."""
     sql = TOML.split('query = "')[1].split('"')[0]
-    view = crown.View(sql, "CREATE TABLE g (src BIGINT, dst BIGINT)")
+    view = crown.View(sql, "CREATE TABLE g (src BIGINT, dst BIGINT)", threads=2)
     for number in files:
         view.insert("g", rows_of(number))
-    return [f"{node['rows']:,}" for stage in view.stats()["stages"] for node in stage.get("nodes", ())]
+    return [f"{node.rows:,}" for node in node_frames(view.stats()["stages"]).values()]
 
 
 def test_how_a_run_begins(tmp_path: Path) -> None:

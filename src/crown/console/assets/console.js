@@ -142,7 +142,7 @@ function drawTree() {
     }
     if (label) {
       label.classList.toggle("busy", speed.moves > 0);
-      label.textContent = rate ? "↑ " + compact(speed.moves || 0) + "/s" : "";
+      label.textContent = speed.moves == null ? "" : "↑ " + compact(speed.moves) + "/s";
     }
   }
 }
