@@ -30,7 +30,7 @@ class Case:
     schema: Schema
     views: dict[str, str]  # queries over tables and over views before them
     batches: list[list[Change]]
-    steps: list[str]  # after each batch: nothing, add, drop, reload
+    steps: list[str]  # after each batch: nothing, add, drop, reload, replace
     first: int
     threads: int
     keep: Any
@@ -53,7 +53,7 @@ def cases(draw: st.DrawFn) -> Case:
         shape = TableShape(name, tuple((f"o{i}", domain) for i, domain in enumerate(query.columns)))
         seen = Schema(schema.ddl, (shape, *seen.tables))
     batches = draw(streams(schema, batches=4, batch_size=8))
-    steps = [draw(st.sampled_from(["nothing", "add", "drop", "reload"])) for _ in batches]
+    steps = [draw(st.sampled_from(["nothing", "add", "drop", "reload", "replace"])) for _ in batches]
     first = draw(st.integers(1, len(views)))
     return Case(schema, views, batches, steps, first, draw(st.integers(1, 3)), draw(st.sampled_from(["read", "all"])))
 
@@ -150,15 +150,36 @@ class Followed:
 
     def apply(self, batch: list[Change]) -> bool:
         """Apply a batch to all; False if its values can't be evaluated, and then nothing has changed."""
-        changes = self.tables.as_arrow(batch)
+        return self.follow(batch, lambda: self.database.apply(self.tables.as_arrow(batch)))
+
+    def replace(self) -> bool:
+        """Replace a table by half of its rows, then by all of them again, if they are kept; False as for `apply`."""
+        table = self.case.schema.tables[0].name
+        whole = list(self.tables.tables[table].elements())
+        gone = whole[1::2]
+        return self.replace_by(table, whole[::2], [Change(table, row, -1) for row in gone]) and self.replace_by(
+            table, whole, [Change(table, row) for row in gone]
+        )
+
+    def replace_by(self, table: str, rows: list[Row], difference: list[Change]) -> bool:
+        new = self.tables.as_arrow([Change(table, row) for row in rows]).get(table)
+        data: Any = [] if new is None else new.drop_columns(["_change_type"])
+        return self.follow(difference, lambda: self.database.replace(table, data))
+
+    def follow(self, batch: list[Change], work: Callable[[], dict[str, pa.Table]]) -> bool:
+        """Do what applies a batch, and compare all views."""
         deltas: dict[str, pa.Table] = {}
-        refused = code_of(lambda: deltas.update(self.database.apply(changes)))
+        refused = code_of(lambda: deltas.update(work()))
+        if refused == "CROWN-ROWS-NOT-KEPT" and self.case.keep == "read":
+            hypothesis.event("not replaced")
+            return True
         if refused is not None:
             assert refused in FAILURES
             for name in self.judges:
                 self.check(name, ", after a refused batch")
             return False
         self.done.append(batch)
+        self.tables.apply(batch)
         assert set(deltas) == set(self.judges)
         for name, judge in self.judges.items():
             judge.apply(batch)
@@ -186,6 +207,9 @@ def check(case: Case) -> None:
                 followed.drop()
             case "reload":
                 followed.reload()
+            case "replace":
+                if not followed.replace():
+                    return
     stats = followed.database.stats()
     assert set(stats["views"]) == set(followed.judges)
 

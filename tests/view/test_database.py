@@ -189,6 +189,9 @@ def test_replace_propagates_only_the_difference(threads: int) -> None:
     deltas = db.replace("message_tag", pa.table({"message": [10, 10], "tag": [1, 1]}))
     assert list(db["by_tag"]) == [("joins", 2)]
     assert rows(deltas["total"]) == [(5, "delete"), (2, "insert")]
+    with pytest.raises(InvalidChange, match="already has a _change_type column"):
+        db.replace("message_tag", [{"message": 10, "tag": 1, "_change_type": "delete"}])
+    assert list(db["by_tag"]) == [("joins", 2)]
 
 
 def test_a_database_is_saved_and_loaded(threads: int, tmp_path: Path) -> None:

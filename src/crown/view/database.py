@@ -337,12 +337,15 @@ class Database:
         return self._shown(deltas)
 
     def replace(self, table: str, rows: Rows) -> dict[str, pa.Table]:
-        """Replace all rows of a table, and return the change of each view: only the difference is propagated."""
+        """Replace all rows of a table, and return the change of each view: only the difference is propagated.
+
+        `rows` are as for `insert`.
+        """
         with self._turn:
             target = self._tables.changed(table)
             inputs: list[tuple[str, Any]] = []
             if target is not None:
-                new = target.arrow(rows)
+                new = target.arrow(rows, INSERT)
                 if table.lower() in self._catalog.given:
                     inputs.append((target.table.name, self._all_deleted(target.table)))
                 inputs.append((target.table.name, new))

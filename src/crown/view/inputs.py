@@ -86,7 +86,7 @@ class TableInput:
             if CHANGE_TYPE in table.column_names:
                 raise self._error(
                     f"the input already has a {CHANGE_TYPE} column",
-                    hint="use apply for rows with a change type, insert and delete for plain rows",
+                    hint="use apply for rows with a change type, and other methods for plain rows",
                 )
             if word == DELETE:
                 indices = pa.repeat(pa.scalar(0, pa.int8()), table.num_rows)
