@@ -32,6 +32,8 @@ READ: Mapping[type[exp.Expr], frozenset[str]] = {
         exp.TableAlias: words("this columns"),
         exp.From: words("this"),
         exp.Table: words("this alias db catalog joins pivots"),
+        exp.PivotAlias: words("this alias"),
+        exp.ExplodingGenerateSeries: words("start end step"),
         exp.Pivot: words("this expressions fields unpivot columns alias group using default_on_null include_nulls"),
         exp.Join: words("this on side kind using method"),
         exp.Values: words("expressions alias"),
