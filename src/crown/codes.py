@@ -66,7 +66,9 @@ CODES: Mapping[str, Code] = {
         "A pattern or a number of digits is not a literal, or is not supported.",
         "Write it as a literal, in the syntax of Java.",
     ),
-    "CROWN-SQL-PIVOT": Code("The columns of PIVOT are not written in the query.", "List its values, or write SUM(CASE WHEN ... END)."),
+    "CROWN-SQL-PIVOT": Code(
+        "The columns of PIVOT are not written in the query.", "List its values, or write SUM(CASE WHEN ... END)."
+    ),
     "CROWN-SQL-RECURSION": Code(
         "A recursive query is not of the form that can be maintained, or a view refers to itself.",
         "Write WITH RECURSIVE r AS (base UNION [ALL] step), where the step joins r once.",
