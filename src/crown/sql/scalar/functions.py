@@ -226,8 +226,7 @@ def _said_already(node: exp.Expr) -> frozenset[str]:
     """The arguments that change nothing here: those of SPLIT_PART tell of an empty delimiter and of part 0."""
     if isinstance(node, exp.SplitPart):
         delimiter, part = node.args.get("delimiter"), node.args.get("part_index")
-        written = isinstance(delimiter, exp.Literal) and isinstance(part, exp.Literal)
-        if written and delimiter.name and part.name != "0":
+        if isinstance(delimiter, exp.Literal) and isinstance(part, exp.Literal) and delimiter.name and part.name != "0":
             return frozenset({"part_index_zero_as_one", "empty_delimiter_returns_whole"})
     return _SPARK_ALREADY.get(type(node), frozenset())
 
