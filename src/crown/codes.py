@@ -66,7 +66,9 @@ CODES: Mapping[str, Code] = {
         "A pattern or a number of digits is not a literal, or is not supported.",
         "Write it as a literal, in the syntax of Java.",
     ),
-    "CROWN-SQL-PIVOT": Code("PIVOT is not supported.", "Write SUM(CASE WHEN ... END) for each column."),
+    "CROWN-SQL-PIVOT": Code(
+        "The columns of PIVOT are not written in the query.", "List its values, or write SUM(CASE WHEN ... END)."
+    ),
     "CROWN-SQL-RECURSION": Code(
         "A recursive query is not of the form that can be maintained, or a view refers to itself.",
         "Write WITH RECURSIVE r AS (base UNION [ALL] step), where the step joins r once.",
@@ -106,7 +108,7 @@ CODES: Mapping[str, Code] = {
     "CROWN-SQL-TOO-MANY-BRANCHES": Code(
         "Outer joins, unions and ORs in FROM multiply to too many cases.", "Split the query into several views."
     ),
-    "CROWN-SQL-TUPLE": Code("Rows are compared other than by =.", "Compare the columns one by one."),
+    "CROWN-SQL-TUPLE": Code("A row is compared with a single value.", "Compare the columns one by one."),
     "CROWN-SQL-TYPE-CLASH": Code("The types of two values do not match.", "Convert one of them with CAST."),
     "CROWN-SQL-UNKNOWN-COLUMN": Code("No table in FROM has this column.", "Correct the name, or the schema."),
     "CROWN-SQL-UNKNOWN-FUNCTION": Code(

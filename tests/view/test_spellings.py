@@ -34,6 +34,7 @@ IN_BOTH = [
     ("spark", "SELECT a FROM r WHERE c NOT LIKE ALL ('x%', '%b%')"),
     ("duckdb", "SELECT date_diff('month', DATE '2023-12-31', d) AS m, date_diff('year', d, t) AS y FROM r"),
     ("duckdb", "SELECT date_diff('quarter', d, t) AS q, date_diff('hour', d, t) AS h FROM r"),
+    ("duckdb", "SELECT DAYOFWEEK(d) AS w, EXTRACT(DOW FROM t) AS x, EXTRACT(ISODOW FROM d) AS i FROM r"),
     ("duckdb", "SELECT a / b AS q, c FROM r"),
     ("duckdb", "SELECT a * 2 AS twice, twice + 1 AS more FROM r WHERE twice > 2 AND more < 6"),
     ("duckdb", "SELECT a, SUM(b > 1) AS n, COUNT() AS k FROM r WHERE b GROUP BY a"),
@@ -86,6 +87,16 @@ def test_a_count_without_rows_is_null_in_a_pivot_of_spark() -> None:
     view.insert("r", ROWS)
     assert [c.name for c in view.plan.columns] == ["a", "1", "2"]
     assert (1, 2, 1) in list(view) and (2, 1, None) in list(view)
+
+
+def test_snowflake_writes_dates_numbers_and_json() -> None:
+    sql = (
+        "SELECT to_varchar(d, 'YYYY-MM') AS m, try_to_number(c) AS n, parse_json(j):k.l::string AS v, "
+        "datediff('week', d, t) AS w, split_part(c, ',', 2) AS p, iff(a > 1, 'x', 'y') AS i FROM r"
+    )
+    view = crown.View(sql, f"{SCHEMA.replace(')', ', j STRING)')}", dialect="snowflake")
+    view.insert("r", [(*ROWS[5], '{"k": {"l": "found"}}'), (None, None, "12", None, NOON, "{}")])
+    assert list(view) == [("2024-03", None, "found", -4, "b", "x"), (None, 12, None, None, "", "y")]
 
 
 @pytest.mark.parametrize(

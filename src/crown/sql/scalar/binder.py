@@ -14,7 +14,18 @@ from crown.sql import typenames
 from crown.sql.context import Context
 from crown.sql.outputs import Item
 from crown.sql.refuse import check_node
-from crown.sql.scalar import arrays, date_parts, division, intervals, literals, nested, rounding, rows, strings
+from crown.sql.scalar import (
+    arrays,
+    conversions,
+    date_parts,
+    division,
+    intervals,
+    literals,
+    nested,
+    rounding,
+    rows,
+    strings,
+)
 from crown.sql.scalar.coerce import always, as_number, boolean, cast, compare, unify
 from crown.sql.scalar.declared import call_declared
 from crown.sql.scalar.fold import fold
@@ -390,15 +401,7 @@ class Binder:
         return date_parts.date_part(self, node, _PARTS[type(node)], node.this)
 
     def _day_of_week(self, node: exp.Expr) -> Expression:
-        if not self.context.is_spark:
-            self.context.fail(
-                node,
-                "UNKNOWN-FUNCTION",
-                "dayofweek is not supported in this dialect",
-                reason="dialects start the week on different days",
-                hint="use EXTRACT(ISODOW FROM ...), which is 1 for Monday",
-            )
-        return date_parts.date_part(self, node, "dayofweek", node.this)
+        return date_parts.day_of_week(self, node, node.this)
 
     def _to_date(self, node: exp.Expr) -> Expression:
         """sqlglot wraps arguments of date functions so; with a format it is the user's to_date."""
@@ -546,6 +549,7 @@ _HANDLERS: dict[type, Handler] = {
     **date_parts.HANDLERS,
     **nested.HANDLERS,
     **arrays.HANDLERS,
+    **conversions.HANDLERS,
     **dict.fromkeys(_PARTS, Binder._part),
     exp.DayOfWeek: Binder._day_of_week,
     **dict.fromkeys(_BY_PATTERN, Binder._read_time),

@@ -23,6 +23,7 @@ _UNITS = {
     **dict.fromkeys(("day", "dd"), "day"),
     **{name: name for name in ("quarter", "week", "hour", "minute", "second", "millisecond", "microsecond")},
 }
+_SUNDAY_IS_ZERO = frozenset({"duckdb", "postgres", "snowflake", "redshift"})
 _IN_A_YEAR = {"year": 1, "quarter": 4, "month": 12}
 _DATE_UNITS = ("year", "quarter", "month", "week")
 _PARTS = {
@@ -129,6 +130,22 @@ def date_part(binder: ScalarBinder, node: exp.Expr, part: str, argument: exp.Exp
     return binder.call(part, [subject], INT32, node)
 
 
+def day_of_week(binder: ScalarBinder, node: exp.Expr, argument: exp.Expr) -> Expression:
+    """1 for Sunday; 0 in dialects that count so."""
+    from_one = date_part(binder, node, "dayofweek", argument)
+    if binder.context.is_spark or binder.context.dialect == "mysql":
+        return from_one
+    if binder.context.dialect not in _SUNDAY_IS_ZERO:
+        binder.context.fail(
+            node,
+            "UNKNOWN-FUNCTION",
+            "the day of the week is not supported in this dialect",
+            reason="dialects start the week on different days",
+            hint="use EXTRACT(ISODOW FROM ...), which is 1 for Monday",
+        )
+    return binder.call("subtract", [from_one, Literal(1, INT32)], INT32, node)
+
+
 def clock_part(binder: ScalarBinder, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
     subject = binder.bind(argument)
     if not subject.type.is_timestamp and subject.type != types.TIME:
@@ -140,8 +157,8 @@ def extract(binder: ScalarBinder, node: exp.Expr, unit: str, argument: exp.Expr)
     """EXTRACT: the seconds with their fraction."""
     if unit in _PARTS:
         return date_part(binder, node, _PARTS[unit], argument)
-    if binder.context.is_spark and unit in ("dayofweek", "dow"):
-        return date_part(binder, node, "dayofweek", argument)
+    if unit in ("dayofweek", "dow"):
+        return day_of_week(binder, node, argument)
     if unit in ("dayofweek_iso", "dow_iso", "isodow"):
         monday = date_part(binder, node, "weekday", argument)
         return binder.call("add", [monday, Literal(1, INT32)], INT32, node)

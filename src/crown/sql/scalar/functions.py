@@ -214,12 +214,21 @@ def named_call(binder: ScalarBinder, node: exp.Expr) -> Expression:
         _unknown(context, node)
     name, keys = found
     others = [key for key, value in node.args.items() if value and key not in keys]
-    for other in set(others) - _SPARK_ALREADY.get(type(node), frozenset()):
+    for other in set(others) - _said_already(node):
         context.fail(
             node, "UNKNOWN-FUNCTION", f"{name} with {other.strip('_')} is not supported", hint="use Spark's own form"
         )
     parts = [part for key in keys if (value := node.args.get(key)) for part in _listed(value)]
     return call_by_name(binder, node, name, parts)
+
+
+def _said_already(node: exp.Expr) -> frozenset[str]:
+    """The arguments that change nothing here: those of SPLIT_PART tell of an empty delimiter and of part 0."""
+    if isinstance(node, exp.SplitPart):
+        delimiter, part = node.args.get("delimiter"), node.args.get("part_index")
+        if isinstance(delimiter, exp.Literal) and isinstance(part, exp.Literal) and delimiter.name and part.name != "0":
+            return frozenset({"part_index_zero_as_one", "empty_delimiter_returns_whole"})
+    return _SPARK_ALREADY.get(type(node), frozenset())
 
 
 def _listed(value: exp.Expr | list[exp.Expr]) -> list[exp.Expr]:

@@ -222,10 +222,17 @@ def _json(binder: ScalarBinder, node: exp.Expr) -> Expression:
                 node, "PATTERN", "a JSON path consists of names and positions", hint="write '$.name[0].other'"
             )
         steps.append(f"[{part.this}]" if isinstance(part.this, int) else f".{part.this}")
-    kept = isinstance(node, exp.JSONExtract)  # -> returns JSON, ->> text
+    # -> returns JSON, ->> text; Snowflake's v:name is cast to what it is taken for.
+    cast_to_text = bool(node.args.get("variant_extract")) and isinstance(node.parent, exp.Cast)
+    kept = isinstance(node, exp.JSONExtract) and not cast_to_text
     subject = binder.string(node.this)
     arguments = [subject, Literal("\0".join(steps), STRING)]
     return binder.call("json_value" if kept else "json_text", arguments, STRING, node)
+
+
+def _parse_json(binder: ScalarBinder, node: exp.Expr) -> Expression:
+    """JSON is kept as its text."""
+    return binder.string(node.this)
 
 
 def _arguments(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], count: int) -> list[Expression]:
@@ -257,6 +264,7 @@ HANDLERS: dict[type, Handler] = {
     exp.ArrayContains: _listed(_contains, "this", "expression"),
     exp.MapKeys: _listed(_keys, "this"),
     exp.MapContainsKey: _listed(_contains_key, "this", "key"),
+    exp.ParseJSON: _parse_json,
     exp.JSONExtract: _json,
     exp.JSONExtractScalar: _json,
 }

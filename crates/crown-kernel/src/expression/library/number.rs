@@ -25,8 +25,17 @@ pub fn format_float<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     if number.is_infinite() {
         return string(format!("{sign}{INFINITY}"));
     }
-    // Ties go to the even digit, of the exact value, as in Java.
-    let written = format!("{:.*}", digits.min(MOST_DIGITS) as usize, number.abs());
+    let digits = digits.min(MOST_DIGITS) as usize;
+    let shortest = number.abs().to_string();
+    let (whole, fraction) = shortest.split_once('.').unwrap_or((&shortest, ""));
+    // As in Java: the digits that name the number and zeros after them; if there are more of them
+    // than wanted, the exact value is rounded, and ties go to the even digit.
+    let written = if fraction.len() > digits {
+        format!("{:.*}", digits, number.abs())
+    } else {
+        let point = if digits > 0 { "." } else { "" };
+        format!("{whole}{point}{fraction:0<digits$}")
+    };
     string(format!("{sign}{}", separated(&written)))
 }
 
@@ -92,6 +101,7 @@ pub fn width_bucket<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     integer(match (past, ahead) {
         (true, _) => 0,
         (_, true) => buckets + 1,
-        _ => (buckets as f64 * distance / width) as i64 + 1,
+        // As in Java, where the sum wraps around.
+        _ => ((buckets as f64 * distance / width) as i64).wrapping_add(1),
     })
 }
