@@ -88,7 +88,9 @@ def test_a_running_view_is_shown_alive(page: Browser, width: int, scheme: str) -
         figures = page.run("return [...document.querySelectorAll('#tree .figures')].map((text) => text.textContent)")
         assert figures and all("rows" in figure for figure in figures)
         page.wait_for("document.querySelectorAll('#tree .edge.busy').length > 0")
-        page.wait_for("[...document.querySelectorAll('#tree .rate')].some((text) => /[1-9].*s$/.test(text.textContent))")
+        page.wait_for(
+            "[...document.querySelectorAll('#tree .rate')].some((text) => /[1-9].*s$/.test(text.textContent))"
+        )
         ground = page.run("return getComputedStyle(document.body).backgroundColor")
         assert (ground == "rgb(11, 15, 19)") == (scheme == "dark")
 
