@@ -17,8 +17,8 @@ from crown.plan.cells.distribute import distribute
 from crown.plan.tree import passes
 from crown.plan.tree.trees import Trees, find_trees
 from crown.spark import read_materialized, snapshot
-from crown.spark.flow import identity
-from crown.spark.flow.state import StoredOperator, compare_all, stored_operators
+from crown.spark.checkpoint import identity
+from crown.spark.checkpoint.state import StoredOperator, compare_all, stored_operators
 from crown.spark.flow.topology import lay_out
 from tests.spark import old_checkpoint
 from tests.spark.old_checkpoint import BEFORE, CELLS, SQL, WINDOW

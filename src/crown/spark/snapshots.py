@@ -20,12 +20,12 @@ from crown.ir.plan import OrderBy
 from crown.ir.serial import decode
 from crown.plan import from_json
 from crown.plan.cells.together import Slots
+from crown.spark.checkpoint.identity import tables_of
+from crown.spark.checkpoint.meaning import same
+from crown.spark.checkpoint.state import StoredOperator, last_batch, stored_operators
 from crown.spark.flow.chunks import Chunk
-from crown.spark.flow.identity import tables_of
-from crown.spark.flow.meaning import same
 from crown.spark.flow.project import shown_order
 from crown.spark.flow.selection import to_spark_sql
-from crown.spark.flow.state import StoredOperator, last_batch, stored_operators
 from crown.spark.flow.unpack import conform
 from crown.spark.flow.views import deltas_of
 from crown.spark.host.engines import rebuild

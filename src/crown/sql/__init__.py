@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from crown.ir.functions import Declared
 from crown.ir.query import Query
-from crown.sql.clauses.aggregates import name_aggregates
+from crown.sql.clauses.from_clause.table_options import attach_options
+from crown.sql.clauses.from_clause.values import lift_generators
+from crown.sql.clauses.grouping.aggregates import name_aggregates
 from crown.sql.clauses.queries import bind
-from crown.sql.clauses.rewrites import check_and_rewrite
-from crown.sql.clauses.table_options import attach_options
-from crown.sql.clauses.values import lift_generators
+from crown.sql.clauses.rewrites.check_and_rewrite import check_and_rewrite
 from crown.sql.context import Context
 from crown.sql.diagnose import fail, parse_statements, refuse_depth
 from crown.sql.reserved import check_names

@@ -15,7 +15,7 @@ from crown.ir.functions import Declared
 from crown.ir.nullability import Nullable, may_be_null
 from crown.ir.query import Body
 from crown.ir.tables import Table, TableColumn, Window
-from crown.sql.clauses.definitions import Definition
+from crown.sql.clauses.from_clause.definitions import Definition
 from crown.sql.diagnose import Place, Span, fail, span
 from crown.sql.dialect import SPARK
 from crown.sql.relation import Branch, Source, atom_of

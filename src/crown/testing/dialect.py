@@ -6,8 +6,8 @@ import functools
 
 from sqlglot import exp
 
-from crown.sql.clauses.clock import is_clock, is_current_date
-from crown.sql.clauses.time_windows import WINDOW_START, write_out_windows
+from crown.sql.clauses.rewrites.clock import is_clock, is_current_date
+from crown.sql.clauses.rewrites.time_windows import WINDOW_START, write_out_windows
 from crown.sql.context import Context
 from crown.sql.dialect import parse_to_translate
 from crown.sql.schema.options import take_options

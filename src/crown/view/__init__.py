@@ -6,7 +6,7 @@ behind a router), `storage` (saved views).
 
 from __future__ import annotations
 
-from crown.view.database import Database, DatabaseView
+from crown.view.database.database import Database, DatabaseView
 from crown.view.view import View
 
 __all__ = ["Database", "DatabaseView", "View"]

@@ -21,13 +21,13 @@ from crown.changes import MULTIPLICITY, POSITION
 from crown.errors import PlanError
 from crown.ir.plan import Plan
 from crown.plan import to_json
+from crown.spark.checkpoint.identity import operator_fingerprint
+from crown.spark.checkpoint.state import Accepted
 from crown.spark.flow.cell_keys import cell_keys
-from crown.spark.flow.identity import operator_fingerprint
 from crown.spark.flow.operators import EngineName, merge_cells, prepared, wakes
 from crown.spark.flow.processor import Operator
 from crown.spark.flow.rejects import Rejects
 from crown.spark.flow.selection import quoted
-from crown.spark.flow.state import Accepted
 from crown.spark.schema import CORRUPT, CORRUPT_REASON, DELETED, spark_type
 from crown.spark.settings import ENGINE, JAR, MEMORY
 

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from crown.errors import PlanError
 from crown.spark import settings
-from crown.spark.flow.handover import hand_over
+from crown.spark.checkpoint.handover import hand_over
+from crown.spark.checkpoint.state import check_checkpoint
 from crown.spark.flow.jvm import accept
 from crown.spark.flow.operators import EngineName
-from crown.spark.flow.state import check_checkpoint
 from crown.spark.flow.topology import Topology
 
 _LOCATION = "checkpointlocation"

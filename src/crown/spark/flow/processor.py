@@ -29,8 +29,8 @@ from pyspark.sql.types import (
 )
 
 from crown.errors import StateError
+from crown.spark.checkpoint.identity import Before, Identity, compare
 from crown.spark.flow.chunks import Chunk, log_chunks, snapshot_chunks
-from crown.spark.flow.identity import Before, Identity, compare
 from crown.spark.flow.rejects import Rejects
 from crown.spark.host.client import CellEngine
 

@@ -20,7 +20,7 @@ from crown.ir.tables import TableColumn
 from crown.plan import plan_with_report
 from crown.plan.explain.report import Report
 from crown.plan.project import add_view, empty_project, view_plan
-from crown.spark.flow.canonical import canonical, output_names
+from crown.spark.checkpoint.canonical import canonical, output_names
 from crown.sql import load_schema, parse
 from crown.sql.schema.schema import SchemaLike
 from crown.sql.schema.tables import ResultSchema

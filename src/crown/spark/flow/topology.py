@@ -19,9 +19,9 @@ from crown.plan.cells import layout
 from crown.plan.cells.layout import Layout
 from crown.plan.cells.stored import stored
 from crown.plan.cells.together import Slots, lay_out_together
+from crown.spark.checkpoint.identity import Identity, digest, operator_fingerprint
+from crown.spark.checkpoint.meaning import bound
 from crown.spark.flow.cell_keys import cell_keys
-from crown.spark.flow.identity import Identity, digest, operator_fingerprint
-from crown.spark.flow.meaning import bound
 from crown.spark.flow.processor import Operator
 from crown.spark.flow.project import plan_views, shown_order
 from crown.spark.flow.rejects import Rejects

@@ -18,8 +18,8 @@ from crown.errors import CrownError
 from crown.ir.plan import Plan
 from crown.ir.serial import encode
 from crown.plan import Explanation, explain, plan_with_report
-from crown.spark.flow.canonical import canonical
-from crown.spark.flow.identity import digest
+from crown.spark.checkpoint.canonical import canonical
+from crown.spark.checkpoint.identity import digest
 from crown.spark.flow.project import plan_views, told
 from crown.spark.pipeline.connectors import has_connector, local_jars
 from crown.spark.pipeline.description import PipelineDescription, Sink, TableSource

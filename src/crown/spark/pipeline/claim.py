@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from crown.errors import StateError
+from crown.spark.checkpoint.meaning import same
 from crown.spark.filesystem import names_in, read_file, write_at_once
-from crown.spark.flow.meaning import same
 from crown.spark.pipeline.checking import Check
 from crown.spark.pipeline.description import PipelineDescription
 

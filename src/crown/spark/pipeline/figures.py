@@ -1,7 +1,7 @@
 """What the nodes of a running stream's trees hold and do: cells report it with their batches, while someone looks.
 
 A cell that has no changes is not called and so reports nothing; what it said last still holds. The stream runs plans
-under names of its own (see `crown.spark.flow.canonical`), so a view's trees are found in them by what they do.
+under names of its own (see `crown.spark.checkpoint.canonical`), so a view's trees are found in them by what they do.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from pyspark.sql.types import StructType
 
 from crown.changes import BATCH, CHANGE_TYPE, MULTIPLICITY, POSITION
 from crown.errors import SchemaError, StateError
+from crown.spark.checkpoint.state import last_batch
 from crown.spark.filesystem import read_file
-from crown.spark.flow.state import last_batch
 
 _NEW = "use a new checkpoint and materialize(..., overwrite=True), which replaces the target"
 

@@ -12,10 +12,10 @@ from crown import types
 from crown.ir.expression import Column, Expression
 from crown.ir.query import Body, Named, Order, Recursion, Select, SetOperation, Top, Values, Windowed
 from crown.ir.tables import TableColumn
-from crown.sql.clauses.definitions import OutputColumn
-from crown.sql.clauses.limit import bind_limit
+from crown.sql.clauses.from_clause.definitions import OutputColumn
 from crown.sql.clauses.misplaced import NoAggregates
-from crown.sql.clauses.order_by import bind_order, refuse_order
+from crown.sql.clauses.result.limit import bind_limit
+from crown.sql.clauses.result.order_by import bind_order, refuse_order
 from crown.sql.context import Context
 from crown.sql.normalise.conjunction import Wanted, build_conjunctions, cast_value
 from crown.sql.normalise.levels import never_holds

@@ -10,11 +10,11 @@ from typing import Protocol
 from sqlglot import exp
 
 from crown.ir.expression import Expression
-from crown.sql.clauses.aggregates import Aggregates
-from crown.sql.clauses.attach import Attachment
 from crown.sql.clauses.bound import BoundQuery
-from crown.sql.clauses.definitions import Definition, OutputColumn
-from crown.sql.clauses.recursive import readers, refuse_later
+from crown.sql.clauses.from_clause.definitions import Definition, OutputColumn
+from crown.sql.clauses.grouping.aggregates import Aggregates
+from crown.sql.clauses.recursion.self_reference import readers, refuse_later
+from crown.sql.clauses.subqueries.attach import Attachment
 from crown.sql.context import Context
 from crown.sql.relation import Relation
 from crown.sql.scalar.binder import Subqueries

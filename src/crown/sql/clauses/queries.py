@@ -6,12 +6,12 @@ from sqlglot import exp
 
 from crown.ir.query import Query, SetOperation
 from crown.sql.clauses.bound import BoundQuery, apply_order, body_of, coerced, matched_columns, refuse_placed
-from crown.sql.clauses.derived import bind_derived
+from crown.sql.clauses.from_clause.derived import bind_derived
+from crown.sql.clauses.from_clause.values import bind_values
 from crown.sql.clauses.grammar import Environment, with_definitions
-from crown.sql.clauses.recursion import bind_recursion
+from crown.sql.clauses.recursion.recursion import bind_recursion
 from crown.sql.clauses.select import bind_rows, bind_select
-from crown.sql.clauses.subqueries import SelectSubqueries
-from crown.sql.clauses.values import bind_values
+from crown.sql.clauses.subqueries.subqueries import SelectSubqueries
 from crown.sql.clauses.where import bind_where, restrict, semi_join
 from crown.sql.context import Context
 from crown.sql.misspelt import nearest

@@ -9,25 +9,25 @@ from functools import partial
 from sqlglot import exp
 
 from crown.ir.expression import Expression, columns_of
-from crown.sql.clauses.aggregates import Aggregates
-from crown.sql.clauses.aliases import write_out_aliases
-from crown.sql.clauses.attach import attach_near
 from crown.sql.clauses.bound import BoundQuery
-from crown.sql.clauses.distinct_on import bind_distinct_on, distinct_on, has_distinct_on
-from crown.sql.clauses.from_clause import bind_from
+from crown.sql.clauses.from_clause.joins import bind_from
 from crown.sql.clauses.grammar import Environment
-from crown.sql.clauses.group_by import Groups, group_nodes, group_subqueries
-from crown.sql.clauses.grouped import Grouping, with_keys
-from crown.sql.clauses.grouping_sets import GroupNodes
-from crown.sql.clauses.limit import bind_limit
+from crown.sql.clauses.grouping.aggregates import Aggregates
+from crown.sql.clauses.grouping.group_by import Groups, group_nodes, group_subqueries
+from crown.sql.clauses.grouping.grouped import Grouping, with_keys
+from crown.sql.clauses.grouping.grouping_sets import GroupNodes
 from crown.sql.clauses.misplaced import refuse_window
-from crown.sql.clauses.order_by import bind_order
-from crown.sql.clauses.shown import Shown, show_rows
-from crown.sql.clauses.subqueries import SelectSubqueries, Ungrouped
-from crown.sql.clauses.top import is_output
+from crown.sql.clauses.result.aliases import write_out_aliases
+from crown.sql.clauses.result.distinct_on import bind_distinct_on, distinct_on, has_distinct_on
+from crown.sql.clauses.result.limit import bind_limit
+from crown.sql.clauses.result.order_by import bind_order
+from crown.sql.clauses.result.shown import Shown, show_rows
+from crown.sql.clauses.result.top import is_output
+from crown.sql.clauses.subqueries.attach import attach_near
+from crown.sql.clauses.subqueries.subqueries import SelectSubqueries, Ungrouped
 from crown.sql.clauses.where import bind_where
-from crown.sql.clauses.window_functions import Windows
-from crown.sql.clauses.windowed import has_window, joined_groups, windowed_rows
+from crown.sql.clauses.windows.window_functions import Windows
+from crown.sql.clauses.windows.windowed import has_window, joined_groups, windowed_rows
 from crown.sql.context import Context
 from crown.sql.outputs import Item, expand_items
 from crown.sql.relation import Relation

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from crown.ir.expression import Call, Expression, columns_of
-from crown.sql.clauses.attach import attach, equalities, gathered
-from crown.sql.clauses.correlates import correlates
-from crown.sql.clauses.decorrelate import Extremes, correlation_of, extremes
-from crown.sql.clauses.domain import domain_of, known, outside, reads_one_atom
 from crown.sql.clauses.grammar import Environment
-from crown.sql.clauses.inner import Inner, Single, bind_inner, by_key, unwrapped
-from crown.sql.clauses.marks import check_columns, is_union, test_of, value_of
-from crown.sql.clauses.subqueries import SelectSubqueries
+from crown.sql.clauses.subqueries.attach import attach, equalities, gathered
+from crown.sql.clauses.subqueries.correlates import correlates
+from crown.sql.clauses.subqueries.decorrelate import Extremes, correlation_of, extremes
+from crown.sql.clauses.subqueries.domain import domain_of, known, outside, reads_one_atom
+from crown.sql.clauses.subqueries.inner import Inner, Single, bind_inner, by_key, unwrapped
+from crown.sql.clauses.subqueries.marks import check_columns, is_union, test_of, value_of
+from crown.sql.clauses.subqueries.subqueries import SelectSubqueries
 from crown.sql.context import Context
 from crown.sql.diagnose import Place
 from crown.sql.normalise.nesting import has_residual, nest_columns, nest_relation

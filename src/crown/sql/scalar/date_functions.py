@@ -176,7 +176,7 @@ def _window_start(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr
 
 
 SPECIAL: dict[str, Special] = {
-    "crown_window_start": _window_start,  # written by `crown.sql.clauses.time_windows`
+    "crown_window_start": _window_start,  # written by `crown.sql.clauses.rewrites.time_windows`
     "to_timestamp": _to_timestamp,
     "to_date": _to_date,
     "unix_timestamp": _unix_timestamp,

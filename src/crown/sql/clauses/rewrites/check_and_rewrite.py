@@ -1,0 +1,21 @@
+"""What is written out in other words of SQL before a query is bound."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from crown.sql.clauses.rewrites.asof import write_out_asof
+from crown.sql.clauses.rewrites.clock import write_out_clock
+from crown.sql.clauses.rewrites.spellings import write_out_spellings
+from crown.sql.clauses.rewrites.time_windows import write_out_windows
+from crown.sql.context import Context
+from crown.sql.refuse import check_parts
+
+
+def check_and_rewrite(context: Context, query: exp.Expr) -> None:
+    """Refuse what Crown would overlook, and write out windows of time, ASOF joins, the clock and shorthands."""
+    check_parts(context, query)
+    write_out_spellings(context, query)
+    write_out_windows(context, query)
+    write_out_asof(context, query)
+    write_out_clock(context, query)

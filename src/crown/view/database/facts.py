@@ -1,0 +1,110 @@
+"""What a view of a database tells the console."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from crown import _kernel
+from crown.errors import CrownError
+from crown.ir.plan import MapStage, Plan, SetOperationStage
+from crown.plan.explain.report import Report
+from crown.view.database.catalog import MaintainedView
+from crown.view.facts import Observer, enumerated, not_taken
+from crown.view.interface import DatabaseStats
+
+
+class DatabaseViewFacts:
+    """Figures by the stages of the view's own plan, with what it shares; nothing happens any more once it is dropped.
+
+    `follow` lets an observer see the view's deltas, and returns how to end that.
+    """
+
+    def __init__(
+        self,
+        view: MaintainedView,
+        engine: _kernel.Engine,
+        *,
+        reads: tuple[str, ...],
+        quarantines: bool,
+        stats: Callable[[], DatabaseStats],
+        sorted: Callable[[], pa.Table],
+        lookup: Callable[..., pa.Table],
+        follow: Callable[[Observer], Callable[[], None]],
+    ) -> None:
+        self.plan: Plan = view.plan
+        self.report: Report | None = view.report
+        self.quarantines = quarantines
+        self._reads = reads
+        self.sorted = sorted
+        self.lookup = lookup
+        self._view = view
+        self._engine = engine
+        self._stats = stats
+        self._follow = follow
+        self._stop: Callable[[], None] | None = None
+
+    @property
+    def more(self) -> Mapping[str, Any]:
+        """The tables and views that it reads, and the views that it shares a part with."""
+        found = self._stats()["views"].get(self._view.name)
+        return {"reads": self._reads, "shared": [] if found is None else found["shared_with"]}
+
+    def stats(self) -> dict[str, Any]:
+        found = self._stats()
+        stages = [stage for stage in found["stages"] if stage["id"] in self._names]
+        nodes = [node for stage in stages for node in stage["nodes"]]
+        return {
+            "result_rows": self._rows(),
+            "bytes": sum(stage["bytes"] for stage in stages),
+            "batches": found["batches"],
+            "changes": found["changes"],
+            "rejects": found["rejects"],
+            "stages": [{**stage, "id": self._names[stage["id"]]} for stage in stages],
+            "updates": sum(node["updates"] for node in nodes),
+            "counter_changes": sum(node["counter_changes"] for node in nodes),
+        }
+
+    def hot_keys(self, limit: int) -> list[list[dict[str, Any]]]:
+        return [
+            [{**hot, "stage": self._names[hot["stage"]]} for hot in cell if hot["stage"] in self._names]
+            for cell in self._engine.hot_keys(limit)
+        ]
+
+    def page(self, offset: int, limit: int) -> pa.Table:
+        return enumerated(self._engine, self.plan, offset, limit, self._view.name)
+
+    def rejected(self) -> pa.Table:
+        return not_taken(self._engine)
+
+    def observe(self, observer: Observer | None) -> None:
+        if self._stop is not None:
+            self._stop()
+        try:
+            self._stop = None if observer is None else self._follow(observer)
+        except CrownError:  # the view is gone
+            self._stop = None
+
+    @property
+    def _names(self) -> Mapping[str, str]:
+        """The stages of the view's plan, by those of the database."""
+        return {place: stage for stage, place in self._view.places.items()}
+
+    def _rows(self) -> int | None:
+        if not _is_counted(self.plan):
+            return None
+        try:
+            return self._engine.count(view=self._view.name)
+        except CrownError:
+            return None
+
+
+def _is_counted(plan: Plan) -> bool:
+    """Whether the number of rows is known without reading them."""
+    stages = {stage.id: stage for stage in plan.stages}
+    last = plan.stages[-1]
+    while isinstance(last, MapStage) and last.filter is None and last.input in stages:
+        last = stages[last.input]
+    return not isinstance(last, MapStage | SetOperationStage)
