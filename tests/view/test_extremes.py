@@ -207,13 +207,14 @@ def test_a_result_too_long_to_write_out() -> None:
 def test_copies_that_no_memory_holds_are_not_listed(threads: int) -> None:
     view = crown.View("SELECT k, x FROM a", schema=SCHEMA, threads=threads)
     view.apply(copies("a", [(1, 1, LARGEST - 1), (2, 2, 1)]))
-    for read in (
+    reads: list[Callable[[], Any]] = [
         lambda: view.lookup(k=1),
         lambda: view.sample(1, where={"k": 1}),
         lambda: view.page(0, 2**62),
         lambda: view.page(2**61, 2**57),
         lambda: view[5:],
-    ):
+    ]
+    for read in reads:
         with pytest.raises(CrownError) as raised:
             read()
         assert raised.value.code == "CROWN-TOO-MANY-ROWS"
