@@ -203,6 +203,26 @@ def test_a_result_too_long_to_write_out() -> None:
     assert view.to_arrow(multiplicity=True)["_multiplicity"].to_pylist() == [LARGEST]
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_copies_that_no_memory_holds_are_not_listed(threads: int) -> None:
+    view = crown.View("SELECT k, x FROM a", schema=SCHEMA, threads=threads)
+    view.apply(copies("a", [(1, 1, LARGEST - 1), (2, 2, 1)]))
+    reads: list[Callable[[], Any]] = [
+        lambda: view.lookup(k=1),
+        lambda: view.sample(1, where={"k": 1}),
+        lambda: view.page(0, 2**62),
+        lambda: view.page(2**61, 2**57),
+        lambda: view[5:],
+    ]
+    for read in reads:
+        with pytest.raises(CrownError) as raised:
+            read()
+        assert raised.value.code == "CROWN-TOO-MANY-ROWS"
+    assert view.lookup(k=2)["x"].to_pylist() == [2]
+    assert view.page(2**62, 2)["x"].to_pylist() == [1, 1] == view.head(2)["x"].to_pylist()
+    assert view.page(LARGEST, 2**62).num_rows == 0
+
+
 def test_many_copies_survive_a_reload(tmp_path: Any) -> None:
     view = crown.View("SELECT a.k, b.y FROM a JOIN b ON a.k = b.k", schema=SCHEMA)
     view.apply(copies("a", [(1, 1, LARGEST)]))

@@ -304,3 +304,28 @@ def test_the_order_of_reading_may_call_a_function(tmp_path: Path) -> None:
     assert list(view) == [(3,), (2,), (1,)]
     view.save(tmp_path / "view")
     assert list(crown.View.load(tmp_path / "view", functions={"negated": negated})) == [(3,), (2,), (1,)]
+
+
+@pytest.mark.parametrize("query", ["SELECT f(k) AS v FROM r", "SELECT f(k) AS v, COUNT(*) AS n FROM r GROUP BY f(k)"])
+@pytest.mark.parametrize("policy", ["raise", "quarantine"])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("at", [1, 2])
+def test_an_interrupt_in_a_function_ends_the_batch(query: str, policy: Any, threads: int, at: int) -> None:
+    """It is raised once, whichever call it meets, and no row is set aside for it."""
+    calls = 0
+
+    @crown.function(arguments=["INT"], returns="INT")
+    def f(k: int) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise KeyboardInterrupt
+        return k
+
+    view = crown.View(query, schema=SCHEMA, functions={"f": f}, on_invalid=policy, threads=threads)
+    rows = [(1, 0.5, "a"), (2, 0.5, "b"), (3, 0.5, "c")]
+    with pytest.raises(KeyboardInterrupt):
+        view.insert("r", rows)
+    assert list(view) == [] and view.rejected().num_rows == 0
+    view.insert("r", rows)
+    assert sorted(row[0] for row in view) == [1, 2, 3]

@@ -1,6 +1,6 @@
 //! Kernel errors as the exceptions of `crown.errors`.
 
-use crate::functions::cause_of;
+use crate::functions::{cause_of, take_interrupt};
 use crown_kernel::error::{advice, KernelError, Kind};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -42,6 +42,9 @@ where
     T: Send,
 {
     let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
+    if let (Some(interrupt), Ok(_)) = (take_interrupt(), &outcome) {
+        return Err(interrupt);
+    }
     match outcome {
         Ok(result) => result.map_err(|error| raise(py, &error)),
         Err(panic) => {

@@ -4,10 +4,11 @@ use crate::arrow_stream::{import_stream, read_all, ArrowStream};
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use crown_kernel::error::{KernelError, Result};
-use crown_kernel::expression::host::{HostFunction, HostFunctions};
+use crown_kernel::expression::host::{set_interrupted, HostFunction, HostFunctions};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A callable that takes a stream of arguments and returns the values, as something with
@@ -16,6 +17,8 @@ struct PythonFunction(Py<PyAny>);
 
 thread_local! {
     static RUNNING: Cell<bool> = const { Cell::new(false) };
+    /// What interrupted a function that runs on this thread, until the call into the kernel ends.
+    static INTERRUPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
 /// The exception of the last function that failed, by what is said about it: the cause of the error
@@ -42,6 +45,13 @@ pub fn refuse_inside() -> Result<()> {
     Ok(())
 }
 
+/// Ends a call into the kernel: what interrupted a function in it, such as Ctrl-C, which the caller
+/// raises whatever the kernel made of it.
+pub fn take_interrupt() -> Option<PyErr> {
+    set_interrupted(false);
+    INTERRUPT.take()
+}
+
 /// Python's own exception behind this message.
 pub fn cause_of(message: &str) -> Option<PyErr> {
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,10 +74,17 @@ pub fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
 
 impl PythonFunction {
     fn call_in(&self, py: Python<'_>, arguments: RecordBatch) -> std::result::Result<RecordBatch, String> {
+        if INTERRUPT.with_borrow(Option::is_some) {
+            return Err("interrupted".into());
+        }
         let stream = ArrowStream::from_batches(arguments.schema(), vec![arguments]);
         let called = self.0.call1(py, (stream,)).and_then(|result| import_stream(result.bind(py)));
         let stream = called.map_err(|error| {
             let said = describe(py, &error);
+            if !error.is_instance_of::<PyException>(py) {
+                set_interrupted(true);
+                INTERRUPT.set(Some(error.clone_ref(py)));
+            }
             *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some((said.clone(), error));
             said
         })?;

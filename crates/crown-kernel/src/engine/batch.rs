@@ -6,6 +6,7 @@ use crate::arrow_in::{read_batch, Changes, Fault};
 use crate::arrow_out::value_json;
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, RefusedChange, Result};
+use crate::expression::host::is_interrupted;
 use crate::mask::Bits;
 use crate::source::{Events, Source};
 use crate::store::interner::Interner;
@@ -261,7 +262,7 @@ impl Engine {
         for fault in faults {
             let source = &self.sources[source];
             let row = row_json(source, rows, fault.row, &self.interner);
-            if on_invalid == OnInvalid::Raise {
+            if on_invalid == OnInvalid::Raise || is_interrupted() {
                 let (table, row_number) = (source.name.clone(), fault.row as u64);
                 let reason = format!("{}; the row is {row}", fault.reason);
                 let change = RefusedChange { table, row: row_number, position: base + row_number, reason };

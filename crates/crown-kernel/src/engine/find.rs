@@ -1,6 +1,6 @@
 //! Rows of a view by some of their values, and by their position.
 
-use super::read::{known_count, read_stage};
+use super::read::{check_rows, copies, known_count, read_stage, repeated};
 use super::stage::{RunningStage, State};
 use super::Engine;
 use crate::chunk::{Chunk, Word};
@@ -30,7 +30,8 @@ impl Engine {
         let mut found = Chunk::new(self.stages[stage].columns.len());
         find(&self.stages, stage, &own, &mut self.interner, &mut found)?;
         let output = self.output(view, false, false, false);
-        let mut rows = super::read::repeated(found);
+        check_rows(copies(&found))?;
+        let mut rows = repeated(found);
         let batch = output.batch(&mut rows, Vec::new(), &self.interner)?;
         self.interner.sweep();
         Ok((output.schema(), batch))
@@ -42,6 +43,9 @@ impl Engine {
         let output = self.output(view, false, false, false);
         let mut rows = Chunk::new(self.views[view].columns.len());
         let stage = self.views[view].stage;
+        if check_rows(limit.into()).is_err() {
+            check_rows((self.count(view)? - i128::from(offset)).min(limit.into()))?;
+        }
         // Near the start, and where most of what is passed over is shown, walking is faster.
         let counted = offset > NEAR.max(limit.saturating_mul(16))
             && count_to(&mut self.stages, stage, offset, limit, &mut self.interner, &mut rows)?;

@@ -95,10 +95,8 @@ impl Engine {
                 gathered.push(std::mem::replace(&mut chunk, Chunk::new(width)));
             } else if !chunk.is_empty() {
                 if !multiplicity {
-                    written += chunk.weights.iter().map(|weight| i128::from(*weight)).sum::<i128>();
-                    if written > MOST_ROWS {
-                        return Err(too_many_rows());
-                    }
+                    written += copies(&chunk);
+                    check_rows(written)?;
                     chunk = repeated(chunk);
                 }
                 batches.push(output.batch(&mut chunk, Vec::new(), &self.interner)?);
@@ -362,9 +360,17 @@ fn count(stages: &[RunningStage], position: usize, interner: &mut Interner) -> R
 /// More rows than any memory holds: asked for by mistake, of a table with large multiplicities.
 const MOST_ROWS: i128 = 1 << 36;
 
-fn too_many_rows() -> KernelError {
+/// Refuses to list so many rows, copies counted.
+pub(super) fn check_rows(rows: i128) -> Result<()> {
+    if rows <= MOST_ROWS {
+        return Ok(());
+    }
     let message = "the result has too many duplicate rows to list them all; use multiplicity=True";
-    KernelError::invalid("CROWN-TOO-MANY-ROWS", message)
+    Err(KernelError::invalid("CROWN-TOO-MANY-ROWS", message))
+}
+
+pub(super) fn copies(rows: &Chunk) -> i128 {
+    rows.weights.iter().map(|weight| i128::from(*weight)).sum()
 }
 
 /// Each row as often as its weight says.

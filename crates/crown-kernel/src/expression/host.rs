@@ -21,7 +21,7 @@ use crate::types::DataType;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,6 +49,17 @@ pub type HostFunctions = HashMap<String, Arc<dyn HostFunction>>;
 
 thread_local! {
     static KNOWN: RefCell<HostFunctions> = RefCell::default();
+    static INTERRUPTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Tells that a function on this thread failed because the user interrupted it: that is no fault of
+/// a row, so no row is set aside for it. False again once the call of the user has ended.
+pub fn set_interrupted(interrupted: bool) {
+    INTERRUPTED.set(interrupted);
+}
+
+pub(crate) fn is_interrupted() -> bool {
+    INTERRUPTED.get()
 }
 
 /// Runs `work`, in which expressions are compiled that may call `functions`.
