@@ -1,8 +1,8 @@
-//! Changes that are applied one at a time, as they come, until their batch ends.
+//! Changes that are applied one at a time, as they arrive, until their batch ends.
 //!
-//! Partitions have no common order, so a deletion may come before the insertion of its row. It is
-//! held until that comes, at the latest until the batch ends: then it is refused. Where the order
-//! of changes counts, those of a key come in order, and nothing is held.
+//! Partitions have no common order, so a deletion may arrive before the insertion of its row. It is
+//! held until the insertion arrives; if the batch ends first, it is rejected. Where the order of
+//! changes matters, the changes of a key arrive in order, and nothing is held.
 
 use crate::answers;
 use crate::blob::{self, copied};

@@ -1,4 +1,4 @@
-//! From rows of a source to rows of an atom: filter, bindings, NULLs.
+//! Turns rows of a source into rows of an atom: filter, bindings, NULLs.
 
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};

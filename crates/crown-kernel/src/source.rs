@@ -1,11 +1,10 @@
-//! One table's changes, before any atom sees them: primary keys, windows, and what is wrong with a
-//! change.
+//! The changes of one table, before any atom sees them: primary keys, windows, and invalid changes.
 //!
-//! A table without primary key and window passes its changes on as they are. With a primary key an
-//! insertion replaces the row of the same key, and a deletion needs only the key; a value that it
-//! gives besides (not NULL) must be the row's. A window adds the deletions of rows that leave. A
-//! table that is declared `insert_only` takes neither deletions nor updates. Nothing here is final
-//! before `commit`.
+//! A table without primary key and window passes its changes on unchanged. With a primary key, an
+//! insertion replaces the row with the same key, and a deletion needs only the key; any other value
+//! in it that is not NULL must equal that of the row. A window adds deletions of the rows that
+//! expire. A table declared `insert_only` accepts neither deletions nor updates. Nothing here is
+//! final before `commit`.
 
 use crate::arrow_in::{Changes, Fault, InputColumn};
 use crate::chunk::{Chunk, Nulls, Word};

@@ -1,9 +1,9 @@
 //! Record batches out of the Arrow C stream interface.
 //!
-//! The interface hands over pointers and counts, never the size of a buffer: sizes follow from the
-//! lengths and offsets that the arrays claim. Trusted are therefore the pointers, and that each
-//! buffer is as long as it is said to be; nothing else is. Counts are checked here, before anything
-//! is read; what the buffers hold (offsets, views, indices, UTF-8) is checked by
+//! The interface passes pointers and counts, never the size of a buffer: sizes follow from the
+//! lengths and offsets that the arrays claim. So we must trust the pointers, and that each buffer
+//! is as long as claimed, but nothing else. Counts are checked here, before anything is read; the
+//! contents of the buffers (offsets, views, indices, UTF-8) are checked by
 //! `crown_kernel::arrow_check` when a column is read. A column that can't be imported becomes a
 //! column of NULLs that says why, because it only matters if the view reads it.
 

@@ -1,8 +1,8 @@
 //! One view, used by one caller at a time.
 //!
-//! Every call takes the lock once, for all it does. Data is read and converted before, and whoever
-//! waits has given the GIL back. The only Python code that runs under the lock are the functions
-//! that the query calls; these can't use a view, so no call waits for itself.
+//! Every call takes the lock once, for everything it does. Data is read and converted before that,
+//! and a waiting caller has released the GIL. The only Python code that runs under the lock is that
+//! of the functions that the query calls; these can't use a view, so no call waits for itself.
 
 use crate::functions::refuse_inside;
 use crate::iterate::Rows;

@@ -1,8 +1,8 @@
 //! Rows of an atom (or of a projection of it) with counts, and indexes from keys to contiguous
 //! lists of candidates.
 //!
-//! Rows are without gaps (see `RowSet`), so everything here that goes by a row's position swaps
-//! along when one goes.
+//! Rows are stored without gaps (see `RowSet`), so everything that is indexed by a row's position
+//! does the same `swap_remove` when a row is deleted.
 
 use crate::chunk::{Nulls, Word};
 use crate::stages::RowSet;

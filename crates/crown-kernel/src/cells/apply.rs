@@ -1,4 +1,4 @@
-//! A batch through all cells of a view at once; if one refuses it, the others undo it.
+//! Applies a batch to all cells of a view; if one cell rejects it, the others undo it.
 
 use super::undefined::{shown, undefined};
 use super::{Cells, Home, Spread, MERGED};

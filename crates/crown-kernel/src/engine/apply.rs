@@ -1,5 +1,5 @@
-//! A batch through the stages: `batch` resolves and checks it, each stage runs once, and what fails
-//! is undone.
+//! Applies a batch to the stages: `batch` prepares and checks it, each stage runs once, and a
+//! failed batch is undone.
 
 use super::batch::{AtomRows, Batch, Input, Mark, OnInvalid};
 use super::emit::{project, ArrowSink, Blocks, Emit, Projection};

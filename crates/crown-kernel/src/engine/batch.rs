@@ -1,5 +1,5 @@
-//! A batch before it touches any stage: read, resolved by its sources, bound to atoms, netted and
-//! checked.
+//! Prepares a batch before it reaches any stage: reads it, resolves it in its sources, binds it to
+//! atoms, nets and checks it.
 
 use super::{Counters, Engine, Reader, Rejection};
 use crate::arrow_in::{read_batch, Changes, Fault};

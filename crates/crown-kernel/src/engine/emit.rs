@@ -1,4 +1,4 @@
-//! Where a batch's output goes: to a caller that takes it in pieces, or nowhere.
+//! Where the output of a batch goes: to a caller that takes it in pieces, or nowhere.
 
 use crate::arrow_out::Output;
 use crate::chunk::Chunk;

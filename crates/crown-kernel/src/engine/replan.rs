@@ -1,9 +1,9 @@
 //! Other stages and views over the same tables, without reading the tables' sources again.
 //!
-//! Stages that both plans have go on with the state that they have. New ones are built from rows
-//! that are there: those that a source keeps (primary keys, windows), or those of an atom that has
-//! all columns and rows of its table. Nothing is changed before all of that has been done: an error
-//! leaves the engine as it was.
+//! Stages that both plans have keep their state. New stages are built from the rows that are
+//! stored: those of a source (primary keys, windows), or those of an atom that has all columns and
+//! rows of its table. The engine is changed only after all of that has succeeded, so an error
+//! leaves it as it was.
 
 use super::apply::negated;
 use super::build::{assemble, direct, gives_deltas, Assembly};

@@ -1,10 +1,10 @@
 //! The changes of one table netted before they are bound to atoms.
 //!
-//! A table that a query reads several times gives each change to several atoms. Where each row
-//! reaches an atom that shows all columns of the table, that atom shows whether it is there; where
-//! a source has resolved keys or a window, it is known to be. So it is enough to net once, by rows
-//! of the table, and what comes and goes within a batch is never bound. Memory is prefetched a
-//! block of changes ahead, as in `tree::prefetch`.
+//! A table that a query reads several times sends each change to several atoms. If every row
+//! reaches an atom with all columns of the table, that atom knows whether the row exists; if a
+//! source has resolved keys or a window, the row is known to exist. So it is enough to net once, by
+//! rows of the table, and rows that are inserted and deleted within a batch are never bound. Memory
+//! is prefetched one block of changes ahead, as in `tree::prefetch`.
 
 use super::batch::{absent_fault, Batch};
 use super::stage::RunningStage;

@@ -1,11 +1,11 @@
 //! Rows on which a stage's expressions fail over empty tables.
 //!
-//! A global aggregate has a row before any change, and an expression over it may fail: `COUNT(x) /
-//! COUNT(*)` divides by zero. Such a view has no value yet, but it exists: the row waits where
-//! it fails, changes are applied around it, and nothing is shown until it has left or can be
-//! evaluated. Reading the result then gives the row's error, as the query itself would. A *batch*
-//! that leads to a row that fails is refused as a whole, so that only rows of the start are
-//! undefined, and a view that has a value keeps having one.
+//! A global aggregate has a row before any change, and an expression over that row may fail:
+//! `COUNT(x) / COUNT(*)` divides by zero. Such a view exists but has no value yet: the row is held
+//! at the stage where it fails, changes are applied around it, and nothing is shown until it has
+//! been deleted or can be evaluated. Reading the result meanwhile returns the error of that row, as
+//! the query itself would. A *batch* that produces a failing row is rejected as a whole, so only
+//! rows of the initial state are undefined, and a view that has a value never loses it.
 
 use super::results::View;
 use super::stage::State;

@@ -1,5 +1,5 @@
-//! GROUP BY: folds signed rows into groups and shows, for each touched group, its old row going and
-//! its new row coming.
+//! GROUP BY: folds signed rows into groups and, for each changed group, emits a deletion of its old
+//! row and an insertion of its new row.
 
 use super::accumulator::{count_up, Accumulator, Argument, Folded};
 use super::row_set::shrink;

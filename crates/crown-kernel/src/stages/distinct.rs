@@ -1,4 +1,4 @@
-//! DISTINCT, and rows kept for look-up: both are the input's rows with their weights.
+//! DISTINCT, and rows stored for look-up: both store the input's rows with their weights.
 
 #[cfg(test)]
 use super::Columns;

@@ -1,7 +1,8 @@
 //! All rows of a view in the order of its ORDER BY, found by their position: for pages.
 //!
-//! Rows are in blocks of a few hundred, in order, with a Fenwick tree over the blocks' numbers of
-//! rows. So a row comes, goes and is found by key or position in O(log n) and a block.
+//! Rows are stored in order in blocks of a few hundred, with a Fenwick tree over the sizes of the
+//! blocks. So inserting, deleting and finding a row by key or position takes O(log n) plus the work
+//! in one block.
 
 use super::sort_key::{append_columns, Order};
 use super::Columns;

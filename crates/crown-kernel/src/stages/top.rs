@@ -1,5 +1,5 @@
-//! ORDER BY ... LIMIT, for all rows or per key, as a maintained view: all input rows in order, and
-//! of each partition the first ones, which are shown.
+//! ORDER BY ... LIMIT, for all rows or per key, as a maintained view: it stores all input rows in
+//! order, and shows the first ones of each partition.
 
 use super::sort_key::{after, append_columns, Order};
 use super::Columns;

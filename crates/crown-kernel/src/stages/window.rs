@@ -1,8 +1,8 @@
 //! Window functions over ordered partitions.
 //!
-//! Each partition is kept in order. A change recomputes the values from its first changed row to
-//! where the frames that reach it end; only rows whose values differ are emitted. Copies of a row
-//! are rows of their own here.
+//! Each partition is stored in order. A change recomputes part of its partition: from the first to
+//! the last row whose value it may affect, given the frames. Only rows whose values differ are
+//! emitted. Each copy of a row is a separate row here.
 
 use super::accumulator::Accumulator;
 use super::sort_key::{append_columns, Order};

@@ -1,5 +1,5 @@
-//! One window function over the rows of a partition: which values a change may change, and the
-//! values.
+//! One window function over the rows of a partition: which values a change may affect, and how they
+//! are computed.
 
 use super::accumulator::{Accumulator, Folded};
 use super::window_frame::{Frames, Row};

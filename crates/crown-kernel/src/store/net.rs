@@ -1,7 +1,7 @@
 //! The net effect of a sequence of signed rows.
 //!
-//! Sums are exact: what passes 64 bits on its way and comes back is right, and what doesn't come
-//! back is refused.
+//! Sums are exact: a weight may exceed 64 bits temporarily, and is rejected only if it is out of
+//! range at the end.
 
 use super::hash::hash_words;
 use super::index::Index;

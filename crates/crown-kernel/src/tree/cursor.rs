@@ -1,4 +1,4 @@
-//! Full enumeration that can stop and go on (paper, Algorithm 4): the walk from the root's
+//! Full enumeration that can pause and resume (paper, Algorithm 4): the walk from the root's
 //! semi-join view.
 
 use super::enumerate::{Emission, Walk};

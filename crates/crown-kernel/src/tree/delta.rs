@@ -1,4 +1,4 @@
-//! Changes of the connex part and the delta they mean (paper, section 4.2).
+//! Changes of the connex part and the resulting delta (paper, section 4.2).
 //!
 //! A witness is a row that enters or leaves the semi-join view and is a root row or has a live
 //! parent: the delta is the disjoint union of the results that contain a witness (Lemma 4.8). For

@@ -1,8 +1,8 @@
 //! The entries of one edge: for each key the child's rows and the parent's rows that have it.
 //!
-//! An entry is the projection view V_p of the child (paper, equation 1) and the index on the parent
-//! that a P-update needs, in one: the key is in V_p while a child row of the semi-join view has it.
-//! An entry lives while a row of either side has its key.
+//! An entry combines two things: the projection view V_p of the child (paper, equation 1), and the
+//! index on the parent that a P-update needs. The key is in V_p while a child row of the semi-join
+//! view has it. An entry exists while a row of either side has its key.
 
 use super::id::{EntryHint, EntryId, RowHint, RowId};
 use super::lists::List;

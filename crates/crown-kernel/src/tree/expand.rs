@@ -1,9 +1,9 @@
-//! The walk at full speed: when every weight is the same and nothing is NULL, all there is to do is
-//! to write words.
+//! The walk at full speed: if every weight is the same and nothing is NULL, it only has to write
+//! words.
 //!
-//! Rows are written behind the lengths of the columns, which are set when the walk pauses: each
-//! step writes its columns at its own pace, the innermost a list at a time, an outer one when it
-//! moves on, with one value for all rows since it last moved.
+//! Rows are written beyond the current lengths of the columns, which are set when the walk pauses.
+//! Each step writes its columns at its own pace: the innermost one a list at a time, an outer one
+//! when it advances, with one value for all rows since it last advanced.
 
 use super::enumerate::{OpenList, Walk};
 use super::id::{EntryId, RowId};

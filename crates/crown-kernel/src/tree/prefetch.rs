@@ -1,11 +1,11 @@
-//! Prefetching: the memory that coming changes will touch is requested before they are applied.
+//! Prefetching: the memory that the next changes will touch is requested before they are applied.
 //!
 //! An update is a chain of dependent reads (index slot, row, entry, list), each likely to miss the
-//! cache when the state is large. A single update can't hide that; neighbouring updates can. So the
-//! changes of a batch are taken in blocks, and each link of the chain is requested for the whole
-//! block before the next one is followed. Nothing here changes state or is needed for correctness:
-//! the ids that were found are hints, which may be out of date when the change is applied and are
-//! checked then.
+//! cache if the state is large. A single update can't hide that latency, but neighbouring updates
+//! can. So the changes of a batch are processed in blocks, and each link of the chain is requested
+//! for the whole block before the next one is followed. Nothing here changes state or is needed for
+//! correctness: the ids that were found are hints, which may be out of date when the change is
+//! applied and are checked then.
 
 use super::apply::AtomChange;
 use super::edges::Edge;

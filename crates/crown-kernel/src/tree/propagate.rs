@@ -1,9 +1,10 @@
 //! Change propagation without joins (paper, section 3.2), below the connex part of the tree.
 //!
-//! An update climbs one path, from its node to the root. At every node all changes have one
-//! direction: rows enter the semi-join view, or rows leave it; an anti edge turns the direction.
-//! Beside them, in mode bag and ring, rows that stay may change their annotation. A node that is
-//! not connex is never enumerated, so its changes are made at once; the connex part is in `delta`.
+//! An update propagates along one path, from its node to the root. At every node all changes have
+//! one direction: rows enter the semi-join view, or rows leave it; an anti edge reverses the
+//! direction. In addition, in the modes bag and ring, the annotations of rows that stay may change.
+//! A node that is not connex is never enumerated, so its changes are made immediately; the connex
+//! part is in `delta`.
 
 use super::edges::Edge;
 use super::id::{EntryId, RowId};
