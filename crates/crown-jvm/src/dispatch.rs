@@ -34,9 +34,9 @@ struct Spec {
     /// Whose routing sends rows to cells; without it they go to their `cell`, or all to the first.
     plan: Option<String>,
     cells: usize,
-    /// Changes count in the order in which they come.
+    /// The order of changes matters.
     ordered: bool,
-    /// The operator has a row over nothing and must be called even when nothing came.
+    /// The operator has a row over empty input and must be called even without changes.
     wakes: bool,
     /// Changes may cancel out on the way. The columns that may not be NULL are named.
     netting: Option<Vec<String>>,

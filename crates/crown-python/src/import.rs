@@ -218,7 +218,7 @@ impl RawSchema {
         Ok(data_type)
     }
 
-    /// Looks into nested types before anybody else does.
+    /// Checks nested types before any other code reads them.
     fn check_depth(&self, depth: usize) -> Result<()> {
         let format = self.format()?;
         let children = match format.as_bytes() {

@@ -72,8 +72,8 @@ impl Rows {
         }
     }
 
-    /// Takes all that is left out of the view, which is about to change; fails when that is very
-    /// much.
+    /// Copies the remaining rows out of the view, which is about to change; fails if there are too
+    /// many.
     pub fn take_rest(&mut self, cells: &mut Cells) {
         let Rest::InView(cursor) = &mut self.rest else { return };
         let mut block = Block { rows: Chunk::new(self.width), values: Interner::default() };

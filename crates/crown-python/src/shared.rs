@@ -56,7 +56,7 @@ pub struct Held {
     pub cells: Cells,
     /// Iterators that still read from the cells.
     iterators: Vec<Weak<Mutex<Rows>>>,
-    /// Set when a batch could be neither applied nor taken back.
+    /// Set when a batch could be neither applied nor undone.
     broken: bool,
 }
 

@@ -31,8 +31,8 @@ pub(crate) struct Steps {
 }
 
 impl Engine {
-    /// Lets this engine, which stands before the cells of `plan`, refuse the rows that an atom of
-    /// theirs can't bind.
+    /// Makes this engine, which is in front of the cells of `plan`, reject the rows that an atom of
+    /// the cells can't bind.
     pub(crate) fn check_for(&mut self, plan: &Plan) -> Result<()> {
         for stage in &plan.stages {
             let (plan::Stage::Tree(plan::TreeStage { atoms, .. }) | plan::Stage::Bag(plan::BagStage { atoms, .. })) =
@@ -52,7 +52,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The net change of each table, for a plan that has one tree for each. Can be taken back.
+    /// The net change of each table, for a plan that has one tree for each. Can be undone.
     pub(crate) fn apply_tables(&mut self, inputs: Vec<Input>, on_invalid: OnInvalid) -> Result<Vec<TableChanges>> {
         self.settle();
         let mark = self.mark();
@@ -75,7 +75,7 @@ impl Engine {
     }
 
     /// What each change of each input does, for changes that will be applied one at a time. Can be
-    /// taken back.
+    /// undone.
     pub(crate) fn apply_table_updates(
         &mut self,
         inputs: Vec<Input>,

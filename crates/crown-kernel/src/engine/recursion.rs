@@ -29,7 +29,7 @@ use crate::stages::{RecursiveRows, Showing, Support};
 use crate::store::interner::Interner;
 use crate::store::net::{net_chunks, Net};
 
-/// Nets with more rows are given up after a round: the next one may have few.
+/// Nets with more rows are discarded after a round: the next one may have few.
 const FEW: usize = 256;
 
 pub(super) struct Recursion {
@@ -40,7 +40,7 @@ pub(super) struct Recursion {
     /// The stand-ins, the first for the recursion itself, and then the step.
     stages: Vec<RunningStage>,
     ports: usize,
-    /// For each stand-in whether rows of the step may go when its rows come.
+    /// For each stand-in, whether inserting its rows may delete rows of the step.
     flips: Vec<bool>,
     /// Of each stage, what its atoms get in the running round.
     nets: Vec<Vec<Net>>,

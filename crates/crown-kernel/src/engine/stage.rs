@@ -194,7 +194,7 @@ impl RunningStage {
         }
     }
 
-    /// Asks the memory for the row itself, when the place where it is found has come.
+    /// Prefetches the row itself, once its slot has been loaded.
     pub fn prefetch_row(&self, atom: usize, hash: u64) {
         if let State::Tree { tree, .. } = &self.state {
             tree.prefetch_row(atom, hash);
@@ -390,8 +390,8 @@ impl RunningStage {
         }
     }
 
-    /// Whether a recursion in it is bounded. What takes a batch back, or loads rows that there were,
-    /// leads to rows that were there, so that it ends.
+    /// Whether a recursion in this stage is bounded. Undoing a batch, or loading rows of an earlier
+    /// state, leads to rows that existed before, so it terminates.
     pub fn set_bounded(&mut self, bounded: bool) {
         if let State::Recursion(recursion) = &mut self.state {
             recursion.bounded = bounded;

@@ -130,7 +130,7 @@ impl Engine {
         self.run_on(stage, &changes.iter().collect::<Vec<_>>())
     }
 
-    /// Lets the rows of a change that come wait, and leaves those that go.
+    /// Makes the inserted rows of a change wait, and keeps the deleted ones in it.
     fn set_coming_undefined(&mut self, stage: usize, input: usize, change: &mut Chunk) {
         let mut going = Chunk::new(change.columns.len());
         let mut words = Vec::new();
@@ -160,8 +160,8 @@ impl Engine {
         }
     }
 
-    /// Makes room for rows that waited before a batch that is about to be taken back: they come
-    /// again.
+    /// Makes room for rows that were waiting before a batch that is about to be undone: they will
+    /// return.
     pub(super) fn expect_undefined(&mut self, before: &Unshown) {
         for row in &before.undefined {
             let same = |other: &Waiting| {

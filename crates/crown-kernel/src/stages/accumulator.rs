@@ -183,7 +183,7 @@ pub(super) enum Accumulator {
     HigherMoments(Box<HigherMoments>),
     Ordered(OrderedValues),
     Bits(Box<Bits>),
-    /// Each value once: how often each is there, and what they give together.
+    /// Each distinct value once: how often it occurs, and the aggregate over all of them.
     Once {
         values: HashMap<Word, i64>,
         inner: Box<Accumulator>,

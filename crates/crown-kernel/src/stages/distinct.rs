@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::store::interner::Interner;
 use crate::types::DataType;
 
-/// Each row of the input once: a row comes when its weight leaves 0 and goes when it is 0 again.
+/// Each row of the input once: a row exists while its weight is not 0.
 pub struct Distinct {
     #[cfg(test)]
     columns: Columns,

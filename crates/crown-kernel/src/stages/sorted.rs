@@ -18,7 +18,7 @@ use std::mem::size_of;
 /// The most rows of a block.
 const BLOCK: usize = 256;
 
-/// Rows that may change without being read before the order is given up, beside the rows there are.
+/// How many more rows than there are may change without a read before the order is dropped.
 const UNREAD: usize = 1024;
 
 pub struct Sorted {
@@ -104,7 +104,7 @@ impl Sorted {
         present.for_each(|column| interner.release(row.words[*column]));
     }
 
-    /// Follows a change; false if it is better given up.
+    /// Applies a change; returns false if dropping the order is better.
     pub fn apply(&mut self, changes: &Chunk, interner: &mut Interner) -> bool {
         self.unread += changes.len();
         if self.unread > self.len + UNREAD {

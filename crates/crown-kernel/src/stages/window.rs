@@ -43,7 +43,7 @@ struct Partition {
     running: Vec<Option<Accumulator>>,
 }
 
-/// A partition that a batch has changed: what it needs to be made final, or to be as before.
+/// A partition that a batch has changed, with what is needed to commit or to undo the change.
 struct Changed {
     prefix: Box<[u8]>,
     removed: Vec<Row>,
@@ -251,8 +251,8 @@ impl Window {
         }
     }
 
-    /// Lets go of the values that running aggregates hold, of the first `count` rows of the
-    /// partition each. They are computed anew when they are needed.
+    /// Releases the values that running aggregates hold, for the first `count` rows of the
+    /// partition each. They are recomputed when they are needed.
     fn forget_running(&self, partition: &mut Partition, count: impl Fn(usize) -> usize, interner: &mut Interner) {
         for (number, function) in self.functions.iter().enumerate() {
             let Some(accumulator) = partition.running.get_mut(number) else { return };

@@ -70,7 +70,7 @@ impl Net {
         self.index.prefetch(hash);
     }
 
-    /// Asks the memory for the row itself, when its slot has come.
+    /// Prefetches the row itself, once its slot has been loaded.
     pub fn prefetch_row(&self, hash: u64) {
         if let Some(row) = self.index.find(hash, |_| true) {
             prefetch(&self.rows, row as usize * self.stride());

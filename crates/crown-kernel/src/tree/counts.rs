@@ -21,7 +21,7 @@ use hashbrown::HashMap;
 /// Lists up to this length are summed when they are read.
 const SHORT: u32 = if cfg!(test) { 2 } else { 32 };
 
-/// The part of the rows that may be noted before all is counted anew.
+/// The share of the rows that may be recorded before everything is counted again.
 const SHARE: usize = 4;
 
 /// A position in a list of an edge's entry.

@@ -19,8 +19,9 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Entry {
     /// The key if it is one word; others are kept apart.
     key: Word,
-    /// Child rows in the semi-join view, those that depart in the current update last. Only their
-    /// number is kept (in `children.len`) when the child is not connex: nobody enumerates them.
+    /// Child rows in the semi-join view; those that depart in the current update come last. If the
+    /// child is not connex, it is never enumerated, so only their number is stored (in
+    /// `children.len`).
     pub children: List,
     /// Parent rows with the key, the live ones first.
     pub parents: List,

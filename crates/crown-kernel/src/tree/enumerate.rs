@@ -49,7 +49,7 @@ fn check_copies(difference: Value, emission: &Emission, item: usize) -> Result<(
     }
 }
 
-/// How many rows ahead of an outer step memory is asked for.
+/// How many rows ahead of an outer step memory is prefetched.
 pub(super) const AHEAD: u32 = 4;
 
 #[derive(Clone, Copy)]

@@ -12,7 +12,7 @@ use super::program::{Pairs, Program, Step};
 use super::Tree;
 use crate::chunk::{Chunk, Word};
 
-/// How many rows before its use an entry is asked for, and a row.
+/// How many rows before its use an entry is prefetched, and a row.
 const NEAR: u32 = 3;
 const FAR: u32 = 6;
 
@@ -206,8 +206,8 @@ impl Walk {
         let mut total = from;
         let list = outer.list;
         let row = if outer_step.up { tree.parents.ids(&list) } else { tree.children[outer_step.node].ids(&list) };
-        // The entries of the rows from the current one on: each is asked for `NEAR` rows before its
-        // list is read.
+        // The entries of the rows from the current one on: each is prefetched `NEAR` rows before
+        // its list is read.
         let mut entries = [EntryId::FIRST; (NEAR + 1) as usize];
         let entry_of = |position: u32| rows.entry(row(position), inner_step.link);
         for position in outer.index + 1..outer.limit.min(outer.index + NEAR + 1) {

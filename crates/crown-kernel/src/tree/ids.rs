@@ -101,7 +101,7 @@ impl Ids {
         self.holders[id.index()] |= twin;
     }
 
-    /// A twin no longer has the row, whose hash is asked for when it was the last one.
+    /// Records that a twin no longer has the row; `hash` is called only for the last twin.
     #[inline(always)]
     pub fn leave(&mut self, twin: u8, id: RowId, hash: impl FnOnce() -> u64) {
         let holders = &mut self.holders[id.index()];
@@ -117,8 +117,8 @@ impl Ids {
         self.holders.len() > 256 && self.index.len() * 4 < self.holders.len()
     }
 
-    /// Numbers the rows anew, without gaps and in their order; returns the new id of each old one,
-    /// and how many there are.
+    /// Renumbers the rows without gaps and in their order; returns the new id of each old one, and
+    /// how many there are.
     pub fn compact(&mut self, hash: impl Fn(RowId) -> u64) -> (Vec<Option<RowId>>, usize) {
         let mut fresh = Ids::new();
         fresh.reserve(self.index.len());

@@ -136,7 +136,7 @@ impl Tree {
         }
     }
 
-    /// Takes away the phantoms below a row that goes, where it was the last parent row.
+    /// Removes the phantoms below a row that is deleted, if it was their last parent row.
     #[cold]
     pub(super) fn hide_phantoms(&mut self, node: usize, row: RowId) {
         for index in 0..self.shape.nodes[node].below.len() {

@@ -28,7 +28,7 @@ const EDGES: usize = 4;
 /// Where a change most likely finds what it looks for.
 #[derive(Clone, Copy)]
 pub(super) struct Hints {
-    /// A row that goes.
+    /// A row that is deleted.
     pub row: RowHint,
     /// The entries of the node's first edges by one column, as in `NodeShape::keyed`.
     pub entries: [EntryHint; EDGES],
@@ -177,7 +177,7 @@ impl Tree {
         }
     }
 
-    /// The rows that will take the place of a row that goes.
+    /// The rows that will take the place of a deleted row.
     #[inline(always)]
     fn find_moved(&self, coming: &Coming) {
         let shape = self.shape_of(coming.node);

@@ -88,9 +88,9 @@ impl Tree {
         }
     }
 
-    /// As `climb`, without regard to phantoms of the node. Those of nodes above stay: what is above
-    /// an optional edge neither comes nor goes with what is below, and only optional edges are
-    /// below one.
+    /// As `climb`, but ignores phantoms of the node. Phantoms of nodes above stay: rows above an
+    /// optional edge do not depend on rows below it, and below an optional edge there are only
+    /// optional edges.
     pub(super) fn climb_as_is(
         &mut self,
         mut node: usize,
@@ -418,7 +418,7 @@ impl Tree {
     }
 }
 
-/// Notes an entry as it is, once per update.
+/// Records the current state of an entry, once per update.
 #[inline(always)]
 fn touch(edge: &mut Edge, entry: EntryId, touched: &mut Vec<Touched>, sums: &mut Vec<Value>) {
     let state = edge.entry_mut(entry);
