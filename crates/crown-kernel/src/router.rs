@@ -46,8 +46,8 @@ struct RoutedTable {
 struct RoutedAtom {
     bit: u64,
     binder: Binder,
-    /// What chooses the place along a dimension, with the dimension's share and the distance of
-    /// neighbours along it.
+    /// The expression that determines the coordinate along a dimension, with the dimension's share
+    /// and the stride between neighbours along it.
     coordinates: Vec<(Compiled, u64, usize)>,
     /// The cells along the other dimensions, seen from the chosen place.
     spread: Vec<usize>,

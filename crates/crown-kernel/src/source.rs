@@ -28,8 +28,8 @@ pub struct Source {
     log: Vec<Undo>,
     window: Option<Window>,
     window_column: Option<usize>,
-    /// Rows that came when they were already outside the window; those since the last `commit`
-    /// apart.
+    /// Rows that arrived when they were already outside the window; those since the last `commit`
+    /// are counted separately.
     late: u64,
     late_now: u64,
 }
@@ -147,8 +147,8 @@ impl Source {
         self.late
     }
 
-    /// What the changes do to the table's rows, for a table with state. Changes with faults have no
-    /// events; further faults are added. `check` returns whether the atoms can take a row.
+    /// The effect of the changes on the table's rows, for a table with state. Changes with faults
+    /// have no events; further faults are added. `check` returns whether the atoms can bind a row.
     pub fn resolve(
         &mut self,
         changes: &mut Changes,
@@ -353,8 +353,8 @@ impl Source {
         }
     }
 
-    /// The rows kept here in the order in which they must come back: words, NULL mask, atom mask,
-    /// copies.
+    /// The stored rows in the order in which they must be loaded again: words, NULL mask, atom
+    /// mask, copies.
     pub fn stored_rows(&self) -> Vec<(&[Word], u32)> {
         match (&self.window, &self.keyed) {
             (Some(window), _) => window.rows().collect(),

@@ -17,7 +17,7 @@ pub enum Extent {
     Interval { column: usize, interval: i64 },
 }
 
-/// `count` copies of the row in `slot` that came together.
+/// `count` copies of the row in `slot` that arrived together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Arrival {
     slot: u32,
@@ -84,7 +84,7 @@ impl Window {
         }
     }
 
-    /// The least column value that is inside, once a row has come.
+    /// The smallest column value inside the window, once a row has arrived.
     fn horizon(&self) -> Option<i64> {
         match (self.extent, self.newest) {
             (Extent::Interval { interval, .. }, Some(newest)) => Some(newest.saturating_sub(interval)),

@@ -248,7 +248,7 @@ impl RawSchema {
     }
 }
 
-/// What a type says of sizes and indices, at all its levels.
+/// What a type implies about sizes and indices, at all its levels.
 fn check_type(data_type: &DataType) -> Result<()> {
     match data_type {
         DataType::Dictionary(key, _) if !key.is_integer() => Err(format!("{key} can't index a dictionary")),

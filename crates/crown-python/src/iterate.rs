@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Rows are fetched in blocks of this size, so the delay stays constant.
 const BLOCK: usize = 256;
 
-/// An iterator keeps at most this many rows when the view changes under it.
+/// The maximum number of rows that an iterator copies when the view changes.
 const MOST_KEPT: usize = 1 << 20;
 
 /// Rows apart from the view: their strings are their own.

@@ -66,7 +66,7 @@ impl Held {
         self.iterators.push(Arc::downgrade(rows));
     }
 
-    /// Changes the view. Iterators take what they have not shown yet with them first.
+    /// Changes the view. Iterators first copy the rows that they have not returned yet.
     pub fn change<T>(&mut self, work: impl FnOnce(&mut Cells) -> Result<T>) -> Result<T> {
         for rows in self.iterators.drain(..).filter_map(|iterator| iterator.upgrade()) {
             rows.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take_rest(&mut self.cells);

@@ -40,14 +40,14 @@ pub struct Cells {
     views: Vec<(String, Home)>,
 }
 
-/// Where a view is: its number among those of the cells, or of the merge.
+/// Where a view is read: its number among the views of the cells, or of the merge.
 #[derive(Clone, Copy)]
 enum Home {
     Cells(usize),
     Merge(usize),
 }
 
-/// What several cells have around them.
+/// The parts around several cells.
 struct Spread {
     front: Option<Engine>,
     router: Router,

@@ -76,8 +76,8 @@ impl AtomRows {
         Ok(())
     }
 
-    /// Those of `taken` that are enough to tell whether the event's row is there: a complete one
-    /// alone, or all.
+    /// Those of `taken` that suffice to tell whether the event's row exists: a complete one alone,
+    /// or all of them.
     pub fn witnesses<'a>(&'a self, readers: &'a [Reader]) -> impl Iterator<Item = (&'a Reader, &'a [Word], Nulls)> {
         let place = |reader: &Reader| (reader.stage, reader.atom);
         let complete = self.taken(readers).find(|(reader, _, _)| reader.complete).map(|(reader, _, _)| place(reader));

@@ -73,11 +73,11 @@ pub(super) struct Assembly {
     pub readers: Vec<Vec<Reader>>,
     pub stages: Vec<RunningStage>,
     pub nets: Vec<Vec<Net>>,
-    /// What a stage that was taken over had elsewhere; `None` for a new one.
+    /// The origin of a stage that was taken over; `None` for a new one.
     pub origins: Vec<Option<Origin>>,
 }
 
-/// Where a stage stood before, and the positions that it knew there.
+/// The previous position of a stage, and the positions that it referred to.
 pub(super) struct Origin {
     pub position: usize,
     pub inputs: Vec<usize>,
@@ -88,7 +88,7 @@ pub(super) struct Origin {
 /// deltas, as requested.
 pub(super) type TakeOver<'a> = dyn FnMut(&plan::Stage, bool) -> Option<(usize, RunningStage)> + 'a;
 
-/// Builds the stages that can't be taken over. What was assembled comes back in any case.
+/// Builds the stages that can't be taken over. Returns what was assembled even on failure.
 pub(super) fn assemble(
     plan: &Plan,
     sources: &[Source],

@@ -71,11 +71,11 @@ pub struct Engine {
     direct: Option<Direct>,
     /// Per stage and atom, what the running batch changes.
     nets: Vec<Vec<Net>>,
-    /// What the plan shows, in its order.
+    /// The views of the plan, in its order.
     views: Vec<View>,
     /// Rows that a stage could not evaluate over empty tables.
     undefined: Vec<Waiting>,
-    /// What the stages with such rows got in this batch instead of what their inputs gave.
+    /// The input that stages with such rows received in this batch, instead of the original one.
     around: Vec<(usize, Chunk)>,
     rejected: Vec<Rejection>,
     counters: Counters,
@@ -157,7 +157,7 @@ pub struct Rejection {
     pub row: String,
 }
 
-/// What an engine has counted since it was made.
+/// Counters of an engine since it was created.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
     /// Batches applied.

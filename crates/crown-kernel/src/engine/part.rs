@@ -18,8 +18,7 @@ use arrow::array::RecordBatch;
 pub(crate) struct TableChanges {
     pub table: String,
     pub rows: RecordBatch,
-    /// The change behind each row, among those that came; empty for the net change of a whole
-    /// batch.
+    /// For each row, the incoming change that caused it; empty for the net change of a whole batch.
     pub causes: Vec<u64>,
 }
 
@@ -133,7 +132,7 @@ impl Engine {
     /// One of several batches of tables without state. On an error this one is not applied; the
     /// others still are.
     pub(crate) fn step(&mut self, inputs: Vec<Input>, steps: &mut Steps, emit: &mut dyn Emit) -> Result<()> {
-        // (Nothing is swept before the end: the steps so far refer to values that may have gone.)
+        // (Nothing is swept before the end: the steps so far may refer to values of deleted rows.)
         let result = self.resolve(inputs, OnInvalid::Raise).and_then(|mut batches| {
             self.apply_net(&mut batches, OnInvalid::Raise, emit)?;
             Ok(batches)

@@ -42,11 +42,11 @@ pub(super) struct Recursion {
     ports: usize,
     /// For each stand-in, whether inserting its rows may delete rows of the step.
     flips: Vec<bool>,
-    /// Of each stage, what its atoms get in the running round.
+    /// For each stage, the changes of its atoms in the current round.
     nets: Vec<Vec<Net>>,
-    /// Whether `limit` counts.
+    /// Whether `limit` applies.
     pub bounded: bool,
-    /// All that there were so far.
+    /// The total number of rounds so far.
     pub rounds: u64,
 }
 
@@ -234,7 +234,8 @@ impl Recursion {
     }
 }
 
-/// Only stages that give each derivation its own copy of a row, and keep nothing but atoms.
+/// Accepts only stages that return each derivation as a separate copy of a row, and that store
+/// nothing but atoms.
 fn check_kind(stage: &plan::Stage, recursion: &str) -> Result<()> {
     let fits = match stage {
         plan::Stage::Tree(tree) => tree.mode != plan::Mode::Ring,

@@ -90,7 +90,7 @@ impl Engine {
         tables.filter(|table| read.contains(&table.as_str())).collect()
     }
 
-    /// All rows of a table, or `None` when they are not kept whole.
+    /// All rows of a table, or `None` if they are not all stored.
     pub fn table_rows(&self, table: &str) -> Result<Option<Vec<RecordBatch>>> {
         let Some(position) = self.source_position(table) else { return Ok(None) };
         let source = &self.sources[position];

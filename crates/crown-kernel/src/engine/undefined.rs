@@ -43,8 +43,8 @@ impl Engine {
         withheld.is_some() || self.undefined.iter().any(|row| below[row.stage])
     }
 
-    /// Shows nothing of the views that read one of `tables`, whose rows come from views without a
-    /// value, for the reason given with each; and everything of the others that were withheld.
+    /// Hides the views that read one of `tables`, whose rows come from views without a value, for
+    /// the reason given with each; and shows the whole of the others that were withheld.
     pub(crate) fn withhold(&mut self, tables: &[(String, KernelError)]) {
         for number in 0..self.views.len() {
             let below = &self.views[number].below;
@@ -74,7 +74,7 @@ impl Engine {
         }
     }
 
-    /// What is left of a change of an input when the rows that wait there have taken their part.
+    /// The rest of a change of an input, after the waiting rows have absorbed their part.
     pub(super) fn around_undefined(&mut self, stage: usize, input: usize, change: &Chunk) -> Chunk {
         let mut left = Chunk::new(change.columns.len());
         let mut words = Vec::new();
@@ -91,8 +91,8 @@ impl Engine {
         left
     }
 
-    /// As `run_stage`, for a stage for which rows wait. The view has no value, so rows on which the
-    /// stage fails may join them.
+    /// As `run_stage`, for a stage with waiting rows. The view has no value, so further rows on
+    /// which the stage fails may join them.
     pub(super) fn run_around_undefined(&mut self, stage: usize, outputs: &[Chunk]) -> Result<Chunk> {
         let before = self.undefined.clone();
         let has_atoms = self.stages[stage].has_atoms();

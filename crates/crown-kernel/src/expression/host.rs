@@ -35,7 +35,7 @@ pub const WITH_NULLS: &str = "call_with_nulls:";
 const MOST_REMEMBERED: usize = 1 << 16;
 /// Of arguments and results together.
 const MOST_REMEMBERED_BYTES: usize = 16 << 20;
-/// Rows that are given to a function at once.
+/// How many rows are passed to a function in one call.
 const MOST_ROWS: usize = 1 << 16;
 
 /// What the host computes.

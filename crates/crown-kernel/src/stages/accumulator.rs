@@ -27,7 +27,7 @@ pub(super) struct Folded {
     condition: Option<Compiled>,
 }
 
-/// What an aggregate takes of one row.
+/// What an aggregate reads from one row.
 pub(super) enum Argument {
     Word(Word),
     Pair(Word, Word),
@@ -371,9 +371,9 @@ fn count_value(
     (before, after, overflowed)
 }
 
-/// The most bytes of a string that an aggregate makes.
+/// The maximum size in bytes of a string that an aggregate returns.
 const MOST_BYTES: usize = 1 << 28;
-/// The most elements of an array that an aggregate makes.
+/// The maximum number of elements of an array that an aggregate returns.
 const MOST_ELEMENTS: i128 = 1 << 24;
 
 fn ordered_result(kind: &Kind, values: &OrderedValues, interner: &mut Interner) -> Result<Option<Word>> {

@@ -13,7 +13,7 @@ use crate::store::interner::Interner;
 use crate::store::net::too_many_copies;
 use crate::types::DataType;
 
-/// Where copies of a row come from; `Shown` is what readers have got of them.
+/// The origin of copies of a row; `Shown` counts the copies that readers have received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
     Base,

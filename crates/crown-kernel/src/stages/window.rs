@@ -188,8 +188,8 @@ impl Window {
         }
     }
 
-    /// The rows with those that come and without those that go, which are the last copies; and the
-    /// end of what changed.
+    /// The rows with the inserted ones added and the deleted ones, which are the last copies,
+    /// removed; and the end of the changed part.
     fn merged(
         &self,
         mut rows: Vec<Row>,

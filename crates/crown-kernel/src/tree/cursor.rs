@@ -12,7 +12,7 @@ use crate::store::interner::Interner;
 pub struct Cursor {
     walk: Walk,
     updates: u64,
-    /// The row of a global aggregate over nothing is still to come.
+    /// The row of a global aggregate over empty input has not been returned yet.
     empty_row: bool,
 }
 

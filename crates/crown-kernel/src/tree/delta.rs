@@ -87,7 +87,8 @@ impl Tree {
                 }
             }
         } else {
-            // The walk starts from the row and does not meet its list, so that can be cut after it.
+            // The walk starts from the row and does not visit its list, so the list can be cut
+            // afterwards.
             if witness {
                 self.emit_moved(node, &[row], -1, interner, sink);
                 if inner {

@@ -68,7 +68,7 @@ impl Tree {
         result
     }
 
-    /// The full result; nothing when deltas are not wanted.
+    /// The full result; empty if deltas are not needed.
     fn all_rows(&self, width: usize, interner: &mut Interner) -> Result<Chunk> {
         let mut rows = Chunk::new(width);
         if self.deltas {

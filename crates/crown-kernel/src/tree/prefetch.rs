@@ -43,7 +43,7 @@ impl Hints {
     }
 }
 
-/// A coming change and what is known of it.
+/// A change that will be applied soon, and what is known about it.
 #[derive(Clone, Copy)]
 pub(super) struct Coming<'a> {
     pub change: AtomChange<'a>,
