@@ -1,4 +1,4 @@
-//! What native methods return: bytes, lines and lists of bytes as Java's own.
+//! Converts the results of native methods (bytes, lines, lists of bytes) to Java values.
 
 use crate::errors::Result;
 use jni::objects::{JByteArray, JObjectArray, JString};

@@ -37,7 +37,7 @@ pub fn write(batches: &[RecordBatch]) -> std::result::Result<Vec<u8>, KernelErro
     writer.into_inner().map_err(arrow)
 }
 
-/// What a batch takes in a blob, without what its arrays share with others.
+/// The size of a batch in a blob, without the buffers that its arrays share with others.
 pub fn bytes_of(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|column| column.to_data().get_slice_memory_size().unwrap_or(0)).sum()
 }

@@ -1,9 +1,10 @@
-//! One cell: its engine, what waits to be applied, and the deltas that come out.
+//! One cell: its engine, the changes that are waiting to be applied, and its deltas.
 //!
-//! A cell begins with `open`. Parts of a snapshot (`addPart`) and logged changes (`addChanges`,
-//! `replay`) rebuild a state without enumerating anything; `ready` then makes the engine that keeps
-//! what deltas need. From there on each batch is `addChanges` for every blob, `apply`, `next` until
-//! there is no more, and `report`. `live` has the calls for changes one at a time.
+//! A cell starts with `open`. Parts of a snapshot (`addPart`) and logged changes (`addChanges`,
+//! `replay`) rebuild its state without enumerating anything; `ready` then creates the engine with
+//! the structures that deltas need. After that, each batch calls `addChanges` for every blob,
+//! `apply`, `next` until there are no more deltas, and `report`. `live` has the calls for changes
+//! that are applied one at a time.
 
 use crate::answers;
 use crate::blob::{self, copied, Packer};

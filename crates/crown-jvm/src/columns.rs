@@ -1,8 +1,8 @@
-//! Between plain column buffers and Arrow arrays.
+//! Conversion between plain column buffers and Arrow arrays.
 //!
-//! On the way in Java fills direct buffers: values in their width (booleans as bytes), texts as
-//! ends and bytes, and one byte per row for "is there". On the way out it reads the arrays' own
-//! memory.
+//! For input, Java fills direct buffers: values in their width (booleans as bytes), strings as end
+//! offsets and bytes, and one validity byte per row. For output, Java reads the memory of the
+//! arrays directly.
 
 use crate::errors::{arrow, Result};
 use arrow::array::{make_array, Array, ArrayData, ArrayRef, RecordBatch};

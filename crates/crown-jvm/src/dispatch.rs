@@ -1,8 +1,7 @@
-//! From rows of changes to packed blobs: each change to its cells, about 1 MB of Arrow IPC per
-//! blob.
+//! Packs rows of changes into blobs of about 1 MB of Arrow IPC, and sends each change to its cells.
 //!
-//! Insertions and deletions travel in separate blobs, so that insertions need no word for what they
-//! are and a cell can apply them first. Where order counts they stay together, with a word for each
+//! Insertions and deletions are sent in separate blobs, so that insertions need no change type and
+//! a cell can apply them first. Where order matters they stay together, with a change type for each
 //! row.
 
 use crate::blob::{self, bytes_of, copied, TARGET_BYTES};
@@ -35,9 +34,9 @@ struct Spec {
     /// Whose routing sends rows to cells; without it they go to their `cell`, or all to the first.
     plan: Option<String>,
     cells: usize,
-    /// Changes count in the order in which they come.
+    /// The order of changes matters.
     ordered: bool,
-    /// The operator has a row over nothing and must be called even when nothing came.
+    /// The operator has a row over empty input and must be called even without changes.
     wakes: bool,
     /// Changes may cancel out on the way. The columns that may not be NULL are named.
     netting: Option<Vec<String>>,

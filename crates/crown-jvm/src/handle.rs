@@ -1,5 +1,5 @@
-//! Rust values that Java holds by a number. Java uses one from one thread at a time and closes it
-//! once.
+//! Rust values that Java refers to by a number. Java uses each from one thread at a time and closes
+//! it once.
 
 use crate::memory::count_handle;
 use jni::sys::jlong;

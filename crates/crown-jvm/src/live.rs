@@ -1,8 +1,8 @@
-//! Changes that are applied one at a time, as they come, until their batch ends.
+//! Changes that are applied one at a time, as they arrive, until their batch ends.
 //!
-//! Partitions have no common order, so a deletion may come before the insertion of its row. It is
-//! held until that comes, at the latest until the batch ends: then it is refused. Where the order
-//! of changes counts, those of a key come in order, and nothing is held.
+//! Partitions have no common order, so a deletion may arrive before the insertion of its row. It is
+//! held until the insertion arrives; if the batch ends first, it is rejected. Where the order of
+//! changes matters, the changes of a key arrive in order, and nothing is held.
 
 use crate::answers;
 use crate::blob::{self, copied};
@@ -25,9 +25,9 @@ pub struct Live {
     batch: i64,
     origin: String,
     quarantine: bool,
-    /// Deletions that came too early, by their table and row.
+    /// Deletions that arrived too early, by table and row.
     held: HashMap<(String, Vec<u8>), Vec<RecordBatch>>,
-    /// What was applied, by table and form, in the order in which it came.
+    /// The applied changes, by table and form, in order of arrival.
     log: Vec<(String, Vec<RecordBatch>)>,
     rejected: Vec<String>,
 }
@@ -70,7 +70,7 @@ impl Cell {
         }
     }
 
-    /// Applies a held deletion of the row that has just come.
+    /// Applies a held deletion of the row that was just inserted.
     fn release(&mut self, table: &str, change: &RecordBatch, deltas: &mut Vec<RecordBatch>) -> Result<()> {
         if self.live.held.is_empty() {
             return Ok(());
@@ -100,7 +100,7 @@ impl Cell {
         Ok(())
     }
 
-    /// Nothing more will come: what is still held is tried once more, then refused.
+    /// The batch ends: held deletions are tried once more, then rejected.
     fn end_live(&mut self) -> Result<Vec<RecordBatch>> {
         let mut deltas = Vec::new();
         for ((table, _), changes) in std::mem::take(&mut self.live.held) {
@@ -124,7 +124,7 @@ impl Cell {
             Ok((table, blob::write(&[rows])?))
         };
         let mut log = std::mem::take(&mut self.live.log);
-        // As in any batch that is replayed: a row comes before it goes.
+        // As in any replayed batch: insertions come before deletions.
         log.sort_by_key(|(_, changes)| is_deletion(&changes[0]));
         log.into_iter().map(packed).collect()
     }

@@ -1,8 +1,8 @@
-//! Rows that are inserted and deleted within one task's share of a batch cancel out before they
-//! travel.
+//! Rows that are inserted and deleted within one task's share of a batch cancel out before they are
+//! sent.
 //!
-//! The rows of a batch have no order and insertions count before deletions, so a row that does both
-//! changes nothing, wherever in the batch.
+//! The rows of a batch have no order, and insertions are applied before deletions. So a row that is
+//! both inserted and deleted changes nothing, wherever the two are in the batch.
 
 use crate::errors::arrow;
 use arrow::array::{BooleanArray, RecordBatch, UInt32Array};

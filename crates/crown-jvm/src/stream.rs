@@ -37,7 +37,7 @@ impl Emit for Sender {
     }
 }
 
-/// The engine is with the thread that applies the batch, and comes back when all blocks were read.
+/// The applying thread owns the engine, and returns it when all blocks have been read.
 pub struct Stream {
     receiver: Option<Receiver<Message>>,
     thread: Option<JoinHandle<Result<Engine>>>,

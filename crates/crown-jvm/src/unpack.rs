@@ -35,7 +35,7 @@ impl Deltas {
         Ok(())
     }
 
-    /// All rows in the order of their values, NULLs last: the same for every engine that gives the
+    /// Sorts all rows by their values, NULLs last: the same order for every engine that returns the
     /// same deltas.
     fn sort(&mut self) -> Result<()> {
         let plain = self.batches.iter().map(with_plain_kinds).collect::<Result<Vec<_>>>()?;

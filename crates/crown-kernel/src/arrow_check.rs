@@ -1,9 +1,9 @@
-//! What an Arrow array of changes holds, checked before any value is read.
+//! Validates the contents of an Arrow array of changes before any value is read.
 //!
-//! Arrays come from other libraries. Their types and buffer sizes are known here; offsets, views,
-//! dictionary indices and text are whatever the producer wrote. All of it is checked once per
-//! column and batch, in passes that the compiler can vectorise: text is looked at row by row only
-//! when it is not ASCII, or broken. What lies under a NULL is undefined and left alone.
+//! Arrays come from other libraries. Their types and buffer sizes can be trusted; offsets, views,
+//! dictionary indices and text may contain anything. All of it is checked once per column and
+//! batch, in passes that the compiler can vectorise: text is examined row by row only if it is
+//! invalid or not ASCII. Values under a NULL are undefined and are not checked.
 
 use arrow::array::{Array, ArrayRef, AsArray, ByteView, GenericByteArray, GenericByteViewArray};
 use arrow::datatypes::{self as types, ArrowDictionaryKeyType, ByteArrayType, ByteViewType, DataType};

@@ -140,8 +140,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Columns as (name, type, nullable), then `_change_type`, `_multiplicity` and `_update` as
-    /// asked.
+    /// Columns as (name, type, nullable), followed by `_change_type`, `_multiplicity` and `_update`
+    /// as requested.
     pub fn new<'a>(
         columns: impl Iterator<Item = (&'a str, DataType, bool)>,
         change_type: bool,
@@ -218,9 +218,9 @@ impl Output {
     }
 }
 
-/// What most blocks say of their rows, which all came, or all went, one copy each: they share it.
+/// Shared columns for blocks whose rows are all inserted, or all deleted, one copy each.
 struct Single {
-    /// Of rows that came, and of rows that went.
+    /// For inserted rows, and for deleted rows.
     keys: [ScalarBuffer<i8>; 2],
     copies: ScalarBuffer<i64>,
 }

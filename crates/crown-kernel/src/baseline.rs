@@ -1,11 +1,11 @@
-//! The old plan, for benchmarks only: a chain of pairwise joins that propagates changes through
-//! materialised views.
+//! The conventional plan, for benchmarks only: a chain of pairwise joins that propagates changes
+//! through materialised views.
 //!
 //! With atoms A1, A2, ..., the view V1 is A1 and Vi is V(i-1) joined with Ai. A change of Ai is
-//! joined with V(i-1), the change of Vi so found with A(i+1), and so on to the end. All views
-//! between the first atom and the result are kept, indexed by the variables that they share with
-//! the next atom; the result itself is not. It runs on the same tables as `bag`, so that only the
-//! plans differ.
+//! joined with V(i-1); the resulting change of Vi is joined with A(i+1), and so on to the end. All
+//! views between the first atom and the result are stored, indexed by the variables that they share
+//! with the next atom; the result itself is not. This plan runs on the same tables as `bag`, so
+//! that only the plans differ.
 
 use crate::bag::relation::Relation;
 use crate::chunk::{Chunk, Word};

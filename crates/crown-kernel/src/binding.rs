@@ -1,4 +1,4 @@
-//! From rows of a source to rows of an atom: filter, bindings, NULLs.
+//! Turns rows of a source into rows of an atom: filter, bindings, NULLs.
 
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
@@ -51,7 +51,7 @@ impl Binder {
         Ok(Binder { filter, bindings, plain, not_null: not_null.finish(), width, checks: Vec::new() })
     }
 
-    /// Lets `bind` fail where `other` would: so a row can be refused before it gets there.
+    /// Makes `bind` fail where `other` would, so that a row can be rejected before it gets there.
     pub fn check_for(&mut self, other: Binder) {
         if other.can_fail() {
             self.checks.push(other);

@@ -7,7 +7,7 @@ pub type Word = u64;
 /// The columns of a row that are NULL (see [`crate::mask`]); the word of such a column is 0.
 pub type Nulls = crate::mask::Mask;
 
-/// Rows with weights: `+n` for n copies that came, `-n` for n that went.
+/// Rows with weights: `+n` for n inserted copies, `-n` for n deleted ones.
 #[derive(Clone, Debug, Default)]
 pub struct Chunk {
     /// The words of each column.

@@ -1,8 +1,8 @@
 //! Sets of columns: the NULLs of a row, in one word.
 //!
-//! Columns below 62 have a bit of the word each. A set with a higher one is kept once for the
-//! process and the word has its number: so equal sets are equal words, whatever their width, and a
-//! row has one word for its NULLs. Such sets are never freed; there are as many as the wide rows
+//! Columns below 62 each have a bit of the word. A set with a higher column is stored once per
+//! process, and the word holds its number. So equal sets are equal words, whatever their width, and
+//! a row has one word for its NULLs. Such sets are never freed; there are as many as wide rows have
 //! ever had different combinations of NULLs.
 
 use std::collections::HashMap;

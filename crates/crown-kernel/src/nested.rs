@@ -1,11 +1,11 @@
 //! Arrays, structs and maps as bytes: equal values have equal bytes, and bytes compare as the
 //! values do.
 //!
-//! So a nested value is interned like a string, and equality, grouping, joins and order need to
-//! know nothing about it; only what takes it apart decodes it. Within a nested value each part is
-//! preceded by one byte: `NULL`, or `VALUE` and the part itself. NULL is the least value, and an
-//! array is less than a longer one that begins with it, as in Spark. The entries of a map are
-//! stored by their keys, so their order does not matter.
+//! So a nested value is interned like a string, and equality, grouping, joins and order need no
+//! special code for it; only functions that access its parts decode it. Within a nested value each
+//! part is preceded by one byte: `NULL`, or `VALUE` and the part itself. NULL is the least value,
+//! and an array is less than a longer one that begins with it, as in Spark. The entries of a map
+//! are sorted by key, so their original order does not matter.
 
 use crate::arrow_out;
 use crate::arrow_values::{arrow_name, convert, Sink};

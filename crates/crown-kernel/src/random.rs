@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// What tests need besides.
+/// Only tests need these.
 #[cfg(test)]
 impl Random {
     /// Draws an index below `bound`.

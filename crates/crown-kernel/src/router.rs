@@ -1,11 +1,11 @@
 //! HyperCube routing: each change to the cells whose results may need it.
 //!
-//! A row goes to a cell once, with the mask of the atoms that want it there. The hash is of the
-//! value itself, so every process sends equal values to the same cell.
+//! A row goes to a cell once, with the mask of the atoms that need it there. The value itself is
+//! hashed, so every process sends equal values to the same cell.
 //!
-//! A table with a primary key is special when its row can move to another cell as it changes, that
-//! is when some coordinate reads more than the key: then every change is also sent to all other
-//! cells with an empty mask, where it only takes the row with that key away.
+//! A table with a primary key is special if a row can move to another cell when it changes, that
+//! is, if some coordinate reads more than the key. Then every change is also sent to all other
+//! cells with an empty mask, where it only deletes the row with that key.
 
 use crate::arrow_check::{check, UNREADABLE, UNSUPPORTED};
 use crate::arrow_in::{read_batch, Changes, InputColumn, ATOMS, CHANGE_TYPE, MULTIPLICITY};
@@ -46,8 +46,8 @@ struct RoutedTable {
 struct RoutedAtom {
     bit: u64,
     binder: Binder,
-    /// What chooses the place along a dimension, with the dimension's share and the distance of
-    /// neighbours along it.
+    /// The expression that determines the coordinate along a dimension, with the dimension's share
+    /// and the stride between neighbours along it.
     coordinates: Vec<(Compiled, u64, usize)>,
     /// The cells along the other dimensions, seen from the chosen place.
     spread: Vec<usize>,

@@ -1,11 +1,10 @@
-//! One table's changes, before any atom sees them: primary keys, windows, and what is wrong with a
-//! change.
+//! The changes of one table, before any atom sees them: primary keys, windows, and invalid changes.
 //!
-//! A table without primary key and window passes its changes on as they are. With a primary key an
-//! insertion replaces the row of the same key, and a deletion needs only the key; a value that it
-//! gives besides (not NULL) must be the row's. A window adds the deletions of rows that leave. A
-//! table that is declared `insert_only` takes neither deletions nor updates. Nothing here is final
-//! before `commit`.
+//! A table without primary key and window passes its changes on unchanged. With a primary key, an
+//! insertion replaces the row with the same key, and a deletion needs only the key; any other value
+//! in it that is not NULL must equal that of the row. A window adds deletions of the rows that
+//! expire. A table declared `insert_only` accepts neither deletions nor updates. Nothing here is
+//! final before `commit`.
 
 use crate::arrow_in::{Changes, Fault, InputColumn};
 use crate::chunk::{Chunk, Nulls, Word};
@@ -29,8 +28,8 @@ pub struct Source {
     log: Vec<Undo>,
     window: Option<Window>,
     window_column: Option<usize>,
-    /// Rows that came when they were already outside the window; those since the last `commit`
-    /// apart.
+    /// Rows that arrived when they were already outside the window; those since the last `commit`
+    /// are counted separately.
     late: u64,
     late_now: u64,
 }
@@ -148,8 +147,8 @@ impl Source {
         self.late
     }
 
-    /// What the changes do to the table's rows, for a table with state. Changes with faults have no
-    /// events; further faults are added. `check` returns whether the atoms can take a row.
+    /// The effect of the changes on the table's rows, for a table with state. Changes with faults
+    /// have no events; further faults are added. `check` returns whether the atoms can bind a row.
     pub fn resolve(
         &mut self,
         changes: &mut Changes,
@@ -354,8 +353,8 @@ impl Source {
         }
     }
 
-    /// The rows kept here in the order in which they must come back: words, NULL mask, atom mask,
-    /// copies.
+    /// The stored rows in the order in which they must be loaded again: words, NULL mask, atom
+    /// mask, copies.
     pub fn stored_rows(&self) -> Vec<(&[Word], u32)> {
         match (&self.window, &self.keyed) {
             (Some(window), _) => window.rows().collect(),

@@ -1,8 +1,8 @@
-//! Windows: rows of a table that leave by themselves.
+//! Windows: rows of a table that expire.
 //!
-//! Each distinct row is kept once with how many copies are in the window; a queue holds the
-//! arrivals. A copy that was deleted before its time stays in the queue as a dead arrival and is
-//! passed over: since equal rows can't be told apart, the oldest copies count as the deleted ones.
+//! Each distinct row is stored once, with the number of its copies in the window; a queue holds the
+//! arrivals. A copy that was deleted before it expired stays in the queue as a dead arrival and is
+//! skipped. Equal rows can't be told apart, so the oldest copies count as the deleted ones.
 
 use crate::chunk::Word;
 use crate::store::interner::Interner;
@@ -17,7 +17,7 @@ pub enum Extent {
     Interval { column: usize, interval: i64 },
 }
 
-/// `count` copies of the row in `slot` that came together.
+/// `count` copies of the row in `slot` that arrived together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Arrival {
     slot: u32,
@@ -84,7 +84,7 @@ impl Window {
         }
     }
 
-    /// The least column value that is inside, once a row has come.
+    /// The smallest column value inside the window, once a row has arrived.
     fn horizon(&self) -> Option<i64> {
         match (self.extent, self.newest) {
             (Extent::Interval { interval, .. }, Some(newest)) => Some(newest.saturating_sub(interval)),

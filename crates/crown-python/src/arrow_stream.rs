@@ -87,7 +87,7 @@ fn unreadable(why: &str) -> KernelError {
     KernelError::invalid("CROWN-CHANGE-ARROW", format!("the changes can't be read: {why}"))
 }
 
-/// An error of the producer's own is a refusal; an interrupt stays what it is.
+/// An error in the producer becomes a rejection; an interrupt is passed on unchanged.
 fn producer_failed(py: Python<'_>, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyException>(py) {
         return error;

@@ -182,7 +182,7 @@ impl Engine {
         self.deltas(py, |cells, deltas| cells.advance(table, watermark, deltas))
     }
 
-    /// All rows of a table with `_multiplicity`; None when they are not kept whole.
+    /// All rows of a table with `_multiplicity`; None if they are not all stored.
     fn table_rows(&self, py: Python<'_>, table: &str) -> PyResult<Option<ArrowStream>> {
         let rows = self.with(py, |cells| cells.table_rows(table))?;
         Ok(rows.map(|batches| {

@@ -1,9 +1,9 @@
 //! Record batches out of the Arrow C stream interface.
 //!
-//! The interface hands over pointers and counts, never the size of a buffer: sizes follow from the
-//! lengths and offsets that the arrays claim. Trusted are therefore the pointers, and that each
-//! buffer is as long as it is said to be; nothing else is. Counts are checked here, before anything
-//! is read; what the buffers hold (offsets, views, indices, UTF-8) is checked by
+//! The interface passes pointers and counts, never the size of a buffer: sizes follow from the
+//! lengths and offsets that the arrays claim. So we must trust the pointers, and that each buffer
+//! is as long as claimed, but nothing else. Counts are checked here, before anything is read; the
+//! contents of the buffers (offsets, views, indices, UTF-8) are checked by
 //! `crown_kernel::arrow_check` when a column is read. A column that can't be imported becomes a
 //! column of NULLs that says why, because it only matters if the view reads it.
 
@@ -218,7 +218,7 @@ impl RawSchema {
         Ok(data_type)
     }
 
-    /// Looks into nested types before anybody else does.
+    /// Checks nested types before any other code reads them.
     fn check_depth(&self, depth: usize) -> Result<()> {
         let format = self.format()?;
         let children = match format.as_bytes() {
@@ -248,7 +248,7 @@ impl RawSchema {
     }
 }
 
-/// What a type says of sizes and indices, at all its levels.
+/// What a type implies about sizes and indices, at all its levels.
 fn check_type(data_type: &DataType) -> Result<()> {
     match data_type {
         DataType::Dictionary(key, _) if !key.is_integer() => Err(format!("{key} can't index a dictionary")),

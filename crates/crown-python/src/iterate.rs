@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Rows are fetched in blocks of this size, so the delay stays constant.
 const BLOCK: usize = 256;
 
-/// An iterator keeps at most this many rows when the view changes under it.
+/// The maximum number of rows that an iterator copies when the view changes.
 const MOST_KEPT: usize = 1 << 20;
 
 /// Rows apart from the view: their strings are their own.
@@ -72,8 +72,8 @@ impl Rows {
         }
     }
 
-    /// Takes all that is left out of the view, which is about to change; fails when that is very
-    /// much.
+    /// Copies the remaining rows out of the view, which is about to change; fails if there are too
+    /// many.
     pub fn take_rest(&mut self, cells: &mut Cells) {
         let Rest::InView(cursor) = &mut self.rest else { return };
         let mut block = Block { rows: Chunk::new(self.width), values: Interner::default() };

@@ -1,8 +1,8 @@
 //! One view, used by one caller at a time.
 //!
-//! Every call takes the lock once, for all it does. Data is read and converted before, and whoever
-//! waits has given the GIL back. The only Python code that runs under the lock are the functions
-//! that the query calls; these can't use a view, so no call waits for itself.
+//! Every call takes the lock once, for everything it does. Data is read and converted before that,
+//! and a waiting caller has released the GIL. The only Python code that runs under the lock is that
+//! of the functions that the query calls; these can't use a view, so no call waits for itself.
 
 use crate::functions::refuse_inside;
 use crate::iterate::Rows;
@@ -56,7 +56,7 @@ pub struct Held {
     pub cells: Cells,
     /// Iterators that still read from the cells.
     iterators: Vec<Weak<Mutex<Rows>>>,
-    /// Set when a batch could be neither applied nor taken back.
+    /// Set when a batch could be neither applied nor undone.
     broken: bool,
 }
 
@@ -66,7 +66,7 @@ impl Held {
         self.iterators.push(Arc::downgrade(rows));
     }
 
-    /// Changes the view. Iterators take what they have not shown yet with them first.
+    /// Changes the view. Iterators first copy the rows that they have not returned yet.
     pub fn change<T>(&mut self, work: impl FnOnce(&mut Cells) -> Result<T>) -> Result<T> {
         for rows in self.iterators.drain(..).filter_map(|iterator| iterator.upgrade()) {
             rows.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take_rest(&mut self.cells);

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Blocks that may wait for their reader, unless somebody waits for the view.
 const BLOCKS_AHEAD: usize = 4;
 
-/// How often a stream that waits for its reader looks whether somebody else waits for the view.
+/// How often a stream that waits for its reader checks whether another caller waits for the view.
 const LOOK: Duration = Duration::from_millis(2);
 
 enum Message {
@@ -87,7 +87,7 @@ impl Emit for Sender {
     }
 }
 
-/// Starts the batch on a thread of its own; returns when it was found valid.
+/// Starts the batch on its own thread; returns once the batch is found to be valid.
 pub fn stream_batch(shared: Shared, inputs: Vec<Input>, per_update: bool, policy: OnInvalid) -> Result<DeltaStream> {
     let schema = shared.lock()?.cells.delta_schema(0, per_update);
     let queue = Arc::new(Queue::default());

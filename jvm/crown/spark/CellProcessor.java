@@ -75,7 +75,7 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
     return packed.stream().map(row -> new Chunk.Blob(row.getString(4), (byte[]) row.get(5))).toList();
   }
 
-  /** A cell's batch: first its deltas, then, when all of them were taken, its state and its report. */
+  /** A cell's batch: first its deltas; once all of them are read, its state and its report. */
   private final class Batch extends AbstractIterator<Row> {
     private final int cell;
     private final List<Chunk.Blob> blobs;
@@ -127,7 +127,7 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
       return row;
     }
 
-    /** What is left of a batch that did not come to its end is of no use to anyone. */
+    /** Discards what is left of an unfinished batch. */
     void abandon() {
       if (engine != 0) {
         Native.closeCell(engine);

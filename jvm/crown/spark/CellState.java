@@ -14,8 +14,9 @@ import org.apache.spark.sql.streaming.ValueState;
 /**
  * The committed state of the cell that Spark is working on: (version, token) and the chunks that lead to it.
  *
- * <p>A batch takes the engine at exactly that mark, or builds it from the chunks, and at its end adds its changes to the chunks and
- * writes the mark (version + 1, new random token). If anything fails before Spark commits, the state still names the old mark.
+ * <p>A batch takes the engine at exactly that mark, or builds it from the chunks. At its end it
+ * adds its changes to the chunks and writes a new mark (version + 1, new random token). If anything
+ * fails before Spark commits, the state still names the old mark.
  */
 final class CellState {
   private static final SecureRandom RANDOM = new SecureRandom();
@@ -58,7 +59,7 @@ final class CellState {
     return meta.exists() ? meta.get().getLong(Meta.SCHEMA.fieldIndex("batch")) : -1;
   }
 
-  /** The engine at a mark: the one that was kept, or a new one from the chunks. It is the caller's. */
+  /** The engine at a mark, cached or built from the chunks. The caller owns it. */
   long engine(Engines.Key key, Meta before) {
     long kept = Engines.take(key, before.mark());
     try {
@@ -83,8 +84,9 @@ final class CellState {
   }
 
   /**
-   * Builds the engine that the chunks stand for. Where order can't matter, the whole log is one batch, so that rows which came and
-   * went cost next to nothing; otherwise its batches are replayed one by one, and changes that were set aside are so again.
+   * Builds the engine from the chunks. Where order can't matter, the whole log is applied as one
+   * batch, so that rows which were inserted and deleted cost next to nothing. Otherwise its batches
+   * are replayed one by one, and the same changes are quarantined again.
    */
   private void rebuild(long engine, Meta before) {
     boolean ordered = !operator.ordered.isEmpty() || before.lenient();
@@ -124,7 +126,7 @@ final class CellState {
   /**
    * Writes the state after a batch.
    *
-   * @param lenient whether the changes may hold some that were set aside
+   * @param lenient whether some of the changes may have been quarantined
    */
   Meta write(Meta before, long batch, long engine, List<Chunk.Blob> changes, long[] report, boolean lenient) {
     List<Chunk> log = Chunk.log(before.version() + 1, changes);
@@ -139,7 +141,7 @@ final class CellState {
     return after;
   }
 
-  /** Replaces all chunks by a snapshot, which the log of this batch is in already. */
+  /** Replaces all chunks by a snapshot that already includes this batch. */
   private Meta rewrite(Meta before, Meta after, long engine, long live) {
     for (long index = before.firstChunk(); index < before.nextChunk(); index++) {
       chunks.removeKey(RowFactory.create(index));

@@ -11,9 +11,9 @@ import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * What a cell's state holds: about 1 MB, a part of a snapshot or the blobs of one batch as they were applied. Replaying the chunks
- * in the order of their index gives the engine that the state names. {@code version} is the one that the batch led to, or that the
- * snapshot stands for.
+ * A chunk of a cell's state, about 1 MB: a part of a snapshot, or the blobs of one batch as they
+ * were applied. Replaying the chunks in the order of their index produces the engine that the state
+ * names. {@code version} is the version after the batch, or that of the snapshot.
  */
 record Chunk(long version, boolean snapshot, long checksum, byte[] data) {
   static final StructType SCHEMA =
@@ -41,7 +41,7 @@ record Chunk(long version, boolean snapshot, long checksum, byte[] data) {
     return sum(data) == checksum;
   }
 
-  /** Packs blobs into as few chunks of about 1 MB as keep their order. */
+  /** Packs blobs in order into as few chunks of about 1 MB as possible. */
   static List<Chunk> log(long version, List<Blob> blobs) {
     List<Chunk> chunks = new ArrayList<>();
     List<Blob> waiting = new ArrayList<>();
@@ -70,7 +70,7 @@ record Chunk(long version, boolean snapshot, long checksum, byte[] data) {
     return out.array();
   }
 
-  /** Gives the blobs of a log chunk to a cell. */
+  /** Passes the blobs of a log chunk to a cell. */
   void give(long cell) {
     ByteBuffer in = ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN);
     while (in.hasRemaining()) {

@@ -9,8 +9,9 @@ import java.time.ZoneOffset;
 import org.apache.spark.sql.Row;
 
 /**
- * One column of a block of rows, in plain direct buffers: a byte per row for "is there", and values in their width (booleans as
- * bytes) or, for texts, ends and bytes. {@code crates/crown-jvm/src/columns.rs} reads them.
+ * One column of a block of rows, in plain direct buffers: a validity byte per row, and values in
+ * their width (booleans as bytes) or, for strings, end offsets and bytes. {@code
+ * crates/crown-jvm/src/columns.rs} reads them.
  */
 abstract class ColumnWriter {
   private final ByteBuffer present;
@@ -64,7 +65,7 @@ abstract class ColumnWriter {
     }
   }
 
-  /** Puts field {@code field} of a row at place {@code row}; places come in order. */
+  /** Writes field {@code field} of a row at position {@code row}; positions are in order. */
   final void put(Row from, int field, int row) {
     boolean there = !from.isNullAt(field);
     present.put(row, (byte) (there ? 1 : 0));
@@ -74,7 +75,7 @@ abstract class ColumnWriter {
 
   abstract void putValue(Row from, int field, int row, boolean there);
 
-  /** The column's three buffers, null where it has no use for one. */
+  /** The column's three buffers; null for those that it does not need. */
   final void fill(ByteBuffer[] buffers, int first) {
     buffers[first] = nulls ? present : null;
     buffers[first + 1] = values;
@@ -142,7 +143,7 @@ abstract class ColumnWriter {
     return Math.addExact(Math.multiplyExact(time.toEpochSecond(ZoneOffset.UTC), 1_000_000L), time.getNano() / 1000);
   }
 
-  /** Sixteen bytes, least first, sign filled. */
+  /** Sixteen bytes, little-endian, sign-extended. */
   private static void putDecimal(ByteBuffer to, BigDecimal value, int scale) {
     byte[] digits = value.setScale(scale).unscaledValue().toByteArray();
     byte sign = (byte) (digits[0] < 0 ? -1 : 0);

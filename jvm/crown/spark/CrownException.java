@@ -14,8 +14,9 @@ public final class CrownException extends RuntimeException {
   }
 
   /**
-   * The same error for Spark, with the place where it happened. It is of a class that every driver has: one whose session got this
-   * jar late does not find ours, and would report an unknown reason.
+   * The same error for Spark, with the place where it happened. It uses an exception class that
+   * every driver has: a driver whose session received this jar late can't find ours, and would
+   * report an unknown reason.
    */
   IllegalStateException at(String place) {
     String text = getMessage().substring(code.length() + 3);

@@ -26,8 +26,8 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The row of deltas that is being read; the next one is the same object. Spark's generated code takes each value from here, so no
- * row is made of objects first: there are many more deltas than changes.
+ * The current row of deltas; the next one reuses the same object. Spark's generated code reads each
+ * value from here, so no row objects are created: there are many more deltas than changes.
  */
 public final class DeltaRow {
   private static final UTF8String[] WORDS = {UTF8String.fromString("insert"), UTF8String.fromString("delete")};
@@ -51,7 +51,7 @@ public final class DeltaRow {
     }
   }
 
-  /** Moves to a row, or with -1 to one that says that there are no deltas. */
+  /** Moves to a row; -1 is the row that says that there are no deltas. */
   void move(int row) {
     this.row = row;
   }
@@ -132,7 +132,7 @@ public final class DeltaRow {
               ? column(row, types[place], field, place)
               : call(row, "number", DataTypes.LongType, place - types.length));
     }
-    // It is nobody's type but this flow's: only its rows are encoded, never decoded.
+    // This type is private to the flow: its rows are only encoded, never decoded.
     AgnosticEncoder<?> shape = RowEncoder.encoderFor(schema);
     return new ExpressionEncoder<>(
         (AgnosticEncoder<DeltaRow>) shape, new CreateNamedStruct(seq(fields)), Literal.create(null, own));

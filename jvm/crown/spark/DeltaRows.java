@@ -8,7 +8,7 @@ import org.apache.spark.util.TaskCompletionListener;
 
 /** The rows of blobs of deltas, one after the other. */
 abstract class DeltaRows implements Iterator<DeltaRow> {
-  /** In place of a handle: there are no deltas, which one row says. */
+  /** In place of a handle: there are no deltas, and one row says so. */
   static final long NOTHING = -1;
 
   private final DeltaRow row;
@@ -30,7 +30,7 @@ abstract class DeltaRows implements Iterator<DeltaRow> {
   /** Sets the numbers that follow the columns of a row. */
   abstract void number(DeltaRow row);
 
-  /** Adds a blob to deltas that nobody holds yet. */
+  /** Adds a blob to deltas that have no owner yet. */
   static void read(long opened, byte[] blob) {
     try {
       Native.unpack(opened, blob);

@@ -9,10 +9,11 @@ import org.apache.spark.sql.Row;
 /**
  * Rows of changes in, packed blobs out.
  *
- * <p>A row has the table's columns, then as far as {@code extras} names them: "deleted" (null for an unknown kind of change),
- * "cell", "corrupt" (the text of a record that did not parse, null in others) and "reason" (why it did not). With {@code rejects},
- * malformed changes go there and each change carries its position; without, they are an error. A {@code live} dispatch sends each
- * row as soon as it comes.
+ * <p>A row has the table's columns, followed by those that {@code extras} names: "deleted" (null
+ * for an unknown change type), "cell", "corrupt" (the text of a record that did not parse,
+ * otherwise null) and "reason" (why it did not). With {@code rejects}, malformed changes are
+ * written there and each change carries its position; without, they are an error. A {@code live}
+ * dispatch sends each row as soon as it arrives.
  */
 public final class Dispatch implements MapPartitionsFunction<Row, Row> {
   private static final int BLOCK_ROWS = 16384;
@@ -113,7 +114,7 @@ public final class Dispatch implements MapPartitionsFunction<Row, Row> {
       return count > 0 || rows.hasNext();
     }
 
-    /** Whether texts have filled the block before rows did. */
+    /** Whether strings have filled the block before it has enough rows. */
     private boolean heavy() {
       for (ColumnWriter column : columns) {
         if (column.bytes != null && column.bytes.position() > BLOCK_BYTES) {

@@ -9,9 +9,10 @@ import java.util.concurrent.TimeUnit;
 /**
  * The engines of this executor, by query, view, operator and cell.
  *
- * <p>The law: an engine is handed out only under the exact mark that it was left with, to one owner at a time, and every applied
- * batch leaves it under a new random token. So an attempt that Spark did not commit leaves an engine that no state names; it is
- * closed when the next attempt asks, and rebuilt.
+ * <p>The law: an engine is handed out only under the exact mark that it was left with, to one owner
+ * at a time, and every applied batch leaves it under a new random token. So an attempt that Spark
+ * did not commit leaves an engine that no state names; the next attempt closes it and rebuilds the
+ * engine.
  */
 final class Engines {
   /** What a state names: how many batches led to it, and the token of the attempt that wrote it. */
@@ -22,10 +23,10 @@ final class Engines {
   private record Kept(long cell, Mark mark, long used) {}
 
   private static final long IDLE_NANOS = TimeUnit.MINUTES.toNanos(30);
-  // An engine that was not used for so long may go when memory is short: its cell moved away, or
-  // its query is slow.
+  // An engine that was idle this long may be freed when memory is short: its cell has moved, or its
+  // query is slow.
   private static final long RESTING_NANOS = TimeUnit.MINUTES.toNanos(1);
-  // What the JVM takes beside its heap, and other processes.
+  // The rest is for the JVM outside its heap, and for other processes.
   private static final double USABLE = 0.8;
 
   private static final Map<Key, Kept> KEPT = new ConcurrentHashMap<>();
@@ -38,7 +39,7 @@ final class Engines {
 
   private Engines() {}
 
-  /** The engine at a mark, which is now the caller's; 0 when there is none. */
+  /** The engine at a mark, now owned by the caller; 0 if there is none. */
   static long take(Key key, Mark mark) {
     Kept kept = KEPT.remove(key);
     if (kept == null) {

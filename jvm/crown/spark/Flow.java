@@ -96,7 +96,7 @@ public final class Flow {
     return new Operator(name, view, plan, fingerprint, sql, identity, inputs, names, tables, keys, ordered, rejects, memory);
   }
 
-  /** Lets cells of the operator with this fingerprint go on with state that has one of the others. */
+  /** Lets cells of the operator with this fingerprint continue state with one of the others. */
   public void accept(String fingerprint, List<String> others) {
     Operator.accept(fingerprint, others);
   }
@@ -122,8 +122,9 @@ public final class Flow {
   }
 
   /**
-   * Frees the engines of ended queries by a small job, since only tasks reach the executors (and, where a session got this jar late,
-   * their copy of these classes). Executors that it misses free them when they are idle.
+   * Frees the engines of ended queries with a small job, because only tasks reach the executors
+   * (and, if a session received this jar late, their copy of these classes). Executors that the job
+   * misses free them when they are idle.
    */
   private static void listen(SparkSession session) {
     synchronized (LISTENING) {
@@ -155,8 +156,8 @@ public final class Flow {
       int tasks = 2 * session.sparkContext().defaultParallelism();
       session.range(0, tasks, 1, tasks).foreachPartition((ForeachPartitionFunction<Long>) none -> Engines.forget(query));
     } catch (Exception ended) {
-      // The session has stopped, which Scala says by a checked exception: its executors went, and
-      // their engines with them.
+      // The session has stopped, which Scala reports with a checked exception: its executors are
+      // gone, and their engines with them.
     }
   }
 }

@@ -18,16 +18,18 @@ import org.apache.spark.util.TaskCompletionListener;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The stateful operator of real-time mode, where a cell is called with each change as it comes and its deltas leave at once.
+ * The stateful operator of real-time mode: a cell is called with each change as it arrives, and
+ * sends its deltas immediately.
  *
- * <p>Spark commits the state when the batch ends, and gives no sign before that. So every task that sends changes ends with a mark
- * to each cell (see {@link Packing}); when a cell has the marks of all tasks, it writes the batch to the state as {@link
- * CellProcessor} does.
+ * <p>Spark commits the state when the batch ends, and sends no signal before that. So every task
+ * that sends changes ends with a mark to each cell (see {@link Packing}). When a cell has the marks
+ * of all tasks, it writes the batch to the state as {@link CellProcessor} does.
  */
 public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
   /**
-   * {@code after} is the batch whose state the cell's batch began with, {@code sequence} the number of the blob's first delta among
-   * those of the cell's batch. A batch that changed the cell but gave no deltas says so by a row without a blob.
+   * {@code after} is the batch whose state the cell's batch began with, {@code sequence} the number
+   * of the blob's first delta among those of the cell's batch. A batch that changed the cell
+   * without producing deltas sends a row without a blob.
    */
   static final StructType DELTAS =
       new StructType()

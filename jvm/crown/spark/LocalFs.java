@@ -19,9 +19,9 @@ import org.apache.hadoop.fs.permission.FsPermission;
 /**
  * Hadoop's local file system, as Spark writes checkpoints with it, without a process for each permission and each link.
  *
- * <p>Where Hadoop's native library is missing, as in PySpark, it calls {@code chmod} and {@code readlink}: about ten processes for
- * each file of a checkpoint, which cost a small batch more than all its work. Java has both calls itself. Files, checksums and
- * permissions are the same.
+ * <p>Without its native library, as in PySpark, Hadoop calls {@code chmod} and {@code readlink}:
+ * about ten processes for each file of a checkpoint, which cost a small batch more than all its
+ * other work. Java can do both itself. Files, checksums and permissions are the same.
  */
 public final class LocalFs extends ChecksumFs {
   /** What Hadoop calls. */

@@ -5,9 +5,10 @@ import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * What is committed. Chunks [firstChunk, firstLogChunk) are the snapshot, up to nextChunk the log after it. {@code rows} counts the
- * changes and snapshot rows in all of them, to compare with the rows that are alive. {@code lenient} says that the log may hold
- * changes that were set aside, and so must be replayed as it was applied.
+ * The committed state. Chunks [firstChunk, firstLogChunk) are the snapshot, and those up to
+ * nextChunk the log after it. {@code rows} counts the changes and snapshot rows in all of them, for
+ * comparison with the number of live rows. {@code lenient} says that the log may contain
+ * quarantined changes, and so must be replayed batch by batch.
  */
 record Meta(
     long version,
@@ -36,7 +37,7 @@ record Meta(
           .add("plan", "string")
           .add("names", "string");
 
-  // Below this many rows or chunks a rewrite saves nothing worth having.
+  // Below this many rows or chunks, a rewrite is not worth it.
   private static final long FEW_ROWS = 65536;
   private static final long FEW_CHUNKS = 256;
 
@@ -101,7 +102,7 @@ record Meta(
     return new Meta(version, token, first, first + chunks, first + chunks, live, fingerprint, false);
   }
 
-  /** More than half of the chunks' rows are dead, or the log is in crumbs. */
+  /** More than half of the chunks' rows are dead, or the log has too many small chunks. */
   boolean wasteful(long live) {
     long snapshot = firstLogChunk - firstChunk;
     long log = nextChunk - firstLogChunk;

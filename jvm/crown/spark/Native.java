@@ -54,7 +54,7 @@ final class Native {
   /** What the nodes of the trees hold and have done, and their hot keys, as JSON. */
   static native String figures(long cell);
 
-  /** What the last batch set aside, as lines of {@link Rejects}; null when nothing. */
+  /** The changes that the last batch quarantined, as lines of {@link Rejects}, or null. */
   static native String rejected(long cell, long batch, String origin);
 
   /** The state in parts of about 1 MB. */
@@ -66,18 +66,18 @@ final class Native {
   static native void beginLive(long cell, long batch, String origin, boolean quarantine);
 
   /**
-   * The deltas of a change, null when there are none; sets {@code rows} to their number. A deletion that comes before its insertion
-   * is held, unless order counts.
+   * The deltas of a change, null if there are none; sets {@code rows} to their number. A deletion
+   * that arrives before its insertion is held, unless order matters.
    */
   static native byte[] change(long cell, String table, byte[] blob, boolean ordered, int[] rows);
 
-  /** Ends the batch: its last deltas. What is still held is refused. */
+  /** Ends the batch and returns its last deltas. Deletions still held are rejected. */
   static native byte[] endLive(long cell, int[] rows);
 
-  /** What the batch has applied: names of tables and blobs of their changes, in turns. */
+  /** What the batch has applied: alternating table names and blobs of their changes. */
   static native byte[][] liveLog(long cell);
 
-  /** What the batch set aside, as lines of {@link Rejects}; null when nothing. */
+  /** The changes that the batch quarantined, as lines of {@link Rejects}, or null. */
   static native String liveRejected(long cell);
 
   /** A dispatcher by its JSON description. */
@@ -103,7 +103,7 @@ final class Native {
   /** Adds a blob of deltas. */
   static native void unpack(long deltas, byte[] blob);
 
-  /** Puts all that was added in the order of the values. */
+  /** Sorts everything that was added by value. */
   static native void sort(long deltas);
 
   /** Three buffers for each column of the next batch, or null. Those of the batch before may not be read any more. */

@@ -13,8 +13,8 @@ import org.apache.spark.sql.types.StructType;
  *
  * <p>The dispatcher is closed when the last blob is taken, or when the task ends without that.
  *
- * <p>A {@code live} one packs whatever it is given at once, and ends with a mark to each cell: a row without a table, whose sequence
- * is the number of tasks that send such marks.
+ * <p>A {@code live} dispatcher packs each row immediately, and ends with a mark to each cell: a row
+ * without a table, whose sequence is the number of tasks that send such marks.
  */
 abstract class Packing implements Iterator<Row> {
   /** One row per blob. Blobs of one cell are applied in the order of (table, deletes, source, sequence). */
@@ -50,7 +50,7 @@ abstract class Packing implements Iterator<Row> {
     }
   }
 
-  /** Gives the dispatcher some more of the partition; false when there is no more. */
+  /** Passes more of the partition to the dispatcher; false if there is no more. */
   abstract boolean give(long dispatcher);
 
   /** Called once, after the last row. */

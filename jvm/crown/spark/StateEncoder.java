@@ -10,10 +10,11 @@ import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
 /**
- * Rows of state as {@code Encoders.row} has them, with what Spark generates for them kept by each thread.
+ * Encodes rows of state as {@code Encoders.row} does, but caches Spark's generated code per thread.
  *
- * <p>Spark makes serializers anew for each task and each variable, and so generates their code again. In a small batch that was a
- * third of the tasks' work. What a serializer gives is copied before its next use, so one for each thread is enough.
+ * <p>Spark creates new serializers for each task and each variable, and generates their code each
+ * time. In a small batch that was a third of the tasks' work. The output of a serializer is copied
+ * before its next use, so one per thread is enough.
  */
 final class StateEncoder extends ExpressionEncoder<Row> {
   private static final Map<StructType, StateEncoder> KNOWN = new ConcurrentHashMap<>();
@@ -49,7 +50,7 @@ final class StateEncoder extends ExpressionEncoder<Row> {
     return deserializers.get();
   }
 
-  /** The executor's own: what threads keep does not travel. */
+  /** Local to the executor: what threads cache is not serialized. */
   private Object readResolve() {
     return of(schema());
   }

@@ -10,8 +10,9 @@ import org.apache.spark.sql.Row;
 /**
  * Blobs of deltas in, their rows of {@code columns} columns out.
  *
- * <p>With {@code numbered}, each row also has the number of the batch and its position there. A batch that Spark runs again gives
- * the same deltas, but an engine that was rebuilt may list them in another order; so each cell's are sorted by value.
+ * <p>With {@code numbered}, each row also has the number of the batch and its position in the
+ * batch. A batch that Spark runs again produces the same deltas, but a rebuilt engine may list them
+ * in a different order, so the deltas of each cell are sorted by value.
  */
 public final class Unpack implements MapPartitionsFunction<Row, DeltaRow> {
   private static final int CELL = CellProcessor.DELTAS.fieldIndex("cell");

@@ -5,8 +5,8 @@ import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
 
 /**
- * Blobs of deltas of {@link LiveProcessor} in, their rows out, each with the number of its batch, the batch that the cell's state was
- * of before, the attempt, and its position in the attempt.
+ * Blobs of deltas of {@link LiveProcessor} in, their rows out. Each row has the number of its
+ * batch, the batch whose state the cell started from, the attempt, and its position in the attempt.
  */
 public final class UnpackLive implements MapPartitionsFunction<Row, DeltaRow> {
   private final int columns;

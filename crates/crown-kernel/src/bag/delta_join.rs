@@ -1,9 +1,9 @@
-//! How a change of one atom is joined with the others: computed once, per atom.
+//! How a change of one atom is joined with the others, computed once per atom.
 //!
-//! The changed atom's variables are bound first. Then one join variable at a time: always the one
-//! that most atoms can restrict by what is already bound (ties by the plan's order), so that lists
-//! are intersected as early as possible. Variables that a single atom has are bound last, by
-//! running through its rows.
+//! The variables of the changed atom are bound first. Then follows one join variable at a time:
+//! always the one that most atoms can restrict by the variables already bound (ties by the plan's
+//! order), so that lists are intersected as early as possible. Variables of a single atom are bound
+//! last, by scanning its rows.
 
 use super::relation::Relation;
 use crate::error::{KernelError, Result};

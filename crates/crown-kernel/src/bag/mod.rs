@@ -4,8 +4,8 @@
 //! join of that row with the other atoms as they are, times the change. Several atoms over one
 //! table are changed one after the other.
 //!
-//! No pairwise join is ever materialised: state is the atoms' rows and indexes on them. A change
-//! binds its variables, and then variables are bound one by one, each by running through the
+//! No pairwise join is ever materialised: the state is the atoms' rows and indexes on them. A
+//! change binds its variables; the other variables are then bound one by one, each by scanning the
 //! *smallest* of the lists that restrict it and probing the others (see `delta_join`).
 
 mod delta_join;

@@ -1,8 +1,8 @@
 //! Rows of an atom (or of a projection of it) with counts, and indexes from keys to contiguous
 //! lists of candidates.
 //!
-//! Rows are without gaps (see `RowSet`), so everything here that goes by a row's position swaps
-//! along when one goes.
+//! Rows are stored without gaps (see `RowSet`), so everything that is indexed by a row's position
+//! does the same `swap_remove` when a row is deleted.
 
 use crate::chunk::{Nulls, Word};
 use crate::stages::RowSet;
@@ -54,7 +54,7 @@ impl Relation {
         self.indexes[index].find(&self.rows, key)
     }
 
-    /// Changes a row's count; the row comes when the count leaves 0 and goes when it is 0 again.
+    /// Changes a row's count; the row exists while its count is not 0.
     pub fn add(&mut self, words: &[Word], nulls: Nulls, weight: i64, interner: &mut Interner) {
         let Some(position) = self.rows.find(words, nulls) else {
             let position = self.rows.insert(words, nulls, interner);
@@ -88,7 +88,7 @@ pub(crate) struct Candidate {
     pub row: u32,
 }
 
-/// Where a row stands: its entry, and its position in that entry's list.
+/// The location of a row: its entry, and its position in that entry's list.
 #[derive(Clone, Copy)]
 struct ListPosition {
     entry: u32,
@@ -177,8 +177,8 @@ impl KeyIndex {
         }
     }
 
-    /// Once most entries are unused, numbers them anew without gaps. That takes time linear in the
-    /// rows, and at least three quarters of all entries went since the last time.
+    /// Once most entries are unused, renumbers them without gaps. That takes time linear in the
+    /// rows, and at least three quarters of all entries were freed since the last time.
     fn tidy(&mut self, rows: &RowSet) {
         if self.free.len() <= 3 * self.table.len() + 64 {
             return;

@@ -1,4 +1,4 @@
-//! A batch through all cells of a view at once; if one refuses it, the others undo it.
+//! Applies a batch to all cells of a view; if one cell rejects it, the others undo it.
 
 use super::undefined::{shown, undefined};
 use super::{Cells, Home, Spread, MERGED};
@@ -15,7 +15,7 @@ use std::panic::resume_unwind;
 pub(super) struct Routed {
     pub table: String,
     pub batches: Vec<RecordBatch>,
-    /// Where the first of them was, when they are the very changes that came.
+    /// The position of the first one, if these are the original changes.
     pub first: Option<First>,
 }
 
@@ -75,7 +75,7 @@ impl Cells {
         }
     }
 
-    /// Makes the batch final, or takes it back everywhere.
+    /// Makes the batch final, or undoes it everywhere.
     fn finish<T>(&mut self, result: Result<T>) -> Result<T> {
         if result.is_ok() {
             self.parts_mut().for_each(Engine::settle);
@@ -91,7 +91,7 @@ impl Cells {
         result
     }
 
-    /// What the tables in front make of the changes; the others go on as they are.
+    /// Resolves the changes in the engine in front; tables that it does not handle pass unchanged.
     fn resolve(&mut self, inputs: Vec<Input>, on_invalid: OnInvalid) -> Result<Vec<Routed>> {
         let Some(Spread { front, .. }) = self.spread.as_deref_mut() else { return Ok(Vec::new()) };
         let (mut first, mut routed, mut base) = (Vec::new(), Vec::new(), 0);
@@ -159,7 +159,7 @@ fn names(engine: &Engine) -> Vec<String> {
 }
 
 impl Spread {
-    /// What the merge makes of the cells' deltas, and of the changes of tables that it reads
+    /// The merge's deltas from those of the cells, and from the changes of tables that it reads
     /// itself.
     fn merged(
         &mut self,
@@ -240,7 +240,7 @@ fn run_cells(busy: Vec<Share>) -> Vec<(usize, Result<Vec<Vec<RecordBatch>>>)> {
 }
 
 fn show(deltas: Vec<Vec<RecordBatch>>, emit: &mut dyn Emit) -> Result<()> {
-    // (The batch is final; what can fail in here is only a reader that has gone.)
+    // (The batch is final; the only possible failure is a reader that is gone.)
     emit.validated()?;
     for (view, delta) in deltas.into_iter().enumerate() {
         emit.view(view);
@@ -249,7 +249,7 @@ fn show(deltas: Vec<Vec<RecordBatch>>, emit: &mut dyn Emit) -> Result<()> {
     Ok(())
 }
 
-/// A part that can't take a batch back: the parts no longer agree.
+/// A part that can't undo a batch: the parts no longer agree.
 pub(super) fn broken(error: KernelError) -> KernelError {
     KernelError::state("CROWN-STATE-BROKEN", format!("a failed batch could not be rolled back: {}", error.message))
 }

@@ -1,12 +1,11 @@
 //! A view over one engine, or over one per HyperCube cell; both behave the same.
 //!
-//! Where there are several cells, an engine in front resolves the tables that need all their rows
-//! in one place (primary keys, windows, faulty changes that are set aside), a router sends each
-//! change to the cells that need it, and where the cells' outputs are not disjoint a last engine
-//! merges them. A batch is final once every part has taken it; when one refuses, all others take it
-//! back.
+//! With several cells, an engine in front handles the tables that need all their rows in one place
+//! (primary keys, windows, quarantined changes), a router sends each change to the cells that need
+//! it, and if the outputs of the cells are not disjoint, a last engine merges them. A batch is
+//! final once every part has applied it; if one part rejects it, all others undo it.
 //!
-//! A plan may show several views; each is read in the cells, or behind the merge.
+//! A plan may have several views; each is read from the cells or from the merge.
 //!
 //! - `apply`: a batch through all parts; `updates`: one change at a time; `read`: the results;
 //!   `replan`: other views; `undefined`: views of which some cell has no value
@@ -41,14 +40,14 @@ pub struct Cells {
     views: Vec<(String, Home)>,
 }
 
-/// Where a view is: its number among those of the cells, or of the merge.
+/// Where a view is read: its number among the views of the cells, or of the merge.
 #[derive(Clone, Copy)]
 enum Home {
     Cells(usize),
     Merge(usize),
 }
 
-/// What several cells have around them.
+/// The parts around several cells.
 struct Spread {
     front: Option<Engine>,
     router: Router,

@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::router::Router;
 use arrow::array::RecordBatch;
 
-/// What a view needs to be made while others run.
+/// What is needed to create a view while others run.
 pub struct Replan<'a> {
     /// The tables that never had a row.
     pub empty: &'a [String],
@@ -31,14 +31,15 @@ impl Cells {
         let before = self.plans();
         let done = self.replan_parts(plans, how, watch);
         if done.is_err() {
-            // Those that have the new plan give it up; their old stages are all there.
+            // Parts that already have the new plan discard it; they still have all their old
+            // stages.
             let front_only = Replan { empty: how.empty, fresh: false };
             self.replan_parts(before, &front_only, &Watch::new(&|_, _| Ok(()))).map_err(broken)?;
         }
         done
     }
 
-    /// All rows of a table, or `None` when they are not kept whole.
+    /// All rows of a table, or `None` if they are not all stored.
     pub fn table_rows(&self, table: &str) -> Result<Option<Vec<RecordBatch>>> {
         match self.spread.as_deref() {
             None => self.engines[0].table_rows(table),

@@ -1,7 +1,7 @@
 //! A view has a value once every cell has one.
 //!
-//! Until then nothing of it is shown, as in one engine (see `engine::undefined`): where the outputs
-//! are merged the merge withholds them, and where they are disjoint the deltas stay here. The batch
+//! Until then no part of it is shown, as in one engine (see `engine::undefined`): if the outputs
+//! are merged, the merge withholds them; if they are disjoint, the deltas are held here. The batch
 //! that gives the last cell its value shows the whole result.
 
 use super::apply::merged_table;

@@ -15,7 +15,7 @@ struct Update {
     position: u64,
     table: String,
     rows: RecordBatch,
-    /// Where it was, when this is the very change that came.
+    /// Its position, if this is an original change.
     first: Option<First>,
 }
 

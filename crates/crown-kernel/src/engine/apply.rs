@@ -1,5 +1,5 @@
-//! A batch through the stages: `batch` resolves and checks it, each stage runs once, and what fails
-//! is undone.
+//! Applies a batch to the stages: `batch` prepares and checks it, each stage runs once, and a
+//! failed batch is undone.
 
 use super::batch::{AtomRows, Batch, Input, Mark, OnInvalid};
 use super::emit::{project, ArrowSink, Blocks, Emit, Projection};
@@ -71,7 +71,7 @@ impl Engine {
         result
     }
 
-    /// Makes the last batch final. Whoever interns values for a batch calls it before, for it
+    /// Makes the last batch final. Call it before interning values for the next batch, because it
     /// sweeps the interner.
     pub fn settle(&mut self) {
         if std::mem::replace(&mut self.settled, true) {
@@ -254,8 +254,8 @@ impl Engine {
         }
     }
 
-    /// The view's change with the rows that it had from the start, when this is the first one.
-    /// Nothing while the view has no value. `None` when it is that of its stage.
+    /// The view's change, which includes its initial rows if it is the first change. Empty while
+    /// the view has no value. `None` if it equals the change of the stage.
     fn with_initial(&mut self, view: usize, outputs: &[Chunk]) -> Result<Option<Chunk>> {
         let undefined = self.is_undefined(view);
         let view = &mut self.views[view];
@@ -280,7 +280,7 @@ impl Engine {
         net_chunks(&[all], width)
     }
 
-    /// The whole result of a view as a delta, for one of which nothing was shown before.
+    /// The whole result as a delta, for a view of which nothing was shown before.
     pub(crate) fn whole_delta(&mut self, view: usize) -> Result<RecordBatch> {
         let (stage, width, bag) = (self.views[view].stage, self.views[view].columns.len(), self.views[view].bag);
         let mut rows = if self.deltas { self.whole(stage, width)? } else { Chunk::new(width) };

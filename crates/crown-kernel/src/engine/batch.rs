@@ -1,5 +1,5 @@
-//! A batch before it touches any stage: read, resolved by its sources, bound to atoms, netted and
-//! checked.
+//! Prepares a batch before it reaches any stage: reads it, resolves it in its sources, binds it to
+//! atoms, nets and checks it.
 
 use super::{Counters, Engine, Reader, Rejection};
 use crate::arrow_in::{read_batch, Changes, Fault};
@@ -13,7 +13,7 @@ use crate::store::interner::Interner;
 use crate::store::net::Net;
 use arrow::array::RecordBatch;
 
-/// What happens to a change that does not fit.
+/// What happens to an invalid change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnInvalid {
     /// The whole batch is rejected.
@@ -42,7 +42,7 @@ pub enum Input {
     },
 }
 
-/// What a batch that is not taken leaves as it was, besides the state.
+/// What a rejected batch must restore, apart from the state.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     rejected: usize,
@@ -76,8 +76,8 @@ impl AtomRows {
         Ok(())
     }
 
-    /// Those of `taken` that are enough to tell whether the event's row is there: a complete one
-    /// alone, or all.
+    /// Those of `taken` that suffice to tell whether the event's row exists: a complete one alone,
+    /// or all of them.
     pub fn witnesses<'a>(&'a self, readers: &'a [Reader]) -> impl Iterator<Item = (&'a Reader, &'a [Word], Nulls)> {
         let place = |reader: &Reader| (reader.stage, reader.atom);
         let complete = self.taken(readers).find(|(reader, _, _)| reader.complete).map(|(reader, _, _)| place(reader));
@@ -186,7 +186,7 @@ impl Engine {
                 faults.push(Fault { row: event, code: error.code, reason: error.message });
                 continue;
             }
-            // An inverse is checked as a whole: on the way rows may go before they come.
+            // An inverse is checked as a whole: within it, deletions may precede their insertions.
             if weight < 0 && sign > 0 {
                 let (nets, stages) = (&mut self.nets, &self.stages);
                 let absent = bound.witnesses(readers).any(|(reader, row, nulls)| {

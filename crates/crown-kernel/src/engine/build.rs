@@ -73,22 +73,22 @@ pub(super) struct Assembly {
     pub readers: Vec<Vec<Reader>>,
     pub stages: Vec<RunningStage>,
     pub nets: Vec<Vec<Net>>,
-    /// What a stage that was taken over had elsewhere; `None` for a new one.
+    /// The origin of a stage that was taken over; `None` for a new one.
     pub origins: Vec<Option<Origin>>,
 }
 
-/// Where a stage stood before, and the positions that it knew there.
+/// The previous position of a stage, and the positions that it referred to.
 pub(super) struct Origin {
     pub position: usize,
     pub inputs: Vec<usize>,
     pub feeds: Vec<Feed>,
 }
 
-/// Gives a running stage with its position, if there is one for this data that gives deltas or not,
-/// as wanted.
+/// Returns a running stage for this data with its position, if there is one with (or without)
+/// deltas, as requested.
 pub(super) type TakeOver<'a> = dyn FnMut(&plan::Stage, bool) -> Option<(usize, RunningStage)> + 'a;
 
-/// Builds the stages that can't be taken over. What was assembled comes back in any case.
+/// Builds the stages that can't be taken over. Returns what was assembled even on failure.
 pub(super) fn assemble(
     plan: &Plan,
     sources: &[Source],
@@ -150,7 +150,7 @@ fn add_stage(
     promise::check(stages, position)
 }
 
-/// Whether a stage must give deltas: to the stages that read it, or to those who see it as a view.
+/// Whether a stage must produce deltas, for the stages that read it or for the readers of its view.
 pub(super) fn gives_deltas(plan: &Plan, position: usize, deltas: bool) -> bool {
     if direct(plan).is_some() {
         return deltas;

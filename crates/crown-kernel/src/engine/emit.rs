@@ -1,4 +1,4 @@
-//! Where a batch's output goes: to a caller that takes it in pieces, or nowhere.
+//! Where the output of a batch goes: to a caller that takes it in pieces, or nowhere.
 
 use crate::arrow_out::Output;
 use crate::chunk::Chunk;
@@ -19,7 +19,7 @@ pub trait Emit {
     /// What follows belongs to the view of this number.
     fn view(&mut self, _number: usize) {}
 
-    /// Whether rows are read while the batch runs, so that it can't be refused on the way.
+    /// Whether rows are read while the batch runs, so that it can no longer be rejected.
     fn is_stream(&self) -> bool {
         false
     }

@@ -1,4 +1,5 @@
-//! Rows of a view by some of their values, and by their position.
+//! Finds rows of a view by some of their values (`lookup`), and by their position (`page`, where it
+//! decides whether to count or to walk).
 
 use super::read::{check_rows, copies, known_count, read_stage, repeated};
 use super::stage::{RunningStage, State};

@@ -71,11 +71,11 @@ pub struct Engine {
     direct: Option<Direct>,
     /// Per stage and atom, what the running batch changes.
     nets: Vec<Vec<Net>>,
-    /// What the plan shows, in its order.
+    /// The views of the plan, in its order.
     views: Vec<View>,
     /// Rows that a stage could not evaluate over empty tables.
     undefined: Vec<Waiting>,
-    /// What the stages with such rows got in this batch instead of what their inputs gave.
+    /// The input that stages with such rows received in this batch, instead of the original one.
     around: Vec<(usize, Chunk)>,
     rejected: Vec<Rejection>,
     counters: Counters,
@@ -93,18 +93,19 @@ pub struct Engine {
     order_asked: Option<(usize, String)>,
 }
 
-/// The tree whose rows are the view's, when the plan has nothing else but perhaps an order of
-/// columns.
+/// The tree whose rows are those of the view, if the plan has nothing else, except perhaps a
+/// reordering of columns.
 #[derive(Clone)]
 struct Direct {
     tree: usize,
     /// The view's columns by their position in the tree's rows.
     projection: Option<Vec<usize>>,
-    /// One update of a set without anti-joins moves in one direction, and gives each row once.
+    /// One update of a set without anti-joins only inserts or only deletes, and returns each row
+    /// once.
     monotone: bool,
 }
 
-/// What the last batch did, while it may still be taken back.
+/// What the last batch did, while it can still be undone.
 struct Applied {
     /// The net change of each stage; none after a direct run.
     outputs: Vec<Chunk>,
@@ -116,7 +117,7 @@ struct Applied {
 /// What no delta has shown yet.
 #[derive(Clone, Default)]
 struct Unshown {
-    /// For each view what it has before any change, and whether its first delta shows the whole
+    /// For each view, its rows before any change, and whether its first delta shows the whole
     /// result.
     views: Vec<(Option<Chunk>, bool)>,
     undefined: Vec<Waiting>,
@@ -156,7 +157,7 @@ pub struct Rejection {
     pub row: String,
 }
 
-/// What an engine has counted since it was made.
+/// Counters of an engine since it was created.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
     /// Batches applied.

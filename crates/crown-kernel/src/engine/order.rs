@@ -1,8 +1,8 @@
 //! Pages in the order of a query's ORDER BY.
 //!
-//! For the first page the rows are sorted. Whoever asks for a second one will ask for more: then the
-//! order is kept and follows the view's changes, until more rows have changed than it has without a
-//! page being read.
+//! The first page sorts the rows. After a second page, more are likely to follow, so the sorted
+//! rows are stored and follow the changes of the view. They are dropped when more rows have changed
+//! than the view has without a page being read.
 
 use super::read::read_stage;
 use super::Engine;

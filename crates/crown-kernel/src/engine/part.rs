@@ -18,8 +18,7 @@ use arrow::array::RecordBatch;
 pub(crate) struct TableChanges {
     pub table: String,
     pub rows: RecordBatch,
-    /// The change behind each row, among those that came; empty for the net change of a whole
-    /// batch.
+    /// For each row, the incoming change that caused it; empty for the net change of a whole batch.
     pub causes: Vec<u64>,
 }
 
@@ -31,8 +30,8 @@ pub(crate) struct Steps {
 }
 
 impl Engine {
-    /// Lets this engine, which stands before the cells of `plan`, refuse the rows that an atom of
-    /// theirs can't bind.
+    /// Makes this engine, which is in front of the cells of `plan`, reject the rows that an atom of
+    /// the cells can't bind.
     pub(crate) fn check_for(&mut self, plan: &Plan) -> Result<()> {
         for stage in &plan.stages {
             let (plan::Stage::Tree(plan::TreeStage { atoms, .. }) | plan::Stage::Bag(plan::BagStage { atoms, .. })) =
@@ -52,7 +51,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The net change of each table, for a plan that has one tree for each. Can be taken back.
+    /// The net change of each table, for a plan that has one tree for each. Can be undone.
     pub(crate) fn apply_tables(&mut self, inputs: Vec<Input>, on_invalid: OnInvalid) -> Result<Vec<TableChanges>> {
         self.settle();
         let mark = self.mark();
@@ -75,7 +74,7 @@ impl Engine {
     }
 
     /// What each change of each input does, for changes that will be applied one at a time. Can be
-    /// taken back.
+    /// undone.
     pub(crate) fn apply_table_updates(
         &mut self,
         inputs: Vec<Input>,
@@ -133,7 +132,7 @@ impl Engine {
     /// One of several batches of tables without state. On an error this one is not applied; the
     /// others still are.
     pub(crate) fn step(&mut self, inputs: Vec<Input>, steps: &mut Steps, emit: &mut dyn Emit) -> Result<()> {
-        // (Nothing is swept before the end: the steps so far refer to values that may have gone.)
+        // (Nothing is swept before the end: the steps so far may refer to values of deleted rows.)
         let result = self.resolve(inputs, OnInvalid::Raise).and_then(|mut batches| {
             self.apply_net(&mut batches, OnInvalid::Raise, emit)?;
             Ok(batches)

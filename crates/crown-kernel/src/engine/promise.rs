@@ -1,9 +1,9 @@
-//! What a stage promises to the stages that read it, in one place.
+//! What a stage guarantees to the stages that read it, defined in one place.
 //!
-//! A set operation finds the weights of changed rows by asking its inputs, and reads its result
-//! from the rows that they list. So each input must be able to look a row up, and must list each of
-//! its rows once, with its whole weight. A plan in which one of them can't is refused when it is
-//! loaded, not when rows come. The planner goes by the same table (`src/crown/plan/promise.py`).
+//! A set operation looks up the weights of changed rows in its inputs, and reads its result from
+//! the rows that they list. So each input must support look-ups, and must list each of its rows
+//! once, with its total weight. A plan with an input that can't is rejected when it is loaded, not
+//! when rows arrive. The planner uses the same table (`src/crown/plan/promise.py`).
 //!
 //! | stage | looks rows up | lists each row once |
 //! |---|---|---|

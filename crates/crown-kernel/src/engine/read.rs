@@ -357,7 +357,8 @@ fn count(stages: &[RunningStage], position: usize, interner: &mut Interner) -> R
     Ok(total)
 }
 
-/// More rows than any memory holds: asked for by mistake, of a table with large multiplicities.
+/// More rows than fit into any memory: requested by mistake, from a table with large
+/// multiplicities.
 const MOST_ROWS: i128 = 1 << 36;
 
 /// Refuses to list so many rows, copies counted.

@@ -1,22 +1,23 @@
 //! The rounds of a recursive query.
 //!
 //! The stages of the step run inside, over stand-ins (`State::Port`) for the rows of the recursion
-//! itself and for the stages that it reads besides. A batch goes round: what changes of the rows is
-//! given to the step, what the step then gives changes the rows, until nothing does. Each row is
-//! shown with its supports ([`RecursiveRows`]), and two passes keep them right:
+//! itself and for the other stages that it reads. A batch runs in rounds: the step receives the
+//! changed rows, and its output changes the rows again, until nothing changes. Each row is stored
+//! with its supports ([`RecursiveRows`]), and two passes maintain them:
 //!
-//! 1. *down*: all that goes from the base and from the sides. Without duplicates a row that loses any
-//!    derivation is taken away, unless the base has it, for those left may come from the row itself
-//!    over a cycle. What is taken away and still has a derivation from rows that stayed is then
-//!    shown again, with all that follows.
-//! 2. *up*: all that comes.
+//! 1. *down*: deletions from the base and the sides. Without duplicates, a row that loses any
+//!    derivation is removed unless the base contains it, because its other derivations may depend
+//!    on the row itself through a cycle. Removed rows that still have a derivation from the
+//!    remaining rows are then shown again, with everything that follows from them.
+//! 2. *up*: insertions.
 //!
-//! The step must be linear in the recursion's rows, and give its rows with their multiplicity: then
-//! no derivation that is lost goes unseen. In sides that can take rows away by coming (below an
-//! anti-join or an outer join), a change withdraws all rows, and pass 2 starts from the base.
+//! The step must be linear in the recursion's rows, and must return its rows with their
+//! multiplicity, so that every lost derivation is noticed. If insertions into a side can remove
+//! rows (below an anti-join or an outer join), a change of that side withdraws all rows, and pass 2
+//! starts from the base.
 //!
-//! Passes down end, since there are fewer and fewer rows. A pass up ends if the result is finite, and
-//! only `limit` tells that it may not be.
+//! A pass down terminates because the number of rows decreases. A pass up terminates if the result
+//! is finite; only `limit` detects that it may not be.
 
 use super::build::{atoms, find};
 use super::stage::{Feed, RunningStage};
@@ -28,7 +29,7 @@ use crate::stages::{RecursiveRows, Showing, Support};
 use crate::store::interner::Interner;
 use crate::store::net::{net_chunks, Net};
 
-/// Nets with more rows are given up after a round: the next one may have few.
+/// Nets with more rows are discarded after a round: the next one may have few.
 const FEW: usize = 256;
 
 pub(super) struct Recursion {
@@ -39,13 +40,13 @@ pub(super) struct Recursion {
     /// The stand-ins, the first for the recursion itself, and then the step.
     stages: Vec<RunningStage>,
     ports: usize,
-    /// For each stand-in whether rows of the step may go when its rows come.
+    /// For each stand-in, whether inserting its rows may delete rows of the step.
     flips: Vec<bool>,
-    /// Of each stage, what its atoms get in the running round.
+    /// For each stage, the changes of its atoms in the current round.
     nets: Vec<Vec<Net>>,
-    /// Whether `limit` counts.
+    /// Whether `limit` applies.
     pub bounded: bool,
-    /// All that there were so far.
+    /// The total number of rounds so far.
     pub rounds: u64,
 }
 
@@ -233,7 +234,8 @@ impl Recursion {
     }
 }
 
-/// Only stages that give each derivation its own copy of a row, and keep nothing but atoms.
+/// Accepts only stages that return each derivation as a separate copy of a row, and that store
+/// nothing but atoms.
 fn check_kind(stage: &plan::Stage, recursion: &str) -> Result<()> {
     let fits = match stage {
         plan::Stage::Tree(tree) => tree.mode != plan::Mode::Ring,

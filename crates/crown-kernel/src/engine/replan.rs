@@ -1,9 +1,9 @@
 //! Other stages and views over the same tables, without reading the tables' sources again.
 //!
-//! Stages that both plans have go on with the state that they have. New ones are built from rows
-//! that are there: those that a source keeps (primary keys, windows), or those of an atom that has
-//! all columns and rows of its table. Nothing is changed before all of that has been done: an error
-//! leaves the engine as it was.
+//! Stages that both plans have keep their state. New stages are built from the rows that are
+//! stored: those of a source (primary keys, windows), or those of an atom that has all columns and
+//! rows of its table. The engine is changed only after all of that has succeeded, so an error
+//! leaves it as it was.
 
 use super::apply::negated;
 use super::build::{assemble, direct, gives_deltas, Assembly};
@@ -32,10 +32,10 @@ pub struct TableRows {
     pub batches: Vec<RecordBatch>,
 }
 
-/// How far the building of new stages is, for whoever waits for it.
+/// Reports the progress of building new stages.
 pub struct Watch<'a> {
-    /// Called with the rows that were read so far and all that are known of; an error ends the
-    /// building.
+    /// Called with the number of rows read so far and the number known in total; an error aborts
+    /// the build.
     tell: &'a dyn Fn(u64, u64) -> Result<()>,
     done: Cell<u64>,
     total: Cell<u64>,
@@ -90,7 +90,7 @@ impl Engine {
         tables.filter(|table| read.contains(&table.as_str())).collect()
     }
 
-    /// All rows of a table, or `None` when they are not kept whole.
+    /// All rows of a table, or `None` if they are not all stored.
     pub fn table_rows(&self, table: &str) -> Result<Option<Vec<RecordBatch>>> {
         let Some(position) = self.source_position(table) else { return Ok(None) };
         let source = &self.sources[position];
@@ -222,7 +222,7 @@ impl Engine {
                     (stage.inputs, stage.feeds) = (origin.inputs, origin.feeds);
                     before.stages[origin.position] = Some(stage);
                 } else {
-                    // (What is built and given up holds values, too.)
+                    // (A discarded stage holds values, too.)
                     stage.release(&mut self.interner);
                 }
             }
@@ -330,7 +330,7 @@ impl Engine {
         Ok(())
     }
 
-    /// All rows of a stage. A bag does not keep them: they are joined once more.
+    /// All rows of a stage. A bag does not store them, so they are joined again.
     fn all_rows(&mut self, position: usize) -> Result<Chunk> {
         let width = self.stages[position].columns.len();
         let mut rows = Chunk::new(width);
@@ -342,7 +342,7 @@ impl Engine {
         let stage = &self.stages[position];
         let mut discarded = Chunk::new(width);
         for sign in [1, -1] {
-            // (Once more with the other sign: so it gives back the values that it holds.)
+            // (A second time with the other sign, which releases the values that the bag holds.)
             let output = if sign == 1 { &mut rows } else { &mut discarded };
             for atom in 0..data.atoms.len() {
                 stage.each_atom_row(atom, |words, nulls, count| {
@@ -407,7 +407,8 @@ impl Engine {
     }
 }
 
-/// The source that a table had, if it is the same; else the new one, for which no row may be lost.
+/// The previous source of a table, if it is the same; otherwise the new one, for which no row may
+/// be lost.
 fn taken_source(old: Option<Source>, new: Source, kept: &mut [Option<Source>], plan: &Plan) -> Result<Source> {
     let Some(old) = old else { return Ok(new) };
     let columns = |source: &Source| -> Vec<_> {

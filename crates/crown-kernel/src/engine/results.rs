@@ -26,7 +26,7 @@ pub(super) struct View {
     /// Rows that the view has before any change (global aggregates), until the first delta shows
     /// them.
     pub initial: Option<Chunk>,
-    /// The first delta shows the whole result, for the batches before it showed nothing.
+    /// The first delta shows the whole result, because the batches before it showed nothing.
     pub unshown: bool,
     /// Why it has no value, where that is known elsewhere: in the cells whose outputs it merges.
     pub withheld: Option<KernelError>,

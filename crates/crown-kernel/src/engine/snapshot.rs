@@ -81,9 +81,9 @@ fn corrupt(why: impl std::fmt::Display) -> KernelError {
     KernelError::state("CROWN-STATE-CORRUPT", format!("the saved state can't be read: {why}"))
 }
 
-/// Of what saved rows mean: the tables, and for each use of a table which of its rows and values it
-/// keeps. Neither the shape of trees, nor names of variables and stages, nor what later stages
-/// compute is part of it: all that is made anew.
+/// A fingerprint of what the saved rows mean: the tables, and for each use of a table which of its
+/// rows and values it stores. It does not cover the shape of trees, the names of variables and
+/// stages, or what later stages compute, because all of that is rebuilt.
 fn fingerprint(plan: &Plan) -> u64 {
     let tables = plan.tables.iter().map(|t| (&t.name, &t.columns, &t.primary_key, &t.window));
     let uses = plan.tables.iter().flat_map(|table| {

@@ -27,11 +27,11 @@ pub(super) struct RunningStage {
     pub feeds: Vec<Feed>,
     pub state: State,
     pub promise: Promise,
-    /// The rows that it has from the beginning, for a stage that nothing feeds.
+    /// The initial rows of a stage without inputs.
     constants: Vec<Vec<Compiled>>,
-    /// Rows wait for it on which its expressions fail: it leaves out rows that do.
+    /// Rows on which its expressions fail are waiting for this stage, so it skips failing rows.
     pub lenient: bool,
-    /// Whether its changes are asked for.
+    /// Whether its changes are needed.
     pub deltas: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum State {
         tree: Box<Tree>,
         mode: plan::Mode,
     },
-    /// `loaded` is what it gave while its atoms were loaded.
+    /// `loaded` is the output that it produced while its atoms were loaded.
     Bag {
         bag: Box<Bag>,
         loaded: Chunk,
@@ -60,7 +60,7 @@ pub(super) enum State {
     Top(Top),
     Window(Window),
     Recursion(Box<Recursion>),
-    /// Rows that come from outside, in the step of a recursion: nothing is kept.
+    /// Rows from outside, in the step of a recursion: nothing is stored.
     Port,
 }
 
@@ -153,7 +153,7 @@ impl RunningStage {
         Ok(RunningStage { id: id.clone(), columns, inputs, feeds, state, promise, constants, lenient: false, deltas })
     }
 
-    /// A stand-in for rows that come from outside.
+    /// A stand-in for rows from outside.
     pub fn port(id: &str, columns: &[(String, DataType)]) -> RunningStage {
         let promise = Promise { looks_up: false, lists_once: false };
         let (inputs, feeds, constants) = (Vec::new(), Vec::new(), Vec::new());
@@ -194,7 +194,7 @@ impl RunningStage {
         }
     }
 
-    /// Asks the memory for the row itself, when the place where it is found has come.
+    /// Prefetches the row itself, once its slot has been loaded.
     pub fn prefetch_row(&self, atom: usize, hash: u64) {
         if let State::Tree { tree, .. } = &self.state {
             tree.prefetch_row(atom, hash);
@@ -390,8 +390,8 @@ impl RunningStage {
         }
     }
 
-    /// Whether a recursion in it is bounded. What takes a batch back, or loads rows that there were,
-    /// leads to rows that were there, so that it ends.
+    /// Whether a recursion in this stage is bounded. Undoing a batch, or loading rows of an earlier
+    /// state, leads to rows that existed before, so it terminates.
     pub fn set_bounded(&mut self, bounded: bool) {
         if let State::Recursion(recursion) = &mut self.state {
             recursion.bounded = bounded;

@@ -1,10 +1,10 @@
 //! The changes of one table netted before they are bound to atoms.
 //!
-//! A table that a query reads several times gives each change to several atoms. Where each row
-//! reaches an atom that shows all columns of the table, that atom shows whether it is there; where
-//! a source has resolved keys or a window, it is known to be. So it is enough to net once, by rows
-//! of the table, and what comes and goes within a batch is never bound. Memory is prefetched a
-//! block of changes ahead, as in `tree::prefetch`.
+//! A table that a query reads several times sends each change to several atoms. If every row
+//! reaches an atom with all columns of the table, that atom knows whether the row exists; if a
+//! source has resolved keys or a window, the row is known to exist. So it is enough to net once, by
+//! rows of the table, and rows that are inserted and deleted within a batch are never bound. Memory
+//! is prefetched one block of changes ahead, as in `tree::prefetch`.
 
 use super::batch::{absent_fault, Batch};
 use super::stage::RunningStage;
@@ -32,8 +32,8 @@ struct Coming<'a> {
     mask: u64,
     /// In the net.
     hash: u64,
-    /// The atom that shows whether the row is there, where its row begins, that row's hash, and
-    /// whether it will be asked.
+    /// The atom that knows whether the row exists, where its row begins, that row's hash, and
+    /// whether it will be looked up.
     witness: &'a Reader,
     picked: usize,
     found: u64,
@@ -48,7 +48,8 @@ impl TableNet {
         self.net.insert(coming.hash, row, 0)
     }
 
-    /// Adds events that a source has resolved: what goes was there, and no atom fails to bind it.
+    /// Adds events that a source has resolved: deleted rows existed, and no atom fails to bind
+    /// them.
     pub fn add_resolved(&mut self, events: &Events) {
         let mut row = Vec::new();
         for event in 0..events.rows.len() {
@@ -159,7 +160,7 @@ impl Engine {
             };
             whole.then(|| {
                 let mut net = Net::new(self.sources[source].columns.len());
-                // A row that goes was there before, or comes in the same batch.
+                // A deleted row existed before, or is inserted in the same batch.
                 let coming = |batch: &Batch| batch.events.rows.weights.iter().filter(|weight| **weight > 0).count();
                 net.reserve(batches.iter().filter(own).map(coming).sum());
                 TableNet { net, masks: Vec::new() }

@@ -1,11 +1,11 @@
 //! Rows on which a stage's expressions fail over empty tables.
 //!
-//! A global aggregate has a row before any change, and an expression over it may fail: `COUNT(x) /
-//! COUNT(*)` divides by zero. Such a view has no value yet, but it exists: the row waits where
-//! it fails, changes are applied around it, and nothing is shown until it has left or can be
-//! evaluated. Reading the result then gives the row's error, as the query itself would. A *batch*
-//! that leads to a row that fails is refused as a whole, so that only rows of the start are
-//! undefined, and a view that has a value keeps having one.
+//! A global aggregate has a row before any change, and an expression over that row may fail:
+//! `COUNT(x) / COUNT(*)` divides by zero. Such a view exists but has no value yet: the row is held
+//! at the stage where it fails, changes are applied around it, and nothing is shown until it has
+//! been deleted or can be evaluated. Reading the result meanwhile returns the error of that row, as
+//! the query itself would. A *batch* that produces a failing row is rejected as a whole, so only
+//! rows of the initial state are undefined, and a view that has a value never loses it.
 
 use super::results::View;
 use super::stage::State;
@@ -43,8 +43,8 @@ impl Engine {
         withheld.is_some() || self.undefined.iter().any(|row| below[row.stage])
     }
 
-    /// Shows nothing of the views that read one of `tables`, whose rows come from views without a
-    /// value, for the reason given with each; and everything of the others that were withheld.
+    /// Hides the views that read one of `tables`, whose rows come from views without a value, for
+    /// the reason given with each; and shows the whole of the others that were withheld.
     pub(crate) fn withhold(&mut self, tables: &[(String, KernelError)]) {
         for number in 0..self.views.len() {
             let below = &self.views[number].below;
@@ -74,7 +74,7 @@ impl Engine {
         }
     }
 
-    /// What is left of a change of an input when the rows that wait there have taken their part.
+    /// The rest of a change of an input, after the waiting rows have absorbed their part.
     pub(super) fn around_undefined(&mut self, stage: usize, input: usize, change: &Chunk) -> Chunk {
         let mut left = Chunk::new(change.columns.len());
         let mut words = Vec::new();
@@ -91,8 +91,8 @@ impl Engine {
         left
     }
 
-    /// As `run_stage`, for a stage for which rows wait. The view has no value, so rows on which the
-    /// stage fails may join them.
+    /// As `run_stage`, for a stage with waiting rows. The view has no value, so further rows on
+    /// which the stage fails may join them.
     pub(super) fn run_around_undefined(&mut self, stage: usize, outputs: &[Chunk]) -> Result<Chunk> {
         let before = self.undefined.clone();
         let has_atoms = self.stages[stage].has_atoms();
@@ -130,7 +130,7 @@ impl Engine {
         self.run_on(stage, &changes.iter().collect::<Vec<_>>())
     }
 
-    /// Lets the rows of a change that come wait, and leaves those that go.
+    /// Makes the inserted rows of a change wait, and keeps the deleted ones in it.
     fn set_coming_undefined(&mut self, stage: usize, input: usize, change: &mut Chunk) {
         let mut going = Chunk::new(change.columns.len());
         let mut words = Vec::new();
@@ -160,8 +160,8 @@ impl Engine {
         }
     }
 
-    /// Makes room for rows that waited before a batch that is about to be taken back: they come
-    /// again.
+    /// Makes room for rows that were waiting before a batch that is about to be undone: they will
+    /// return.
     pub(super) fn expect_undefined(&mut self, before: &Unshown) {
         for row in &before.undefined {
             let same = |other: &Waiting| {

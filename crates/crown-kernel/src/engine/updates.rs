@@ -22,7 +22,8 @@ impl Engine {
         emit: &mut dyn Emit,
     ) -> Result<()> {
         if emit.is_stream() {
-            // What was read can't be taken back, so nothing may turn out invalid on the way.
+            // Rows that were already read can't be recalled, so no change may turn out invalid
+            // midway.
             self.check_updates(batches, on_invalid)?;
         }
         if self.views.len() != 1 {

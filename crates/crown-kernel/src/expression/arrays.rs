@@ -15,7 +15,8 @@ use crate::types::DataType;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// An array that a function makes may have this many elements: more are taken to be an accident.
+/// The maximum number of elements of an array that a function returns: more are assumed to be a
+/// mistake.
 const MOST_ELEMENTS: i64 = 10_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -249,7 +250,7 @@ fn distinct(parts: Vec<Part>) -> Vec<Part> {
     parts.into_iter().filter(|part| met.insert(*part)).collect()
 }
 
-/// Whether two arrays have an element in common; not known if they only may have, being NULL.
+/// Whether two arrays have an element in common; unknown if only a NULL might be one.
 fn overlap(one: &[Part], other: &[Part]) -> Option<bool> {
     let values: HashSet<&[u8]> = one.iter().copied().flatten().collect();
     if other.iter().flatten().any(|part| values.contains(part)) {
@@ -275,7 +276,7 @@ fn slice<'p, 'b>(parts: &'p [Part<'b>], start: i64, length: i64) -> Result<&'p [
     Ok(&parts[first as usize..first.saturating_add(length).min(count) as usize])
 }
 
-/// The numbers from the first to the last one, which is only met if the steps reach it.
+/// The numbers from the first to the last one, which is included only if the steps reach it.
 fn sequence([first, last, months, step]: [i64; 4], data_type: DataType) -> Result<Vec<i64>> {
     let forward = months > 0 || (months == 0 && step > 0);
     if (months == 0 && step == 0 && first != last) || (first < last && !forward) || (first > last && forward) {

@@ -1,11 +1,11 @@
-//! Functions that the host supplies: a call is an expression whose value other code computes, over
-//! columns of Arrow.
+//! Functions supplied by the host: a call is an expression whose value other code computes, over
+//! Arrow columns.
 //!
-//! A function is deterministic by contract, so its results may be remembered: a call is made once
-//! for equal arguments among the last [`MOST_REMEMBERED`] ones. Whoever has many rows at hand
-//! evaluates their calls together first (`Compiled::prepare`). If that fails, nothing is lost: each
-//! row then makes its own call when it is reached, so a row that a condition excludes is never the
-//! reason of an error, and an error names the row's own arguments.
+//! A function is deterministic by contract, so its results may be cached: it is called once for
+//! equal arguments among the last [`MOST_REMEMBERED`] ones. A caller that has many rows evaluates
+//! their calls together first (`Compiled::prepare`). If that fails, nothing is lost: each row then
+//! makes its own call when it is evaluated, so a row that a condition excludes never causes an
+//! error, and an error names the arguments of its own row.
 
 use super::node::{Node, Row};
 use super::value::Value;
@@ -35,7 +35,7 @@ pub const WITH_NULLS: &str = "call_with_nulls:";
 const MOST_REMEMBERED: usize = 1 << 16;
 /// Of arguments and results together.
 const MOST_REMEMBERED_BYTES: usize = 16 << 20;
-/// Rows that are given to a function at once.
+/// How many rows are passed to a function in one call.
 const MOST_ROWS: usize = 1 << 16;
 
 /// What the host computes.

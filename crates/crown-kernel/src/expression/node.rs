@@ -181,8 +181,7 @@ macro_rules! present {
 }
 
 impl Node {
-    /// Whether `evaluate` may give an error: comparisons and what chooses between values do not, by
-    /// themselves.
+    /// Whether `evaluate` may fail: comparisons and conditionals do not fail by themselves.
     pub fn can_fail(&self) -> bool {
         let any = |nodes: &[Node]| nodes.iter().any(Node::can_fail);
         match self {

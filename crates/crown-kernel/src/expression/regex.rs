@@ -1,10 +1,10 @@
 //! Regular expressions that mean in the crate `regex` exactly what they mean in Java, and so in
 //! Spark.
 //!
-//! A pattern is translated piece by piece; what has no piece here (look-around, back references,
-//! flags, possessive quantifiers, Unicode classes, a loop over what may be empty) is refused when
-//! the plan is compiled. Both take the leftmost match and prefer the earlier alternative, so what
-//! is left can't differ.
+//! A pattern is translated piece by piece. Anything that can't be translated (look-around, back
+//! references, flags, possessive quantifiers, Unicode classes, a loop over a part that may be
+//! empty) is rejected when the plan is compiled. Both engines take the leftmost match and prefer
+//! the earlier alternative, so the supported patterns can't differ.
 
 use crate::error::{KernelError, Result};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Functions that make arrays, structs and maps and take them apart.
+//! Functions that construct arrays, structs and maps, and access their parts.
 
 use super::arrays;
 use super::node::{Node, Row};

@@ -1,4 +1,4 @@
-//! A value during evaluation, and how it comes from and becomes a word.
+//! A value during evaluation, and its conversion from and to words.
 
 use super::decimal;
 use super::{utf8, wide};

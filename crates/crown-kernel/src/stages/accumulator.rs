@@ -27,7 +27,7 @@ pub(super) struct Folded {
     condition: Option<Compiled>,
 }
 
-/// What an aggregate takes of one row.
+/// What an aggregate reads from one row.
 pub(super) enum Argument {
     Word(Word),
     Pair(Word, Word),
@@ -183,7 +183,7 @@ pub(super) enum Accumulator {
     HigherMoments(Box<HigherMoments>),
     Ordered(OrderedValues),
     Bits(Box<Bits>),
-    /// Each value once: how often each is there, and what they give together.
+    /// Each distinct value once: how often it occurs, and the aggregate over all of them.
     Once {
         values: HashMap<Word, i64>,
         inner: Box<Accumulator>,
@@ -371,9 +371,9 @@ fn count_value(
     (before, after, overflowed)
 }
 
-/// The most bytes of a string that an aggregate makes.
+/// The maximum size in bytes of a string that an aggregate returns.
 const MOST_BYTES: usize = 1 << 28;
-/// The most elements of an array that an aggregate makes.
+/// The maximum number of elements of an array that an aggregate returns.
 const MOST_ELEMENTS: i128 = 1 << 24;
 
 fn ordered_result(kind: &Kind, values: &OrderedValues, interner: &mut Interner) -> Result<Option<Word>> {

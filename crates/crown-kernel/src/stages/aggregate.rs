@@ -1,5 +1,5 @@
-//! GROUP BY: folds signed rows into groups and shows, for each touched group, its old row going and
-//! its new row coming.
+//! GROUP BY: folds signed rows into groups and, for each changed group, emits a deletion of its old
+//! row and an insertion of its new row.
 
 use super::accumulator::{count_up, Accumulator, Argument, Folded};
 use super::row_set::shrink;
@@ -128,8 +128,8 @@ impl Aggregate {
     /// Folds the rows `sign` times and returns the groups they touch, each once, and whether a
     /// count overflowed.
     ///
-    /// Rows that go are folded before rows that come, so that no count is ever larger than before
-    /// or after the whole: it overflows only if the result does.
+    /// Deleted rows are folded before inserted ones, so that no count is ever larger than before or
+    /// after the whole change: it overflows only if the result does.
     fn fold(&mut self, input: &Chunk, arguments: &Arguments, sign: i64, interner: &mut Interner) -> (Vec<usize>, bool) {
         let mut touched = Vec::new();
         let mut overflowed = false;
@@ -213,8 +213,8 @@ impl Aggregate {
         self.shown[position] = alive;
     }
 
-    /// The interned values of a shown row are held, so that the row can be looked up and go as it
-    /// came.
+    /// The interned values of a shown row are retained, so that the row can be looked up, and
+    /// deleted exactly as it was inserted.
     fn count_references(
         &self,
         values: &[Word],

@@ -1,4 +1,4 @@
-//! DISTINCT, and rows kept for look-up: both are the input's rows with their weights.
+//! DISTINCT, and rows stored for look-up: both store the input's rows with their weights.
 
 #[cfg(test)]
 use super::Columns;
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::store::interner::Interner;
 use crate::types::DataType;
 
-/// Each row of the input once: a row comes when its weight leaves 0 and goes when it is 0 again.
+/// Each row of the input once: a row exists while its weight is not 0.
 pub struct Distinct {
     #[cfg(test)]
     columns: Columns,

@@ -1,5 +1,5 @@
-//! Exact sums of integers: a sum that passes 128 bits and comes back is right, and one that doesn't
-//! is seen.
+//! Exact sums of integers: a sum may exceed 128 bits temporarily; if it stays out of range, that is
+//! detected.
 
 use arrow::datatypes::i256;
 

@@ -1,7 +1,9 @@
-//! Exact sums of floats: what is added and later taken away leaves no trace, whatever its size.
+//! Exact sums of floats: a value that is added and later subtracted leaves no error, whatever its
+//! size.
 //!
 //! The sum is an expansion (Shewchuk 1997): floats that do not overlap and whose exact total is the
-//! exact sum. It rarely has more than three parts. Only reading the sum rounds, once.
+//! exact sum. It rarely has more than three parts. Rounding happens only once, when the sum is
+//! read.
 
 use std::mem::size_of;
 

@@ -1,5 +1,5 @@
-//! Skewness and kurtosis from exact sums of powers, as `moments` does for variances: nothing
-//! cancels, and what has left leaves no trace.
+//! Skewness and kurtosis from exact sums of powers, as `moments` does for variances: there is no
+//! cancellation, and deleted rows leave no error.
 
 use super::accumulator::count_up;
 use super::float_sum::{add_product, rounded};

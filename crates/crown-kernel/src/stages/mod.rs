@@ -8,7 +8,7 @@
 //! - `rows()` and `read(start, limit, out)`: its distinct rows, and those from position `start` on,
 //! - `bytes()`: the memory of its state.
 //!
-//! State retains the interned words that it keeps, and shrinks when most of it has gone.
+//! State retains the interned words that it stores, and shrinks when most of it has been deleted.
 
 mod accumulator;
 mod aggregate;

@@ -1,8 +1,8 @@
-//! Variances, covariances and correlations from exact sums, so that what has left leaves no trace
-//! and a result does not depend on the order of rows.
+//! Variances, covariances and correlations from exact sums, so that deleted rows leave no error and
+//! a result does not depend on the order of rows.
 //!
 //! The sums of x, y, x², y² and xy are expansions (see `float_sum`). n·Σxy − Σx·Σy is computed from
-//! them exactly, and only then rounded: nothing cancels.
+//! them exactly and rounded only then, so there is no cancellation.
 
 use super::accumulator::count_up;
 use super::float_sum::{add_product, rounded};

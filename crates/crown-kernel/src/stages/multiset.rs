@@ -1,4 +1,4 @@
-//! Values with counts, in order: what MIN and MAX need under deletions, which have no inverse.
+//! Values with counts, in order: MIN and MAX have no inverse, so deletions need them.
 
 use super::accumulator::count_up;
 use crate::expression::OrderKey;

@@ -1,7 +1,7 @@
 //! The values of a group in order, with counts: for aggregates that depend on all of them.
 //!
-//! Values are in blocks of bounded size, each with the number of its copies: so the value at a
-//! position is found by passing over blocks, and only the values of one block.
+//! Values are stored in blocks of bounded size, each with the number of its copies. So finding the
+//! value at a position skips whole blocks and scans only one.
 
 use crate::chunk::Word;
 use crate::store::interner::Interner;

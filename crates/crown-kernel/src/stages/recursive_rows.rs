@@ -1,9 +1,9 @@
-//! The rows of a recursive query, each with what supports it.
+//! The rows of a recursive query, each with its supports.
 //!
-//! A row has two supports: how often the base has it, and how often the step derives it from the
-//! rows that are *shown*. Once nothing changes any more, what is shown of a row is what its
-//! supports say: their sum, or one copy if the query keeps no duplicates. In between they differ,
-//! and how the difference is shown is up to the caller (`Showing`).
+//! A row has two supports: how often the base contains it, and how often the step derives it from
+//! the rows that are *shown*. Once nothing changes any more, a row is shown as often as its
+//! supports say: their sum, or one copy if the query keeps no duplicates. In between the two
+//! differ, and the caller decides how the difference is shown (`Showing`).
 
 use super::row_set::shrink;
 use super::{Lookup, RowSet};
@@ -13,7 +13,7 @@ use crate::store::interner::Interner;
 use crate::store::net::too_many_copies;
 use crate::types::DataType;
 
-/// Where copies of a row come from; `Shown` is what readers have got of them.
+/// The origin of copies of a row; `Shown` counts the copies that readers have received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
     Base,

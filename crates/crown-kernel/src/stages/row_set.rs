@@ -1,9 +1,9 @@
 //! Distinct rows, found by hash and kept without gaps.
 //!
-//! Rows are at positions `0..len`; removing one moves the last row into its place, so that a caller
-//! who keeps more about each row does the same `swap_remove` on it. Reading all rows is then a
-//! plain scan, and memory follows the number of rows. The order depends on the changes alone, not
-//! on hashes.
+//! Rows are at positions `0..len`. Removing a row moves the last row into its place, so a caller
+//! that stores more about each row must do the same `swap_remove`. Reading all rows is then a plain
+//! scan, and memory is proportional to the number of rows. The order depends only on the changes,
+//! not on hashes.
 
 use super::Lookup;
 use crate::chunk::{Chunk, Nulls, Word};

@@ -4,11 +4,11 @@
 //! looked up in the inputs, which have already applied their changes; its old weights are the new
 //! ones minus the changes.
 //!
-//! The full result is read from the rows of the inputs, each of which must come once, with its
-//! whole weight. What an input promises in this respect is decided, and checked, in
-//! `engine::promise`. UNION ALL alone needs nothing: it adds up changes, and shows the rows of one
-//! input after those of the other, where a row may come twice. If a stage above needs each row
-//! once, it looks rows up as the others do (`gathers`).
+//! The full result is read from the rows of the inputs, each of which must appear once, with its
+//! total weight. `engine::promise` defines and checks which inputs guarantee that. Only UNION ALL
+//! needs no guarantee: it adds up changes, and lists the rows of one input after those of the
+//! other, so a row may appear twice. If a stage above needs each row once, UNION ALL looks rows up
+//! as the others do (`gathers`).
 
 use super::{Columns, Lookup, WeightedRows};
 use crate::chunk::Chunk;

@@ -1,7 +1,8 @@
 //! All rows of a view in the order of its ORDER BY, found by their position: for pages.
 //!
-//! Rows are in blocks of a few hundred, in order, with a Fenwick tree over the blocks' numbers of
-//! rows. So a row comes, goes and is found by key or position in O(log n) and a block.
+//! Rows are stored in order in blocks of a few hundred, with a Fenwick tree over the sizes of the
+//! blocks. So inserting, deleting and finding a row by key or position takes O(log n) plus the work
+//! in one block.
 
 use super::sort_key::{append_columns, Order};
 use super::Columns;
@@ -17,7 +18,7 @@ use std::mem::size_of;
 /// The most rows of a block.
 const BLOCK: usize = 256;
 
-/// Rows that may change without being read before the order is given up, beside the rows there are.
+/// How many more rows than there are may change without a read before the order is dropped.
 const UNREAD: usize = 1024;
 
 pub struct Sorted {
@@ -103,7 +104,7 @@ impl Sorted {
         present.for_each(|column| interner.release(row.words[*column]));
     }
 
-    /// Follows a change; false if it is better given up.
+    /// Applies a change; returns false if dropping the order is better.
     pub fn apply(&mut self, changes: &Chunk, interner: &mut Interner) -> bool {
         self.unread += changes.len();
         if self.unread > self.len + UNREAD {

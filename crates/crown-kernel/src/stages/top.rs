@@ -1,5 +1,5 @@
-//! ORDER BY ... LIMIT, for all rows or per key, as a maintained view: all input rows in order, and
-//! of each partition the first ones, which are shown.
+//! ORDER BY ... LIMIT, for all rows or per key, as a maintained view: it stores all input rows in
+//! order, and shows the first ones of each partition.
 
 use super::sort_key::{after, append_columns, Order};
 use super::Columns;
@@ -168,8 +168,8 @@ impl Top {
         Ok(())
     }
 
-    /// Whether it only orders the rows: then it shows its input, and need not compare what it
-    /// shows.
+    /// Whether the stage only orders the rows: then it shows its whole input, and need not compare
+    /// what it shows.
     fn keeps_all(&self) -> bool {
         self.offset == 0 && self.limit >= ALL && self.ranks.is_empty() && self.by == plan::RankFunction::RowNumber
     }
@@ -185,7 +185,7 @@ impl Top {
         }
     }
 
-    /// Adds copies of a row; gives the row if it is gone.
+    /// Adds copies of a row; returns the row if no copy is left.
     fn add(&mut self, key: Box<[u8]>, entry: Entry, interner: &mut Interner) -> Option<Entry> {
         let length = key.len();
         let all = self.keeps_all();

@@ -1,8 +1,8 @@
 //! Window functions over ordered partitions.
 //!
-//! Each partition is kept in order. A change recomputes the values from its first changed row to
-//! where the frames that reach it end; only rows whose values differ are emitted. Copies of a row
-//! are rows of their own here.
+//! Each partition is stored in order. A change recomputes part of its partition: from the first to
+//! the last row whose value it may affect, given the frames. Only rows whose values differ are
+//! emitted. Each copy of a row is a separate row here.
 
 use super::accumulator::Accumulator;
 use super::sort_key::{append_columns, Order};
@@ -43,7 +43,7 @@ struct Partition {
     running: Vec<Option<Accumulator>>,
 }
 
-/// A partition that a batch has changed: what it needs to be made final, or to be as before.
+/// A partition that a batch has changed, with what is needed to commit or to undo the change.
 struct Changed {
     prefix: Box<[u8]>,
     removed: Vec<Row>,
@@ -188,8 +188,8 @@ impl Window {
         }
     }
 
-    /// The rows with those that come and without those that go, which are the last copies; and the
-    /// end of what changed.
+    /// The rows with the inserted ones added and the deleted ones, which are the last copies,
+    /// removed; and the end of the changed part.
     fn merged(
         &self,
         mut rows: Vec<Row>,
@@ -251,8 +251,8 @@ impl Window {
         }
     }
 
-    /// Lets go of the values that running aggregates hold, of the first `count` rows of the
-    /// partition each. They are computed anew when they are needed.
+    /// Releases the values that running aggregates hold, for the first `count` rows of the
+    /// partition each. They are recomputed when they are needed.
     fn forget_running(&self, partition: &mut Partition, count: impl Fn(usize) -> usize, interner: &mut Interner) {
         for (number, function) in self.functions.iter().enumerate() {
             let Some(accumulator) = partition.running.get_mut(number) else { return };

@@ -14,7 +14,7 @@ pub(super) struct Row {
     pub nulls: Nulls,
     /// The value that RANGE adds a distance to, growing in the order.
     pub distance: Option<i128>,
-    /// It has come in the running batch.
+    /// It was inserted in the current batch.
     pub fresh: bool,
 }
 

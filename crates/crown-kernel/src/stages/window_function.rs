@@ -1,5 +1,5 @@
-//! One window function over the rows of a partition: which values a change may change, and the
-//! values.
+//! One window function over the rows of a partition: which values a change may affect, and how they
+//! are computed.
 
 use super::accumulator::{Accumulator, Folded};
 use super::window_frame::{Frames, Row};
@@ -61,7 +61,7 @@ impl Function {
         })
     }
 
-    /// The rows whose value a change may change, if the rows from `first` to `last` came, went or
+    /// The rows whose value may change if the rows from `first` to `last` were inserted, deleted or
     /// moved.
     pub fn reach(&self, frames: &Frames, first: usize, last: usize) -> Range<usize> {
         let end = frames.rows.len();
@@ -259,7 +259,7 @@ impl Function {
     }
 }
 
-/// Adds a row to an aggregate, or takes it away.
+/// Adds a row to an aggregate, or removes it.
 pub fn fold(
     accumulator: &mut Accumulator,
     folded: &Folded,

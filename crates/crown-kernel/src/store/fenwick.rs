@@ -1,4 +1,4 @@
-//! Sums over the beginnings of a list that changes.
+//! A Fenwick tree: prefix sums of a list that changes.
 
 /// Sums of the beginnings of a list of numbers, each changed or found in O(log n).
 #[derive(Default)]

@@ -6,9 +6,9 @@
 //! table can grow by half. It is at most five eighths full: a run is short then, and a slot has
 //! eight bytes.
 //!
-//! Each size of the table orders hashes differently: rows that come in the order of another
-//! table, as those of a saved state do, would else crowd into one part of this one while it grows,
-//! and make ever longer runs.
+//! Each size of the table orders hashes differently. Otherwise rows that arrive in the order of
+//! another table, as those of a saved state do, would crowd into one part of this table while it
+//! grows, and form ever longer runs.
 
 use super::hash::hash_words;
 use super::slab::{at, at_mut, prefetch, with_capacity};

@@ -1,9 +1,9 @@
 //! Strings, binary and wide decimals as words, reference-counted so that the dictionary shrinks.
 //!
-//! Whoever stores a word of an interned column in state retains it, and releases it when the row
-//! goes. A value whose count is 0 stays readable until `sweep`, which the engine calls at the end
-//! of an `apply`: so deltas may show values of rows that are gone, and values computed for output
-//! only need no counting.
+//! State that stores a word of an interned column must retain it, and release it when the row is
+//! deleted. A value whose count is 0 stays readable until `sweep`, which the engine calls at the
+//! end of an `apply`. So deltas may contain values of deleted rows, and values that are computed
+//! only for output need no counting.
 
 use crate::chunk::Word;
 use hashbrown::{DefaultHashBuilder, HashTable};

@@ -1,7 +1,7 @@
 //! The net effect of a sequence of signed rows.
 //!
-//! Sums are exact: what passes 64 bits on its way and comes back is right, and what doesn't come
-//! back is refused.
+//! Sums are exact: a weight may exceed 64 bits temporarily, and is rejected only if it is out of
+//! range at the end.
 
 use super::hash::hash_words;
 use super::index::Index;
@@ -70,7 +70,7 @@ impl Net {
         self.index.prefetch(hash);
     }
 
-    /// Asks the memory for the row itself, when its slot has come.
+    /// Prefetches the row itself, once its slot has been loaded.
     pub fn prefetch_row(&self, hash: u64) {
         if let Some(row) = self.index.find(hash, |_| true) {
             prefetch(&self.rows, row as usize * self.stride());

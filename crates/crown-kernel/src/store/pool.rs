@@ -1,8 +1,8 @@
-//! Memory of output columns, used again.
+//! A pool of buffers for output columns.
 //!
-//! The columns of a large delta leave as Arrow arrays. If each had fresh memory, the system would
-//! have to clear it first, which takes a good part of the time of writing it. So when the last
-//! reference to a column is dropped, its buffer returns to the pool.
+//! The columns of a large delta are returned as Arrow arrays. If each used fresh memory, the system
+//! would have to clear it first, which takes a large part of the time of writing it. So when the
+//! last reference to a column is dropped, its buffer returns to the pool.
 
 use crate::chunk::{Chunk, Word};
 use arrow::buffer::Buffer;

@@ -1,7 +1,7 @@
 //! Rows of one width in one vector, found by hash: the store behind primary keys, windows and
 //! netting.
 //!
-//! A row has a slot (`u32`) that is stable while it lives. Slots are handed out and taken back last
+//! A row has a slot (`u32`) that is stable while the row exists. Slots are allocated and freed last
 //! in, first out, so undoing operations in reverse order restores the table exactly, slot by slot.
 
 use super::hash::hash_words;

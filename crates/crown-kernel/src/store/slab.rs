@@ -1,8 +1,7 @@
 //! Slabs: access without a bounds check in release builds, prefetching, and memory on huge pages.
 //!
-//! A large slab is read at random, so nearly every access also needs the address of a page that the
-//! processor has forgotten. The system is asked for pages of 2 MB, of which there are few. It may
-//! refuse, and nothing else changes.
+//! A large slab is accessed at random, so nearly every access also misses the TLB. The system is
+//! therefore asked for huge pages of 2 MB. It may refuse, and then nothing else changes.
 
 /// `items[index]`.
 ///

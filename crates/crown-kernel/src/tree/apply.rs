@@ -1,8 +1,9 @@
-//! The main loop: the changes of a batch, one after the other, each carried through the tree.
+//! The main loop: applies the changes of a batch one after the other, and propagates each through
+//! the tree.
 //!
-//! A change first finds or makes its row. If the row enters or leaves the semi-join view of its
-//! node, or its annotation changes, the change climbs (`propagate`, then `delta` in the connex
-//! part), which emits the delta. Rows that nothing needs any more are removed last.
+//! A change first finds or creates its row. If the row enters or leaves the semi-join view of its
+//! node, or its annotation changes, the change propagates upwards (`propagate`, then `delta` in the
+//! connex part), which emits the delta. Rows that are no longer needed are removed last.
 
 use super::compact;
 use super::id::RowId;

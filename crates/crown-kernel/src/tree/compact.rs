@@ -1,4 +1,5 @@
-//! Memory follows the live rows: slabs, tables and lists that are mostly free are rebuilt.
+//! Memory is proportional to the live rows: slabs, tables and lists that are mostly free are
+//! rebuilt.
 //!
 //! A rebuild costs time linear in the slab and happens only after three quarters of it were freed,
 //! so it is amortised constant per deletion. It renames ids, so both sides of every link are

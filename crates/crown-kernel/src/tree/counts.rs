@@ -1,15 +1,15 @@
-//! How many results each row is in, below it: so results are found by their position without
-//! enumerating those before.
+//! Counts how many results each row has below it, so that results can be found by their position
+//! without enumerating those before.
 //!
 //! The number of results of a row is its annotation times, for each connex child, the sum over the
-//! rows of its entry. These sums are kept per entry, and for long lists a Fenwick tree of the
-//! numbers of their rows, so that a position is found in O(log n) per node.
+//! rows of its entry. These sums are stored per entry, and long lists have a Fenwick tree over the
+//! counts of their rows, so that a position is found in O(log n) per node.
 //!
-//! Counting all of it takes time linear in the state, and happens when it is asked for first. From
-//! then on, changes of the tree note which positions of which lists they touch, and the next question
-//! counts only these again, and the rows above an entry whose number has changed. When so many
-//! positions are noted that counting anew is as good, all is forgotten: a tree of which nobody asks
-//! for positions spends nothing on them.
+//! The first query for a position counts everything, in time linear in the state. From then on,
+//! changes of the tree record which positions of which lists they touch, and the next query
+//! recounts only these, and the rows above an entry whose count has changed. When so many positions
+//! are recorded that a full recount is as cheap, all counts are dropped: a tree whose positions are
+//! never queried spends nothing on them.
 
 use super::id::{EntryId, RowId};
 use super::shape::LINK;
@@ -21,7 +21,7 @@ use hashbrown::HashMap;
 /// Lists up to this length are summed when they are read.
 const SHORT: u32 = if cfg!(test) { 2 } else { 32 };
 
-/// The part of the rows that may be noted before all is counted anew.
+/// The share of the rows that may be recorded before everything is counted again.
 const SHARE: usize = 4;
 
 /// A position in a list of an edge's entry.

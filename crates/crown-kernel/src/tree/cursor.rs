@@ -1,4 +1,4 @@
-//! Full enumeration that can stop and go on (paper, Algorithm 4): the walk from the root's
+//! Full enumeration that can pause and resume (paper, Algorithm 4): the walk from the root's
 //! semi-join view.
 
 use super::enumerate::{Emission, Walk};
@@ -12,7 +12,7 @@ use crate::store::interner::Interner;
 pub struct Cursor {
     walk: Walk,
     updates: u64,
-    /// The row of a global aggregate over nothing is still to come.
+    /// The row of a global aggregate over empty input has not been returned yet.
     empty_row: bool,
 }
 

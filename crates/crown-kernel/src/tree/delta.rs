@@ -1,4 +1,4 @@
-//! Changes of the connex part and the delta they mean (paper, section 4.2).
+//! Changes of the connex part and the resulting delta (paper, section 4.2).
 //!
 //! A witness is a row that enters or leaves the semi-join view and is a root row or has a live
 //! parent: the delta is the disjoint union of the results that contain a witness (Lemma 4.8). For
@@ -58,8 +58,8 @@ impl Tree {
         scratch.levels = levels;
     }
 
-    /// Whether no row above comes or goes with this one: other rows have its key, or none above
-    /// wants it.
+    /// Whether no row above enters or leaves with this one: other rows have its key, or no row
+    /// above needs it.
     #[inline]
     fn is_alone(&self, node: usize, row: RowId, entering: bool) -> bool {
         let shape = &self.shape.nodes[node];
@@ -87,7 +87,8 @@ impl Tree {
                 }
             }
         } else {
-            // The walk starts from the row and does not meet its list, so that can be cut after it.
+            // The walk starts from the row and does not visit its list, so the list can be cut
+            // afterwards.
             if witness {
                 self.emit_moved(node, &[row], -1, interner, sink);
                 if inner {
@@ -273,7 +274,7 @@ impl Tree {
         scratch.witnesses = witnesses;
     }
 
-    /// Emits the results that contain one of the witnesses, which have come or gone.
+    /// Emits the results that contain one of the witnesses, which have entered or left.
     fn emit_moved(
         &mut self,
         node: usize,
@@ -297,7 +298,7 @@ impl Tree {
             let emission = Emission { sign, values: None, pairs: false, plain, totals: None };
             return self.emit(node, witnesses, &emission, interner, sink);
         }
-        // The one row of a global aggregate is always there: what comes or goes is its value.
+        // The one row of a global aggregate always exists: only its value changes.
         let (mut rows, mut values) = (Vec::new(), Vec::new());
         for row in witnesses {
             let zero = vec![0; self.shape.components.len()];

@@ -1,9 +1,9 @@
-//! A batch of changes as one: the way out when a value overflows between two of them.
+//! Applies a batch of changes as one: the fallback when a value overflows between two of them.
 //!
-//! Changes are applied one after the other, and each shows its delta. A sum that leaves its type
-//! with one change and comes back with the next has no delta in between, though the batch has one.
-//! So all changes are made without output, and the delta is the difference of the full results.
-//! This takes time linear in the result; it is needed once in a blue moon.
+//! Changes are applied one after the other, and each emits its delta. A sum that overflows with one
+//! change and returns into range with the next has no delta in between, though the batch has one.
+//! In that case all changes are made without output, and the delta is the difference of the full
+//! results. This takes time linear in the result, but is very rarely needed.
 
 use super::apply::AtomChange;
 use super::id::RowId;
@@ -68,7 +68,7 @@ impl Tree {
         result
     }
 
-    /// The full result; nothing when deltas are not wanted.
+    /// The full result; empty if deltas are not needed.
     fn all_rows(&self, width: usize, interner: &mut Interner) -> Result<Chunk> {
         let mut rows = Chunk::new(width);
         if self.deltas {

@@ -37,7 +37,7 @@ impl Tree {
         }
     }
 
-    /// Emits the rows that have come or gone, with their annotations.
+    /// Emits the rows that were inserted or deleted, with their annotations.
     pub(super) fn emit_moved_directly(
         &mut self,
         node: usize,

@@ -1,8 +1,8 @@
 //! The entries of one edge: for each key the child's rows and the parent's rows that have it.
 //!
-//! An entry is the projection view V_p of the child (paper, equation 1) and the index on the parent
-//! that a P-update needs, in one: the key is in V_p while a child row of the semi-join view has it.
-//! An entry lives while a row of either side has its key.
+//! An entry combines two things: the projection view V_p of the child (paper, equation 1), and the
+//! index on the parent that a P-update needs. The key is in V_p while a child row of the semi-join
+//! view has it. An entry exists while a row of either side has its key.
 
 use super::id::{EntryHint, EntryId, RowHint, RowId};
 use super::lists::List;
@@ -19,8 +19,9 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Entry {
     /// The key if it is one word; others are kept apart.
     key: Word,
-    /// Child rows in the semi-join view, those that depart in the current update last. Only their
-    /// number is kept (in `children.len`) when the child is not connex: nobody enumerates them.
+    /// Child rows in the semi-join view; those that depart in the current update come last. If the
+    /// child is not connex, it is never enumerated, so only their number is stored (in
+    /// `children.len`).
     pub children: List,
     /// Parent rows with the key, the live ones first.
     pub parents: List,

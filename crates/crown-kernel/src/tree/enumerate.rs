@@ -1,9 +1,9 @@
 //! Results by column: the walk of a program, a block of the innermost list at a time.
 //!
 //! The rows of the innermost list are gathered column by column; the columns of every outer step
-//! are filled only when that step moves on, with one value for all the rows since it last moved. So
-//! a result costs a few sequential writes, however many columns it has. A walk stops after any
-//! number of rows and goes on later: deltas and full enumeration are the same walk.
+//! are filled only when that step advances, with one value for all the rows since it last advanced.
+//! So a result costs a few sequential writes, however many columns it has. A walk can pause after
+//! any number of rows and resume later: deltas and full enumeration use the same walk.
 
 use super::id::RowId;
 use super::lists::List;
@@ -49,7 +49,7 @@ fn check_copies(difference: Value, emission: &Emission, item: usize) -> Result<(
     }
 }
 
-/// How many rows ahead of an outer step memory is asked for.
+/// How many rows ahead of an outer step memory is prefetched.
 pub(super) const AHEAD: u32 = 4;
 
 #[derive(Clone, Copy)]

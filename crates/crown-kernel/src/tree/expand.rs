@@ -1,9 +1,9 @@
-//! The walk at full speed: when every weight is the same and nothing is NULL, all there is to do is
-//! to write words.
+//! The walk at full speed: if every weight is the same and nothing is NULL, it only has to write
+//! words.
 //!
-//! Rows are written behind the lengths of the columns, which are set when the walk pauses: each
-//! step writes its columns at its own pace, the innermost a list at a time, an outer one when it
-//! moves on, with one value for all rows since it last moved.
+//! Rows are written beyond the current lengths of the columns, which are set when the walk pauses.
+//! Each step writes its columns at its own pace: the innermost one a list at a time, an outer one
+//! when it advances, with one value for all rows since it last advanced.
 
 use super::enumerate::{OpenList, Walk};
 use super::id::{EntryId, RowId};
@@ -12,7 +12,7 @@ use super::program::{Pairs, Program, Step};
 use super::Tree;
 use crate::chunk::{Chunk, Word};
 
-/// How many rows before its use an entry is asked for, and a row.
+/// How many rows before its use an entry is prefetched, and a row.
 const NEAR: u32 = 3;
 const FAR: u32 = 6;
 
@@ -206,8 +206,8 @@ impl Walk {
         let mut total = from;
         let list = outer.list;
         let row = if outer_step.up { tree.parents.ids(&list) } else { tree.children[outer_step.node].ids(&list) };
-        // The entries of the rows from the current one on: each is asked for `NEAR` rows before its
-        // list is read.
+        // The entries of the rows from the current one on: each is prefetched `NEAR` rows before
+        // its list is read.
         let mut entries = [EntryId::FIRST; (NEAR + 1) as usize];
         let entry_of = |position: u32| rows.entry(row(position), inner_step.link);
         for position in outer.index + 1..outer.limit.min(outer.index + NEAR + 1) {

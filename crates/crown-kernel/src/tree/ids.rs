@@ -1,10 +1,10 @@
-//! Which rows are there, by their words, and the ids that they have in the nodes' slabs.
+//! Finds the rows that exist by their words, and holds the ids that they have in the nodes' slabs.
 //!
 //! Atoms that read the same columns of the same table under the same conditions are twins: they
-//! have the same rows, but for moments within a batch. The nodes of twins share one `Ids`, so that
-//! a row is looked up, put in and taken out once for all of them; each twin still has its own slab,
-//! with the row's links, under the common id. That twins agree is only likely and never relied on:
-//! it is known of each id which of them have the row.
+//! have the same rows, except for moments within a batch. The nodes of twins share one `Ids`, so
+//! that a row is looked up, inserted and removed once for all of them; each twin still has its own
+//! slab, with the row's links, under the common id. Correctness never relies on twins having the
+//! same rows: each id records which of them have the row.
 
 use super::id::{RowHint, RowId};
 use crate::store::index::Index;
@@ -101,7 +101,7 @@ impl Ids {
         self.holders[id.index()] |= twin;
     }
 
-    /// A twin no longer has the row, whose hash is asked for when it was the last one.
+    /// Records that a twin no longer has the row; `hash` is called only for the last twin.
     #[inline(always)]
     pub fn leave(&mut self, twin: u8, id: RowId, hash: impl FnOnce() -> u64) {
         let holders = &mut self.holders[id.index()];
@@ -117,8 +117,8 @@ impl Ids {
         self.holders.len() > 256 && self.index.len() * 4 < self.holders.len()
     }
 
-    /// Numbers the rows anew, without gaps and in their order; returns the new id of each old one,
-    /// and how many there are.
+    /// Renumbers the rows without gaps and in their order; returns the new id of each old one, and
+    /// how many there are.
     pub fn compact(&mut self, hash: impl Fn(RowId) -> u64) -> (Vec<Option<RowId>>, usize) {
         let mut fresh = Ids::new();
         fresh.reserve(self.index.len());

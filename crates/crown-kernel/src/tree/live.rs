@@ -1,9 +1,9 @@
 //! The live views: which rows are in some result (paper, section 4.2).
 //!
 //! By Lemma 4.6 a row of a connex node's semi-join view is live exactly if a live row of the parent
-//! has its key (every root row is). So liveness is not stored in the row: an entry keeps its live
-//! parent rows first and their number, and its children are all live or all not. Marking and
-//! clearing go top-down and touch only rows that appear in the delta being made.
+//! has its key (every root row is). So liveness is not stored in the row: an entry lists its live
+//! parent rows first, with their number, and its children are either all live or all not. Marking
+//! and clearing go top-down and touch only rows that appear in the current delta.
 
 use super::id::{EntryId, RowId};
 use super::lists::List;

@@ -159,7 +159,7 @@ impl NodeRows {
         }
     }
 
-    /// A row goes: what comes to its place is there once.
+    /// Removes a row, and resets its multiplicity to 1 for the next row in its place.
     #[inline(always)]
     pub fn remove(&mut self, row: RowId) {
         self.len -= 1;

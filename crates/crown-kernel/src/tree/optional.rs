@@ -1,16 +1,16 @@
 //! Optional edges, for outer joins: a key without a row shows a phantom.
 //!
-//! An optional child never takes a row of its parent away. While an entry of its edge has parent
-//! rows and no child row, it holds one
-//! **phantom**: a row of the child that has the key, multiplicity 1, and NULL in all else. A phantom is a row as any other, with its links
-//! and its place in the list, so walks, counts, samples and annotations need not know of it. What
-//! it adds to a row's identity is a bit of the NULL mask, since the atom may have a row of NULLs
-//! too.
+//! An optional child never removes a row of its parent. While an entry of its edge has parent rows
+//! and no child row, it holds one **phantom**: a row of the child that has the key, multiplicity 1,
+//! and NULL everywhere else. A phantom is a row like any other, with its links and its place in the
+//! list, so walks, counts, samples and annotations need not know about it. Only a bit of the NULL
+//! mask tells it apart, because the atom may contain a real row of NULLs too.
 //!
-//! The phantom goes after the first row has come, and comes before the last one goes: an entry with
-//! parent rows is never empty, so no counter above the edge changes and nothing climbs. Phantoms
-//! that come and go with their first and last parent row are in no delta: no row that they stand
-//! beside is live then. There are no more phantoms than parent rows.
+//! The phantom is removed after the first matching row is inserted, and added before the last one
+//! is deleted. So an entry with parent rows is never empty, no counter above the edge changes, and
+//! nothing propagates. A phantom that is added with its first parent row, or removed with its last,
+//! is in no delta, because no row next to it is live at that time. There are no more phantoms than
+//! parent rows.
 
 use super::id::{EntryId, RowHint, RowId};
 use super::prefetch::Hints;
@@ -136,7 +136,7 @@ impl Tree {
         }
     }
 
-    /// Takes away the phantoms below a row that goes, where it was the last parent row.
+    /// Removes the phantoms below a row that is deleted, if it was their last parent row.
     #[cold]
     pub(super) fn hide_phantoms(&mut self, node: usize, row: RowId) {
         for index in 0..self.shape.nodes[node].below.len() {

@@ -1,12 +1,12 @@
 //! Lists in the order of a value: for a comparison between the rows of two nodes, such as `a.x <
 //! b.y`.
 //!
-//! A walk that has fixed a row of the one node needs from the list of the other only the rows of a
-//! range. So such a list is kept a second time, in the order of the compared value, in one search
-//! tree per edge and direction whose keys are (entry, value, row). It has the same rows as the list
-//! that it stands for, at any time: the child rows of the semi-join view, those that depart
-//! included until they are cut; the live ones of the parent rows. Rows with NULL are in no range
-//! and are left out. A change costs O(log n); memory is linear in the rows.
+//! A walk that has fixed a row of one node needs only a range of rows from the list of the other.
+//! So such a list is stored a second time, in the order of the compared value, in one search tree
+//! per edge and direction whose keys are (entry, value, row). At any time it has the same rows as
+//! the list it mirrors: the child rows of the semi-join view, including departing rows until they
+//! are cut; for parent rows, the live ones. Rows with NULL are in no range and are left out. A
+//! change costs O(log n); memory is linear in the rows.
 
 use super::id::{EntryId, RowId};
 use super::node_rows::NodeRows;

@@ -1,11 +1,11 @@
-//! Prefetching: the memory that coming changes will touch is requested before they are applied.
+//! Prefetching: the memory that the next changes will touch is requested before they are applied.
 //!
 //! An update is a chain of dependent reads (index slot, row, entry, list), each likely to miss the
-//! cache when the state is large. A single update can't hide that; neighbouring updates can. So the
-//! changes of a batch are taken in blocks, and each link of the chain is requested for the whole
-//! block before the next one is followed. Nothing here changes state or is needed for correctness:
-//! the ids that were found are hints, which may be out of date when the change is applied and are
-//! checked then.
+//! cache if the state is large. A single update can't hide that latency, but neighbouring updates
+//! can. So the changes of a batch are processed in blocks, and each link of the chain is requested
+//! for the whole block before the next one is followed. Nothing here changes state or is needed for
+//! correctness: the ids that were found are hints, which may be out of date when the change is
+//! applied and are checked then.
 
 use super::apply::AtomChange;
 use super::edges::Edge;
@@ -28,7 +28,7 @@ const EDGES: usize = 4;
 /// Where a change most likely finds what it looks for.
 #[derive(Clone, Copy)]
 pub(super) struct Hints {
-    /// A row that goes.
+    /// A row that is deleted.
     pub row: RowHint,
     /// The entries of the node's first edges by one column, as in `NodeShape::keyed`.
     pub entries: [EntryHint; EDGES],
@@ -43,7 +43,7 @@ impl Hints {
     }
 }
 
-/// A coming change and what is known of it.
+/// A change that will be applied soon, and what is known about it.
 #[derive(Clone, Copy)]
 pub(super) struct Coming<'a> {
     pub change: AtomChange<'a>,
@@ -177,7 +177,7 @@ impl Tree {
         }
     }
 
-    /// The rows that will take the place of a row that goes.
+    /// The rows that will take the place of a deleted row.
     #[inline(always)]
     fn find_moved(&self, coming: &Coming) {
         let shape = self.shape_of(coming.node);

@@ -1,9 +1,10 @@
 //! Change propagation without joins (paper, section 3.2), below the connex part of the tree.
 //!
-//! An update climbs one path, from its node to the root. At every node all changes have one
-//! direction: rows enter the semi-join view, or rows leave it; an anti edge turns the direction.
-//! Beside them, in mode bag and ring, rows that stay may change their annotation. A node that is
-//! not connex is never enumerated, so its changes are made at once; the connex part is in `delta`.
+//! An update propagates along one path, from its node to the root. At every node all changes have
+//! one direction: rows enter the semi-join view, or rows leave it; an anti edge reverses the
+//! direction. In addition, in the modes bag and ring, the annotations of rows that stay may change.
+//! A node that is not connex is never enumerated, so its changes are made immediately; the connex
+//! part is in `delta`.
 
 use super::edges::Edge;
 use super::id::{EntryId, RowId};
@@ -87,9 +88,9 @@ impl Tree {
         }
     }
 
-    /// As `climb`, without regard to phantoms of the node. Those of nodes above stay: what is above
-    /// an optional edge neither comes nor goes with what is below, and only optional edges are
-    /// below one.
+    /// As `climb`, but ignores phantoms of the node. Phantoms of nodes above stay: rows above an
+    /// optional edge do not depend on rows below it, and below an optional edge there are only
+    /// optional edges.
     pub(super) fn climb_as_is(
         &mut self,
         mut node: usize,
@@ -417,7 +418,7 @@ impl Tree {
     }
 }
 
-/// Notes an entry as it is, once per update.
+/// Records the current state of an entry, once per update.
 #[inline(always)]
 fn touch(edge: &mut Edge, entry: EntryId, touched: &mut Vec<Touched>, sums: &mut Vec<Value>) {
     let state = edge.entry_mut(entry);

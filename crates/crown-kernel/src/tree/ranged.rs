@@ -1,9 +1,9 @@
 //! The walk of a program with ranges: as in `enumerate`, but a list may turn out empty for the rows
 //! chosen before it.
 //!
-//! Then the step before moves on, so the delay is no longer constant: a row may be visited whose
-//! range is empty. What is never visited is a row outside its range. Rows of a range are fetched a
-//! few at a time, so a walk can stop and go on, and keeps little.
+//! In that case the step before advances, so the delay is no longer constant: a row may be visited
+//! whose range is empty. But no row outside its range is ever visited. Rows of a range are fetched
+//! a few at a time, so a walk can pause and resume, and buffers little.
 
 use super::enumerate::{OpenList, Walk};
 use super::id::{EntryId, RowId};

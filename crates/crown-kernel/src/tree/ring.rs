@@ -1,11 +1,11 @@
 //! Annotations: a commutative ring per component (paper, section 6.3), multiplied along the tree,
 //! summed per key.
 //!
-//! Exact components are integers modulo 2^128 whose overflow is noticed: a wrapped value still
-//! cancels when its rows leave, so an overflow is an error of the update that met it and never
-//! corrupts the state. Float sums are kept as an unevaluated sum of two floats (Knuth's two-sum),
-//! about 106 bits, so that rows that come and go leave no drift behind; infinities and NaNs, which
-//! no subtraction cancels, are counted separately.
+//! Exact components are integers modulo 2^128 whose overflow is detected: a wrapped value still
+//! cancels when its rows are deleted, so an overflow is an error of the update that caused it and
+//! never corrupts the state. Float sums are stored as an unevaluated sum of two floats (Knuth's
+//! two-sum), about 106 bits, so that inserting and deleting rows causes no drift; infinities and
+//! NaNs, which no subtraction cancels, are counted separately.
 
 use crate::chunk::Word;
 use crate::error::{overflow, KernelError, Result};

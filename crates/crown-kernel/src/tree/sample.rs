@@ -1,8 +1,8 @@
 //! Results by position, and at random, without enumerating.
 //!
-//! `counts` finds the rows of the result at a position. A position that is drawn evenly makes every
-//! result equally likely (by multiplicity). With residual conditions nobody knows the positions, and
-//! draws that they reject are repeated.
+//! `counts` finds the rows of the result at a position. A position that is drawn uniformly makes
+//! every result equally likely (by multiplicity). With residual conditions the positions are not
+//! known, so draws that fail the conditions are repeated.
 
 use super::ring::Value;
 use super::Tree;

@@ -1,7 +1,8 @@
 //! The annotation of a row: its multiplicity and factors times the sums of its children that are
 //! not connex (paper, equation 5).
 //!
-//! It is never stored: it is a product of a few numbers that are at hand wherever it is needed.
+//! It is never stored, because it is a product of a few numbers that are available wherever it is
+//! needed.
 
 use super::id::RowId;
 use super::ring::Value;

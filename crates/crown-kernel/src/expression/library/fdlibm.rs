@@ -1,4 +1,5 @@
-//! Logarithms and the cube root as fdlibm computes them, and so Java's StrictMath: to the last bit.
+//! Logarithms and the cube root as computed by fdlibm, and therefore by Java's StrictMath, to the
+//! last bit.
 
 // The constants as fdlibm writes them.
 #![allow(clippy::excessive_precision)]

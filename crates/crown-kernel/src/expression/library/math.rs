@@ -1,5 +1,5 @@
-//! Functions of floats. Spark takes Java's StrictMath, which is fdlibm; the crate `libm` has the
-//! same last bit where it comes from there too, and `fdlibm` what it has from elsewhere.
+//! Functions of floats. Spark uses Java's StrictMath, which is fdlibm. The crate `libm` agrees to
+//! the last bit in the functions that it ported from fdlibm; `fdlibm` has the others.
 
 use super::super::divide_by_zero;
 use super::super::value::Value;

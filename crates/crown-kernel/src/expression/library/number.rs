@@ -1,4 +1,4 @@
-//! Functions of numbers that are no curves: written with separators, in buckets, in factorials.
+//! Other numeric functions: formatting with separators, buckets, factorials.
 
 use super::super::decimal::{self, Rounding};
 use super::super::value::Value;

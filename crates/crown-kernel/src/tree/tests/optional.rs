@@ -1,4 +1,5 @@
-//! Optional edges: what a change costs and what is kept, by counting, and how phantoms come and go.
+//! Optional edges: the cost of a change and the size of the state, by counting, and when phantoms
+//! are added and removed.
 
 use super::harness::{rows, run, split, Update};
 use super::named::stage as stage_of;
