@@ -109,8 +109,7 @@ def check_plan(plan: Plan, functions: Functions) -> None:
 def _spread(
     layout: Layout, *, deltas: bool, state: State | None, functions: dict[str, Callable[[Any], Any]]
 ) -> _kernel.Engine:
-    """Return one cell per thread, an engine that resolves the tables that need it before routing, and one that
-    merges."""
+    """Return one cell per thread, with a resolver before routing and a merge after it where the layout has them."""
     first = tuple(resolver.table for resolver in layout.resolvers)
     return _kernel.Engine.spread(
         to_json(layout.cell),

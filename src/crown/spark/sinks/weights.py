@@ -1,4 +1,4 @@
-"""The weight of a delta's row, as Spark computes it."""
+"""The weight of a delta's row as a Spark column."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from crown.changes import CHANGE_TYPE, INSERTIONS, MULTIPLICITY
 
 
 def weight_of(columns: Sequence[str]) -> Column:
-    """How many copies of a row come, or, negative, go, in deltas with these columns."""
+    """Return the number of copies of a row that are inserted (positive) or deleted (negative) by deltas with these
+    columns."""
     weight = F.col(MULTIPLICITY) if MULTIPLICITY in columns else F.lit(1).cast("long")
     return F.when(F.col(CHANGE_TYPE).isin(*INSERTIONS), weight).otherwise(-weight)

@@ -23,7 +23,7 @@ class Subscribers:
 
     def __init__(self) -> None:
         self._callbacks: dict[str, list[Callback]] = {}
-        # A weak reference: an iterator that is no longer referenced must not collect deltas forever.
+        # Weak references: an iterator that is no longer referenced must not collect deltas forever.
         self._iterators: dict[str, list[weakref.ref[Changes]]] = {}
         self._waiting: deque[tuple[str, Callback | Changes, pa.Table]] = deque()
         self._delivering = threading.Lock()
