@@ -71,7 +71,7 @@ def _frame_class(base: Any) -> type:
         writer._crown_views = views_of(frame)
         writer._crown_location = None
         if any(view.real_time for view in writer._crown_views):
-            # The only output mode that Spark has for real-time streams; these deltas are always append-only.
+            # Real-time mode only supports this output mode; for these deltas it makes no difference.
             writer.outputMode("update")
         return writer
 
