@@ -1,4 +1,5 @@
-"""UNION, EXCEPT and INTERSECT look rows up in their branches, which are kept only where that is impossible."""
+"""UNION, EXCEPT and INTERSECT look rows up in their branches, which are stored only if they can't do that
+themselves."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Context:
         fail(self.sql, node, code, message, reason, hint)
 
     def place(self, node: exp.Expr) -> Place | None:
-        """Return the position of a node, for messages about another text than the current one."""
+        """Return the position of a node, for messages raised after the binder has moved on to another text."""
         position = span(node)
         return Place(position, self.sql) if position is not None else None
 
