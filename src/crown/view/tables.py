@@ -38,8 +38,7 @@ class Tables:
         return self._inputs.get(name)
 
     def changed(self, table: object) -> TableInput | None:
-        """Return the input of a table that is about to change: `find`, provided that the views know the time or don't
-        need it."""
+        """Return the input of a table that is about to change: `find`, if the views know the time or don't need it."""
         found = self.find(table)
         if CLOCK in self._inputs and not self.timed:
             raise InvalidChange(
