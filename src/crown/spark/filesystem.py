@@ -29,8 +29,7 @@ def write_at_once(path: str, name: str, data: bytes) -> None:
 
 
 def write_new(path: str, name: str, data: bytes) -> bool:
-    """Write a file that does not exist yet; return False if it does. Of several writers on a local disk only one
-    succeeds."""
+    """Write a new file; return False if it exists. Of several writers on a local disk only one succeeds."""
     files, root = open_filesystem(path)
     if not isinstance(files, pyarrow.fs.LocalFileSystem):
         if read_file(path, name) is not None:

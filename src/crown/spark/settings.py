@@ -1,5 +1,4 @@
-"""The settings that a session needs, and those that make it fast. Crown checks and reports; it never changes a running
-session."""
+"""The settings that a session needs or profits from. Crown checks them; it never changes a running session."""
 
 from __future__ import annotations
 

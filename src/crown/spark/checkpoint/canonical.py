@@ -82,8 +82,7 @@ class _Renamed:
                 raise AssertionError("a recursion has a name")
 
     def recursion(self, name: str, source: str, body: Recursion) -> tuple[Body, Names]:
-        """Return the recursion, whose step now reads `source` instead of `name`. The name shown in errors is
-        unchanged."""
+        """Return the recursion with `source` instead of `name` in its step. The name in errors is unchanged."""
         base, columns = self.body(body.base)
         inside = _Renamed({**self.sources, name: (source, columns)})
         nested: list[tuple[str, Body]] = []

@@ -96,8 +96,7 @@ class Dispatcher:
     def _well_formed(
         self, batch: pa.RecordBatch, source: int, row: int, faults: list[dict[str, Any]]
     ) -> pa.RecordBatch:
-        """Return the batch without the records that did not parse; those are recorded in `faults`, or raise an
-        error."""
+        """Return the batch without malformed records, which are recorded in `faults` or raise an error."""
         if CORRUPT in batch.schema.names:
             texts = batch.column(CORRUPT)
             reasons: pa.StringArray | str = "the record does not match the schema of the table"

@@ -219,8 +219,7 @@ class CellProcessor(StatefulProcessor):
         return replace(meta, fingerprint=operator.fingerprint)
 
     def _check(self, cell: int, found: dict[str, Any]) -> None:
-        """Check state that another version wrote, or that was written for another text: its description must be
-        equivalent."""
+        """Check state of another version or another text: its description must be equivalent."""
         operator = self._operator
         try:
             compare(

@@ -1,5 +1,4 @@
-"""The operators in Python workers, with the engines in a host process: for Spark Connect, which gives no access to a
-JVM."""
+"""The operators in Python workers, with the engines in a host process: for Spark Connect, which has no JVM access."""
 
 from __future__ import annotations
 

@@ -59,8 +59,7 @@ class Topology:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What distinguishes this view from another in a checkpoint: its meaning, and that of the rows in its
-        operators."""
+        """What identifies this view in a checkpoint: its meaning, and that of the rows in its operators."""
         meaning = encode(replace(self.query, sql=""))
         return digest([meaning, self.cells, {name: stored(plan_) for name, plan_ in self.plans.items()}])
 

@@ -1,5 +1,4 @@
-"""Statistics of the nodes of a running stream's trees, which cells report with their batches while a browser is
-connected.
+"""Statistics of the nodes of a running stream's trees, which cells report while a browser is connected.
 
 A cell without changes is not called and so reports nothing; its last report is still valid. The stream runs plans with
 canonical names (see `crown.spark.checkpoint.canonical`), so a view's trees are matched with them by structure.

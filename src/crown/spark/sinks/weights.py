@@ -11,7 +11,6 @@ from crown.changes import CHANGE_TYPE, INSERTIONS, MULTIPLICITY
 
 
 def weight_of(columns: Sequence[str]) -> Column:
-    """Return the number of copies of a row that are inserted (positive) or deleted (negative) by deltas with these
-    columns."""
+    """Return the number of inserted copies of a row in deltas with these columns; negative for deleted ones."""
     weight = F.col(MULTIPLICITY) if MULTIPLICITY in columns else F.lit(1).cast("long")
     return F.when(F.col(CHANGE_TYPE).isin(*INSERTIONS), weight).otherwise(-weight)
