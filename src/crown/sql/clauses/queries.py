@@ -1,5 +1,4 @@
-"""Queries: SELECT, set operations, ORDER BY and LIMIT, WITH. A query that can be flattened remains a list of
-branches."""
+"""Queries: SELECT, set operations, ORDER BY and LIMIT, WITH. Flat queries stay lists of branches."""
 
 from __future__ import annotations
 

@@ -37,8 +37,7 @@ def _implied(sides: list[list[Expression]]) -> list[Expression]:
 
 
 def _by_atoms(parts: list[Expression]) -> list[Expression]:
-    """Combine parts over the same atoms into one conjunction each: an atom then outputs one truth value, not its
-    columns."""
+    """Combine parts over the same atoms: an atom then outputs one truth value instead of its columns."""
     groups: dict[frozenset[str], list[Expression]] = {}
     for part in parts:
         groups.setdefault(atoms_of(part), []).append(part)

@@ -88,8 +88,7 @@ class Groups:
 
     @property
     def sets(self) -> tuple[tuple[str, ...], ...] | None:
-        """The columns of each grouping, where there are several. Columns that are not from GROUP BY are in all of
-        them."""
+        """The columns of each grouping, where there are several. Other columns are in all of them."""
         if self._sets is None:
             return None
         shared = [name for expression, name in self.names.items() if expression not in self._bound]

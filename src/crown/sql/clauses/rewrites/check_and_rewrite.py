@@ -13,8 +13,7 @@ from crown.sql.refuse import check_parts
 
 
 def check_and_rewrite(context: Context, query: exp.Expr) -> None:
-    """Reject parts that Crown would otherwise ignore, and rewrite time windows, ASOF joins, the clock and
-    shorthands."""
+    """Reject parts that Crown would ignore, and rewrite time windows, ASOF joins, the clock and shorthands."""
     check_parts(context, query)
     write_out_spellings(context, query)
     write_out_windows(context, query)

@@ -59,8 +59,7 @@ def equalities(pairs: Sequence[Pair]) -> tuple[Expression, ...]:
 
 
 def gathered(context: Context, relation: Relation, predicates: Sequence[Expression]) -> Relation:
-    """Return the relation; nested as one source if a side of some equality reads several sources, since keys need
-    one."""
+    """Return the relation; as one source if a side of some equality reads several, since keys need one."""
     sides = [side for p in predicates if isinstance(p, Call) and p.function == "eq" for side in p.arguments]
     for branch in relation.branches:
         own = branch.atom_ids | branch.optional_ids

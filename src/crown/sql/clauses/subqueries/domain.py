@@ -34,8 +34,7 @@ class Domain:
     nullable: frozenset[str]
 
     def pairs(self, predicates: Sequence[Expression] = ()) -> tuple[Pair, ...]:
-        """Return the equalities that match only an outer row's own values; NULLs that no predicate accepts are
-        ignored."""
+        """Return equalities that match only an outer row's values, ignoring NULLs that no predicate accepts."""
         rejected = null_rejected(conjunction(list(predicates)))
         return tuple(
             pair

@@ -103,8 +103,7 @@ def bind_inner(
     exists: bool = False,
     name: str = "subquery",
 ) -> Inner | Single:
-    """`exists`: only whether there is a row matters, not which come first. `name` is used if the query becomes a nested
-    body."""
+    """`exists`: only whether there is a row matters, not which come first. `name` is for a nested body."""
     query = unwrapped(context, query)
     if isinstance(query, exp.SetOperation) and correlates(context, query, scope, environment.names):
         return _correlated_set(context, query, scope, environment)

@@ -119,8 +119,7 @@ def _pieces(expressions: Sequence[Expression]) -> list[Expression]:
 
 
 def _in_order(windows: Sequence[FoundWindow]) -> list[FoundWindow]:
-    """Group the functions by the stages that compute them: one for each partition and order, with separate ones for
-    ranks."""
+    """Group the functions by stage: one for each partition and order, with separate ones for ranks."""
     specs = dict.fromkeys(map(_spec, windows))
     return [w for spec in specs for w in windows if _spec(w) == spec]
 
