@@ -37,8 +37,7 @@ def separate(select: Select) -> list[tuple[Aggregate, ...]]:
 def side_by_side(
     parts: Sequence[tuple[StageRows, dict[str, Expression]]], group: Sequence[str], planning: Planning
 ) -> tuple[StageRows, dict[str, Expression]]:
-    """Return one row per group with the columns of all parts; and the expressions over it that the select's names refer
-    to."""
+    """Return one row per group with the columns of all parts; and what the select's names refer to in it."""
     first_rows, first_values = parts[0]
     group_columns = [_named(first_values[name], first_rows) for name in group]
     atoms, variables, values = [], list(group_columns), {n: first_values[n] for n in group}

@@ -1,5 +1,4 @@
-"""UNION, EXCEPT and INTERSECT look rows up in their branches, which are stored only if they can't do that
-themselves."""
+"""UNION, EXCEPT and INTERSECT look rows up in their branches, which are stored only if necessary."""
 
 from __future__ import annotations
 

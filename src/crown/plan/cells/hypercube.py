@@ -162,8 +162,7 @@ def _size_held(parts: Parts, dimension: Dimension, sizes: dict[str, float]) -> f
 
 
 def _load(parts: Parts, chosen: Sequence[tuple[Dimension, int]], sizes: dict[str, float]) -> float:
-    """The load of one cell. Views that every cell computes in full cost the same for any choice, so they are left
-    out."""
+    """The load of one cell. Views that every cell computes in full are left out: they always cost the same."""
     load = 0.0
     for tree, atom, size in _sized_atoms(parts, sizes):
         shares = [share for dimension, share in chosen if dimension[tree.id] in atom.variables]

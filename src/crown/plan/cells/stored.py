@@ -1,5 +1,4 @@
-"""The meaning of the rows in an engine's saved state: everything that must be unchanged for a new plan to continue from
-them.
+"""The meaning of the rows in an engine's saved state: what must be unchanged for a new plan to continue from them.
 
 A state holds the rows of tables with a key or a window, and of each use of a table the values that it binds, for the
 rows that pass its filter; in each cell those that the routing sends there. Trees, indexes and all stages above are
