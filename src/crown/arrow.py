@@ -1,4 +1,4 @@
-"""Crown's types as Arrow types and back, and tables of other people's making."""
+"""Convert between Crown's types and Arrow's, and import Arrow data from other libraries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TYPES = {
     types.TIMESTAMP: pa.timestamp("us", tz="UTC"),
     types.TIMESTAMP_NTZ: pa.timestamp("us"),
     types.TIME: pa.time64("us"),
-    types.UINT8: pa.int64(),  # what the kernel gives back; it takes any integers that fit
+    types.UINT8: pa.int64(),  # what the kernel returns; it accepts any integers that fit
     types.UINT16: pa.int64(),
     types.UINT32: pa.int64(),
 }
@@ -101,8 +101,8 @@ _MOST_EMPTY_ROWS = 1 << 24
 def read_table(data: Any, name: str) -> pa.Table:
     """Return what has `__arrow_c_stream__` as a table; `name` is the table that it has changes of.
 
-    The C interface carries no sizes, so whoever imports an array must believe its length and its last offset. What
-    pyarrow holds can still be compared with the memory that is there, which takes microseconds: no value is read.
+    The C interface carries no sizes, so an importer must trust an array's length and last offset. For pyarrow's arrays,
+    these can still be compared with the allocated memory, which takes microseconds: no value is read.
     """
     try:
         table = _as_table(data)
@@ -127,7 +127,7 @@ def _as_table(data: Any) -> pa.Table:
 
 
 def check_table(table: pa.Table, name: str, *, full: bool = False) -> None:
-    """Raise `InvalidChange` if a column breaks the Arrow format; with `full` every value is looked at."""
+    """Raise `InvalidChange` if a column breaks the Arrow format; with `full` every value is checked."""
     try:
         table.validate(full=full)
     except pa.ArrowException as error:
@@ -147,7 +147,7 @@ def _broken_column(table: pa.Table, *, full: bool) -> str | None:
 
 
 def _miscounts_nulls(array: pa.Array) -> bool:
-    """Whether the bitmap has other NULLs than are counted: pyarrow does not export a bitmap when the count is 0."""
+    """Whether the bitmap disagrees with the NULL count: pyarrow does not export a bitmap when the count is 0."""
     if not len(array) or (bitmap := array.buffers()[0]) is None:
         return False
     first, last = array.offset, array.offset + len(array)

@@ -1,4 +1,4 @@
-"""What a change says of itself: the words of Delta's change feed, their sign, and the columns that carry them."""
+"""The description of a change: the change types of Delta's change feed, their sign, and the columns that hold them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ DELETE: Final = "delete"
 UPDATE_PREIMAGE: Final = "update_preimage"
 UPDATE_POSTIMAGE: Final = "update_postimage"
 
-# The sign of a row's weight by the word of its change.
+# The sign of a row's weight by change type.
 SIGN: dict[str, Literal[1, -1]] = {INSERT: 1, UPDATE_POSTIMAGE: 1, DELETE: -1, UPDATE_PREIMAGE: -1}
 INSERTIONS = tuple(word for word, sign in SIGN.items() if sign > 0)
 DELETIONS = tuple(word for word, sign in SIGN.items() if sign < 0)
 
-NetWord: TypeAlias = Literal["insert", "delete"]  # the words of a delta, which is net
+NetWord: TypeAlias = Literal["insert", "delete"]  # the change types of a delta, which is net
 
 CHANGE_TYPE = "_change_type"
 MULTIPLICITY = "_multiplicity"  # the number of copies

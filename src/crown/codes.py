@@ -1,4 +1,4 @@
-"""Every error code of Crown, once: what it means and what to do about it. docs/errors.md is made from this table."""
+"""Every error code of Crown: what it means and what to do about it. docs/errors.md is generated from this table."""
 
 from __future__ import annotations
 

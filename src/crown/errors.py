@@ -1,4 +1,4 @@
-"""The one exception tree. Every error says what is wrong, where, why and what to do, under a stable code."""
+"""The exception hierarchy. Every error says what is wrong, where, why and what to do, under a stable code."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _caret(sql: str, start: int, end: int) -> str:
     number = sql.count("\n", 0, start) + 1
     prefix = f"line {number}: "
     width = max(1, min(end, line_end) - start)
-    # One sign for each, so that the caret stays in its place.
+    # One character for each, so that the caret stays aligned.
     line = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in sql[line_start:line_end])
     column = start - line_start
     if len(line) > _LONGEST_LINE:
@@ -80,7 +80,7 @@ def _caret(sql: str, start: int, end: int) -> str:
 
 
 def _around(line: str, column: int, width: int) -> tuple[str, int]:
-    """Return the part of a long line around the place, with dots where it goes on, and the place in it."""
+    """Return the part of a long line around the place, with dots where it continues, and the position in it."""
     first = max(0, min(column - _LONGEST_LINE // 3, len(line) - _LONGEST_LINE))
     last = first + _LONGEST_LINE
     before, after = "... " if first else "", " ..." if last < len(line) else ""

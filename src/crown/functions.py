@@ -1,7 +1,7 @@
 """Python functions that a query may call: `View(sql, schema, functions={"score": score})`.
 
 A function is called for the values of a batch, in Arrow columns; the kernel remembers recent results, so a function
-must be deterministic: the same arguments always give the same result, and nothing else happens.
+must be deterministic: the same arguments always return the same result, without side effects.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Function:
         return self._call(*arguments)
 
     def evaluate(self, stream: Any) -> pa.Table:
-        """Return the values for a stream of arguments, as the kernel calls it."""
+        """Return the values for a stream of arguments; called by the kernel."""
         rows = pa.RecordBatchReader.from_stream(stream).read_all()
         columns = [column.combine_chunks() for column in rows.columns]
         if self.vectorised:
@@ -206,7 +206,7 @@ def _array(values: list[Any], type_: DataType) -> pa.Array:
 
 
 def _exact(values: list[Any], type_: DataType) -> pa.Array:
-    if type_.is_integer:  # pyarrow would cut a float off
+    if type_.is_integer:  # pyarrow would truncate a float
         values = [None if value is None else operator.index(value) for value in values]
     return pa.array(values, arrow_type(type_))
 

@@ -4,8 +4,8 @@ A type equals its canonical text, which is also how plans write it: ``boolean``,
 ``int64``, ``float32``, ``float64``, ``decimal(p,s)``, ``string``, ``binary``, ``date``, ``timestamp`` (UTC
 microseconds), ``timestamp_ntz``, ``time``, ``uuid``; ``array<type>``, ``map<key,value>`` and
 ``struct<`name`:type,...>``; ``uint8``, ``uint16`` and ``uint32`` for columns of tables, which a query reads as the next
-larger signed type; and ``null`` for an untyped NULL until its context gives it a type. What other
-systems call them is said where those are read: `crown.sql.typenames`, `crown.arrow`, `crown.spark.schema`.
+larger signed type; and ``null`` for an untyped NULL until its context gives it a type. The names in other systems are
+defined where those are read: `crown.sql.typenames`, `crown.arrow`, `crown.spark.schema`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class DataType(str):
 
     @classmethod
     def parse(cls, text: Any) -> DataType:
-        """Return the type of a stored column: like the constructor, but ``null`` is none."""
+        """Return the type of a stored column: like the constructor, but ``null`` is rejected."""
         if not isinstance(text, str) or text == "null":
             raise ValueError(f"{text!r} is not a type")
         return cls(text)
@@ -148,7 +148,7 @@ class DataType(str):
 
     @property
     def sql_name(self) -> str:
-        """The type as users write it in SQL."""
+        """The name of the type in SQL."""
         if not self.is_nested:
             return _SQL_NAMES.get(self, self.upper())
         kind, parts = _nested(self)
@@ -180,7 +180,7 @@ class WrittenType(DataType):
 
 
 class UnreadType(WrittenType):
-    """A type that Crown does not have: a column of it may be in a table, but no query can read it."""
+    """A type that Crown does not support: a column of it may be in a table, but no query can read it."""
 
 
 def array_of(element: DataType) -> DataType:
@@ -197,7 +197,7 @@ def map_of(key: DataType, value: DataType) -> DataType:
 
 
 def struct_of(fields: Iterable[tuple[str, DataType]]) -> DataType:
-    """Return the type of structs of these fields, of which there must be one at least.
+    """Return the type of structs of these fields; there must be at least one.
 
     >>> struct_of([("a", INT64)]).fields
     (('a', 'int64'),)
@@ -285,7 +285,7 @@ def exact_decimal(precision: int, scale: int) -> DataType | None:
 
 
 def decimal(precision: int, scale: int) -> DataType:
-    """Return a decimal type, adjusted to 38 digits as Spark does: the scale gives way, but not below 6.
+    """Return a decimal type, adjusted to 38 digits as Spark does: the scale is reduced, but not below 6.
 
     >>> decimal(41, 20)
     'decimal(38,17)'
@@ -365,7 +365,7 @@ def widens(source: DataType, target: DataType) -> bool:
 
 
 def _read_as_number(type_: DataType, other: DataType) -> DataType:
-    """Beside an integer a string is read as a bigint, beside another number as a double; NULL is what the other is."""
+    """Beside an integer a string is read as a bigint, beside another number as a double; NULL takes the other type."""
     if type_ not in (NULL, STRING):
         return type_
     if other in (NULL, STRING):

@@ -1,4 +1,4 @@
-"""Numbers and articles as English has them, for messages."""
+"""Format English plurals and articles, for messages."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ from crown.cli.interrupt import INTERRUPTED, Interrupted, leave, raise_interrupt
 
 
 def main() -> None:
-    """Run the command line; Crown's own errors are shown as they are, and Ctrl-C ends in one line."""
+    """Run the command line; show Crown's own errors without a traceback, and exit on Ctrl-C with one line."""
     try:
         raise_interrupts()
-        from crown.cli.command import run_command  # what takes time comes after Ctrl-C is taken care of
+        from crown.cli.command import run_command  # slow imports come after the Ctrl-C handler is installed
 
         code = run_command()
     except (Interrupted, KeyboardInterrupt) as interrupted:

@@ -1,7 +1,8 @@
 """Estimate how much memory the state of a pipeline will take.
 
-The bytes of a row are measured (`crown.workload.footprint`). How many rows a table will have is not for Crown to guess:
-it is declared (`rows`), or its window's, or counted in the footers of a static table's Parquet files, or not known.
+The bytes of a row are measured (`crown.workload.footprint`). Crown does not guess how many rows a table will have: the
+number is declared (`rows`), taken from its window, counted in the footers of a static table's Parquet files, or
+unknown.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ _UNKNOWN = "give the table's section rows = NUMBER"
 
 @dataclass(frozen=True)
 class TableBudget:
-    """`copies` is the number of cells that a row goes to, on average; `rows` is None where nobody knows.
+    """`copies` is the number of cells that a row goes to, on average; `rows` is None if it is unknown.
 
-    `told_by` says where `rows` is from, or how to give it.
+    `told_by` says where `rows` comes from, or how to provide it.
     """
 
     name: str
@@ -90,7 +91,7 @@ def measure(checked: Check, pipeline: Pipeline) -> Budget | None:
 
 
 def budget(explanation: Explanation, rows: Mapping[str, tuple[int | None, str]], cells: int) -> Budget:
-    """`rows`: how many each table will have, by lower-case name, and who says so."""
+    """`rows`: how many each table will have, by lower-case name, and the source of the number."""
     return _budget(explanation.plan, table_shares(explanation.plan, cells), rows, linear=_is_linear(explanation))
 
 

@@ -46,9 +46,9 @@ def _options(
 
 
 def run_command() -> int:
-    """Run what the command line says and return the exit code."""
+    """Run the command line and return the exit code."""
     try:
-        app(prog_name="crown")  # completion asks for the command by this name, however it was started
+        app(prog_name="crown")  # completion looks the command up by this name, however it was started
     except CrownError as error:
         Console(stderr=True, highlight=False).print(str(error), style="red", markup=False, soft_wrap=True)
         return 2

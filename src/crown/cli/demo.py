@@ -43,7 +43,7 @@ def demo(
     output.mkdir(parents=True, exist_ok=True)
 
     def end_java(stop: Event) -> None:
-        # Nothing here is worth waiting for when the user wants to leave; Java may be about to
+        # Nothing here is worth waiting for when the user wants to exit; Java may be about to
         # start.
         stop.wait()
         while True:

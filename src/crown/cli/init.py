@@ -100,7 +100,7 @@ def _ask_for_query(samples: list[Sample]) -> str:
 
 @contextmanager
 def _asking_again() -> Iterator[None]:
-    """Show what is wrong with an answer; the question then comes again."""
+    """Show what is wrong with an answer; the question is then repeated."""
     try:
         yield
     except CrownError as error:

@@ -1,4 +1,4 @@
-"""What commands read: SQL files, with the schema beside the query or in front of it."""
+"""Read the inputs of commands: SQL files, with the schema in a separate file or before the query."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read_query(query: Path, schema: Path | None, dialect: str = "spark") -> tupl
 
 
 def split_schema(text: str, dialect: str = "spark") -> tuple[str, str]:
-    """Cuts SQL text after its leading CREATE statements.
+    """Split SQL text after its leading CREATE statements.
 
     >>> split_schema("CREATE TABLE r (a INT); SELECT a FROM r")
     ('CREATE TABLE r (a INT);', ' SELECT a FROM r')

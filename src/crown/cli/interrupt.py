@@ -1,9 +1,9 @@
-"""Ctrl-C at any moment ends a command in one line.
+"""End a command on Ctrl-C at any moment, with one line of output.
 
-Python raises KeyboardInterrupt wherever it is, also inside a call to Spark's JVM, which then answers a question nobody
-asks any more. So the commands that use Spark do it in a thread, and the main thread, where signals arrive, only waits:
-the first Ctrl-C asks the work to end, which it does between two calls; the second, or patience that runs out, ends the
-process. Nothing is lost either way: a batch counts only when Spark has committed it.
+Python raises KeyboardInterrupt at any point, also inside a call to Spark's JVM, which then sends a reply that no caller
+expects. So commands call Spark in a thread, and the main thread, which receives signals, only waits: the first Ctrl-C
+asks the thread to stop, which it does between two calls; a second one, or a timeout, ends the process. Nothing is lost
+either way: a batch only counts once Spark has committed it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class Interrupted(BaseException):
-    """Ctrl-C. Unlike KeyboardInterrupt nobody catches it on the way; the text is the command's last line."""
+    """Raised on Ctrl-C. Unlike KeyboardInterrupt, no library catches it; the text is the command's last line."""
 
 
 def raise_interrupts() -> None:
@@ -40,7 +40,7 @@ def raise_interrupts() -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End at once: no handler, thread or finalizer has a word any more. Java ends when its input does."""
+    """Exit immediately, without running handlers, threads or finalizers. Java exits when its input is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
@@ -52,8 +52,8 @@ def supervise(work: Callable[[threading.Event], Result], *, last_line: str, give
     if threading.current_thread() is not threading.main_thread():
         return work(threading.Event())
     stop = threading.Event()
-    # A queue that a signal handler may put into at any moment: setting an event takes a lock, which a Ctrl-C inside of
-    # another one's handler would wait for without end.
+    # A queue that a signal handler may put into at any moment: setting an event takes a lock, on which a Ctrl-C inside
+    # the handler of another would deadlock.
     presses: SimpleQueue[int] = SimpleQueue()
     results: list[Result] = []
     errors: list[BaseException] = []
@@ -82,7 +82,7 @@ def supervise(work: Callable[[threading.Event], Result], *, last_line: str, give
 
 
 def _wait(thread: threading.Thread, stop: threading.Event, presses: SimpleQueue[int]) -> None:
-    """Until the thread ends, or Ctrl-C was pressed twice, or long ago."""
+    """Wait until the thread ends, Ctrl-C was pressed twice, or the timeout after the first has passed."""
     limit = math.inf
     while thread.is_alive() and time.monotonic() < limit:
         try:

@@ -19,7 +19,7 @@ COLUMNS = ("batch", "updates/s", "deltas/s", "lag", "state", "counter changes/up
 
 @dataclass(frozen=True)
 class About:
-    """What does not change while a pipeline runs. `sinks` are where views go, by name; one query is `alone`.
+    """What does not change while a pipeline runs. `sinks` are the sinks of views, by name; one query is `alone`.
 
     `budget` is what the state may take, in bytes.
     """

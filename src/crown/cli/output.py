@@ -15,7 +15,7 @@ _COLOURS = (
 
 
 def show(text: str) -> None:
-    """Prints text as it is, lines unbroken."""
+    """Print text unchanged, without wrapping lines."""
     styled = Text(text)
     for pattern, style in _COLOURS:
         styled.highlight_regex(pattern, style)

@@ -1,4 +1,4 @@
-"""Spark's own words go to a file, so that they can't tear the display."""
+"""Redirect Spark's output to a file, so that it can't garble the display."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.console import Console
 
 
 def log_beside(path: str) -> Path:
-    """The log of what writes to `path`: next to it, or in the temporary directory when it is on another machine."""
+    """Return the log file of a run that writes to `path`: next to it, or a temporary one if `path` is remote."""
     if path.startswith("file:"):
         path = "/" + path.removeprefix("file:").lstrip("/")
     if "://" in path:
@@ -25,7 +25,7 @@ def log_beside(path: str) -> Path:
 
 @contextlib.contextmanager
 def errors_to(log: Path, console: Console) -> Iterator[None]:
-    """Send the stream of errors to a file: this process's, Java's, and that of the Python workers, who have Java's.
+    """Redirect stderr to a file: that of this process, of Java, and of the Python workers, which inherit Java's.
 
     Python's warnings are for the user and go to the console.
     """
@@ -51,9 +51,9 @@ def errors_to(log: Path, console: Console) -> Iterator[None]:
 
 @contextlib.contextmanager
 def output_to(log: Path) -> Iterator[Console]:
-    """Send standard output to a file too, and give a console that still writes where it went.
+    """Redirect stdout to a file too, and return a console that still writes to the original one.
 
-    Java writes to the descriptor itself: settings of the JVM, Ivy and some connectors print there, which would tear a
+    Java writes to the descriptor itself: settings of the JVM, Ivy and some connectors print there, which would garble a
     live display.
     """
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -110,7 +110,7 @@ def _queries(described: Pipeline) -> str:
 
 
 def _say_cells(console: Console, described: Pipeline, checked: Check) -> None:
-    """What more than one cell costs, before it does."""
+    """Print the cost of more than one cell before the run starts."""
     from crown.plan.cells.together import lay_out_together
     from crown.plan.explain.cells import cost_lines, routed_cost_lines
 

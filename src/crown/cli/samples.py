@@ -1,4 +1,4 @@
-"""Data files as tables of a new pipeline: names and types of their columns, and a first query over them."""
+"""Turn data files into tables of a new pipeline: infer names and types of columns, and suggest a first query."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Sample:
     file: Path | None = None
     options: tuple[tuple[str, str], ...] = ()
     left_out: tuple[str, ...] = ()
-    marked: bool = False  # whether rows say themselves how they change the table
+    marked: bool = False  # whether rows have a `_change_type`
     rows: int = 0
     key: str | None = None
 
@@ -91,7 +91,7 @@ def _read(path: Path, format_: str) -> tuple[pa.Table, tuple[tuple[str, str], ..
 
 
 def _type(arrow: pa.DataType, format_: str) -> DataType | None:
-    """Return the type of a column; text has what only text can hold, such as a time of day.
+    """Return the type of a column; text for values that only text can hold, such as a time of day.
 
     Arrays, structs, maps and times of day stay out: Spark's cells don't carry them.
     """

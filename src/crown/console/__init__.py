@@ -1,8 +1,8 @@
 """The console: one local web page that shows a running view or pipeline, live.
 
-`source` says what the page needs to know of a project; `embedded` answers for views of this process, and
-`crown.spark.pipeline.console` for pipelines. `server` serves the page.
-Nothing is measured unless a browser is connected.
+`source` defines the data that the page needs about a project; `embedded` provides it for views of this process, and
+`crown.spark.pipeline.console` for pipelines. `server` serves the page. Nothing is measured unless a browser is
+connected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HOMES = {"Console": "server", "EmbeddedSource": "embedded", "Observer": "embedd
 
 
 def __getattr__(name: str) -> Any:
-    """Load the web server when a console is first opened: a view needs none."""
+    """Load the web server when a console is first opened: views don't need it."""
     if name in _HOMES:
         return getattr(import_module(f"crown.console.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'crown.console' has no attribute {name!r}")

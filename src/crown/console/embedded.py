@@ -1,4 +1,4 @@
-"""Views of this process as a source of facts."""
+"""Views of this process as a data source of the console."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ViewFacts(Protocol):
     def quarantines(self) -> bool: ...
     @property
     def more(self) -> Mapping[str, Any]:
-        """What the overview says beyond the plan: `reads`, if these are not its tables, and `shared`."""
+        """Facts for the overview beyond the plan: `reads`, if these are not its tables, and `shared`."""
         ...
 
     def stats(self) -> dict[str, Any]: ...
@@ -52,7 +52,7 @@ class ViewFacts(Protocol):
 
 
 class Observer:
-    """Sees each delta of a view, counts its rows, and keeps the first rows of a few."""
+    """Observes each delta of a view, counts its rows, and stores the first rows of a few."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -173,7 +173,7 @@ def _found(facts: ViewFacts, offset: int, limit: int, search: str) -> Mapping[st
 
 
 def _looked_up(facts: ViewFacts, search: str) -> pa.Table | None:
-    """Return the rows that `column = value` asks for; None where the text is no such thing."""
+    """Return the rows that match `column = value`; None if the text does not have this form."""
     name, equals, text = (part.strip() for part in search.partition("="))
     schema = facts.page(0, 1).schema
     if not equals or schema.names.count(name) != 1:

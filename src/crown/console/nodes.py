@@ -1,4 +1,4 @@
-"""The nodes of trees, from what engines tell of them: figures, rates and hot keys. A node is `$stage/place`."""
+"""Statistics of the nodes of trees, from the engines' reports: totals, rates and hot keys. A node is `$stage/place`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crown.plan.explain.labels import relabelled
 
 
 def node_frames(stages: Sequence[Mapping[str, Any]]) -> dict[str, NodeFrame]:
-    """Return the figures of each node, from what engines say of their stages; of several cells the sums."""
+    """Return the statistics of each node, from the engines' reports on their stages; summed over cells."""
     sums: dict[str, dict[str, int]] = {}
     for stage in stages:
         for place, node in enumerate(stage.get("nodes", ())):

@@ -1,4 +1,4 @@
-"""What the console shows of a view before anything happens: its tree, its guarantee, and the bound of an update."""
+"""The static part of a view in the console: its tree, its guarantee, and the bound of an update."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crown.plan.explain.words import PROFILE_TEXT, class_text
 
 
 def view_overview(name: str, plan: Plan, report: Report | None, **more: Any) -> dict[str, Any]:
-    """Return what the page needs to draw a view. `more` are facts of the source's own, such as `shared` parts."""
+    """Return what the page needs to draw a view. `more` are additional facts of the source, such as `shared` parts."""
     return {
         "name": name,
         "sql": plan.sql,
@@ -53,7 +53,7 @@ def _nodes(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _guarantee(report: Report) -> dict[str, Any] | None:
-    """The weakest conjunction speaks for the view."""
+    """The view has the guarantee of its weakest conjunction."""
     worst = max(report.conjunctions, key=_weakness, default=None)
     if worst is None:
         return None
@@ -80,7 +80,7 @@ def bound(plan: Plan, report: Report | None) -> float | None:
     """Return how many counters an update changes at most, on average; None where the guarantee is not constant.
 
     With constant updates, a row enters and leaves each view a bounded number of times: it changes the counter of its
-    own key, and each child changes the row's counter once on the way in. The same holds of generalised rows above it,
+    own key, and each child changes the row's counter once as it enters. The same holds of generalised rows above it,
     and a change that reaches one row at each node changes two counters there. So the longest path, with one for each
     node and one for each of its children, bounds them all; optional children come twice, once as NULLs.
     """

@@ -1,8 +1,8 @@
 """The console's web server: one page and its data, for browsers of this machine only.
 
-It answers GET, changes nothing, listens on the loopback interface, and wants the token that is in the console's
-address with every request. The Host header is checked too, so that a web page elsewhere can't reach it by a name of
-its own (DNS rebinding).
+It answers GET, changes nothing, listens on the loopback interface, and requires the token in the console's address with
+every request. The Host header is checked too, so that another web page can't reach it through its own domain name (DNS
+rebinding).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Console:
 
 
 class _Hub:
-    """One series of frames for all browsers. Frames are made while a browser waits for them, by whoever comes first."""
+    """One series of frames for all browsers. The first thread that waits for a frame makes it."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -197,7 +197,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.hub.source.rows(view, offset=offset, limit=PAGE_ROWS, search=query.get("search", "")[:200])
 
     def _stream(self) -> None:
-        """Send a frame a second until the browser or the console goes."""
+        """Send a frame each second until the browser disconnects or the console closes."""
         if not self.hub.connect():
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many browsers show this console")
             return
@@ -242,7 +242,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not worth a line on the user's terminal."""
+        """Don't log requests on the user's terminal."""
 
 
 def _page(nonce: str) -> str:

@@ -1,6 +1,6 @@
-"""What the console shows: facts about a project with tables and views, from whoever runs it.
+"""The data that the console shows: facts about a project with tables and views, provided by its runtime.
 
-A source gives an overview once per page, a frame of figures about once a second, and pages of rows on demand. Frames
+A source returns an overview once per page, a frame of figures about once a second, and pages of rows on demand. Frames
 hold totals; `Rates` turns the totals of two frames into changes per second.
 """
 
@@ -29,7 +29,7 @@ class NodeFrame:
 
 @dataclass(frozen=True)
 class NodeRates:
-    """What a node has done of late, per second; `work` is its part of all counters that were changed."""
+    """The recent rates of a node per second; `work` is its share of all changed counters."""
 
     moves: float
     updates: float
@@ -64,7 +64,7 @@ class CellFrame:
 
 @dataclass(frozen=True)
 class ViewChange:
-    """What a batch did to one of several views. `rows` is how many it then has, None where nobody knows."""
+    """What a batch did to one of several views. `rows` is how many it then has, None if it is unknown."""
 
     deltas: int
     rows: int | None
@@ -143,7 +143,7 @@ class Source(Protocol):
         ...
 
     def watch(self, connected: bool) -> None:
-        """Begin or end to observe: the first browser has come, or the last one has gone."""
+        """Start or stop observing: the first browser has connected, or the last one has disconnected."""
         ...
 
 

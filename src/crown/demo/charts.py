@@ -1,4 +1,4 @@
-"""Small charts for the demonstration's page, as SVG in the colours of the page that they are put into."""
+"""Small charts for the demonstration's page, as SVG in the colours of the surrounding page."""
 
 from __future__ import annotations
 

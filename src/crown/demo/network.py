@@ -1,7 +1,7 @@
-"""What the demonstration maintains: tags by how far they reach, in a network that forgets.
+"""The data and query of the demonstration: tags by their reach, in a network whose rows expire.
 
-Persons and tags stay. Friendships and messages come in order of time and leave again after a while, so the stream has
-inserts and deletes in about equal numbers.
+Persons and tags stay. Friendships and messages are inserted in order of time and deleted after a while, so the stream
+has inserts and deletes in about equal numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DAY = 86_400_000
 
 @dataclass(frozen=True)
 class Network:
-    """`static` tables are there from the start; `stream` has the changes of the others."""
+    """`static` tables exist from the start; `stream` has the changes of the others."""
 
     static: dict[str, pa.Table]
     stream: Stream
@@ -51,7 +51,7 @@ class Network:
 
 
 def network(scale: float, *, seed: int, days: int = 300) -> Network:
-    """Return a generated network of about LDBC SNB's `scale`, in which what is older than `days` is forgotten."""
+    """Return a generated network of about LDBC SNB's `scale`, in which rows older than `days` are deleted."""
     tables = social_network(scale, seed=seed)
     changing = {name: rows for name, rows in tables.items() if name not in STATIC}
     return Network(
@@ -61,7 +61,7 @@ def network(scale: float, *, seed: int, days: int = 300) -> Network:
 
 
 def _survivors(changes: pa.Table) -> pa.Table:
-    """Return the rows that came more often than they went."""
+    """Return the rows that were inserted more often than deleted."""
     columns = [name for name in changes.column_names if not name.startswith("_")]
     came = pc.equal(changes[CHANGE_TYPE].cast(pa.string()), INSERT)
     weights = pc.if_else(came, pa.scalar(1), pa.scalar(-1))

@@ -36,7 +36,7 @@ _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @dataclass(frozen=True)
 class Step:
-    """One batch: how long it took, what came in, and the state after it."""
+    """One batch: how long it took, its changes, and the state after it."""
 
     seconds: float
     updates: int
@@ -94,7 +94,7 @@ def run(
 ) -> Iterator[Progress]:
     """Maintain the view until the files are used up; yields the progress now and then, and once at the end.
 
-    `shown` is what the console is told.
+    `shown` is passed to the console.
     """
     progress = Progress()
 
@@ -125,7 +125,7 @@ def run(
 
 
 def _read(query: StreamingQuery, progress: Progress, started: float) -> None:
-    """Spark's own account of the batches that are done."""
+    """Spark's progress reports of the completed batches."""
     done = [p for p in query.recentProgress if p.get("observedMetrics", {}).get("crown")]
     progress.batches = len(done)
     progress.history = [_step(p) for p in done]
@@ -140,9 +140,9 @@ def _step(progress: Any) -> Step:
 
 
 def batch_answer(spark: SparkSession, network: Network) -> tuple[Answer, float]:
-    """Return what Spark's batch SQL says of the final tables, and how long it takes when it is warm, in seconds.
+    """Return the result of Spark's batch SQL over the final tables, and how many seconds it takes when warm.
 
-    It never saw the view nor the engine.
+    It uses neither the view nor the engine.
     """
     for name, rows in network.final_tables().items():
         spark.createDataFrame(rows).createOrReplaceTempView(name)

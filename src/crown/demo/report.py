@@ -1,4 +1,4 @@
-"""What the demonstration says at the end: the verdict, the figures, and a page with all of it."""
+"""The demonstration's report: the verdict, the figures, and a page with all of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from crown.plan.explain.text import Explanation, explain
 from crown.wording import counted
 from crown.workload.footprint import bytes_per_row
 
-WARM_UP = 4  # batches in which Spark compiles what the others run
+WARM_UP = 4  # warm-up batches, in which Spark compiles what the others run
 _SHOWN = 25
 _CHARTED = 12
 

@@ -1,1 +1,1 @@
-"""The contracts that every layer shares: expressions, tables, `Query`, `Plan` and their JSON. No algorithms."""
+"""The data model that every layer shares: expressions, tables, `Query`, `Plan` and their JSON. No algorithms."""

@@ -1,4 +1,5 @@
-"""Scalar expressions: the one form that SQL layer, plan and kernel share. `crown.ir.functions` lists the functions.
+"""Scalar expressions: the form that the SQL layer, the plan and the kernel share. `crown.ir.functions` lists the
+functions.
 
 An expression is fully typed. The SQL layer inserts every cast, so the arguments of an arithmetic
 function or a comparison always have one type (decimals: one scale) and the kernel never coerces.
@@ -23,7 +24,7 @@ LiteralValue: TypeAlias = None | bool | int | float | str
 
 _DECIMAL = re.compile(r"-?\d{1,38}(\.\d{1,38})?")
 _BINARY = re.compile(r"([0-9a-f]{2})*")
-# The integers that stand for dates and timestamps.
+# The range of the integers that represent dates and timestamps.
 _INTEGERS = {
     types.DATE: types.INT32,
     types.TIMESTAMP: types.INT64,
@@ -69,7 +70,7 @@ Expression: TypeAlias = Column | Literal | Call
 
 
 def fails_on_its_own(expression: Expression) -> bool:
-    """Whether the expression must not be computed for rows that are not in the result: it would be an error there.
+    """Whether the expression must not be computed for rows that are not in the result, where it could raise an error.
 
     >>> fails_on_its_own(Call("single_row", (Column("a", types.INT64), Column("n", types.INT64)), types.INT64))
     True
@@ -80,7 +81,7 @@ def fails_on_its_own(expression: Expression) -> bool:
 
 
 def makes_rows(expression: Expression) -> bool:
-    """Whether the expression makes a row of each element of an array: only as a column of a map stage."""
+    """Whether the expression makes a row of each element of an array; allowed only as a column of a map stage."""
     return isinstance(expression, Call) and expression.function.startswith("explode")
 
 
@@ -113,7 +114,7 @@ def to_json(expression: Expression) -> dict[str, Any]:
 def from_json(data: Any) -> Expression:
     """Return the expression that `to_json` wrote. Raises ValueError for anything else.
 
-    What is read may come from anyone: only known functions, types and values of these types get through.
+    The input is not trusted: only known functions, types and values of these types are accepted.
     """
     if not isinstance(data, dict):
         raise ValueError("an expression must be an object")

@@ -1,7 +1,7 @@
-"""The scalar functions: all that an expression can call, and the kernel evaluates.
+"""The scalar functions: everything that an expression can call and the kernel evaluates.
 
-A function has Spark's name where Spark has it as a function, and Spark's meaning in ANSI mode. Argument and result
-types are the kernel's to check (`crates/crown-kernel/src/expression/compile.rs`); the SQL layer inserts casts.
+A function has Spark's name if Spark has it as a function, and Spark's meaning in ANSI mode. The kernel checks argument
+and result types (`crates/crown-kernel/src/expression/compile.rs`); the SQL layer inserts casts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from crown.types import DataType
 
 @dataclass(frozen=True)
 class Function:
-    """What may be said of a call without looking at values."""
+    """The properties of a call that do not depend on values."""
 
     least: int  # arguments
     most: int | None  # None for any number
@@ -137,7 +137,7 @@ class Declared:
 
     @property
     def function(self) -> str:
-        """What an expression that calls it has as its function."""
+        """The function name in expressions that call it."""
         return f"{CALL if self.strict else CALL_WITH_NULLS}{self.name}"
 
 

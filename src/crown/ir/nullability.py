@@ -1,4 +1,4 @@
-"""Whether a value can be NULL: the one answer for folding, for the columns of a plan and for aggregates."""
+"""Whether a value can be NULL, for folding, for the columns of a plan and for aggregates alike."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A plan is a list of stages in dependency order. A stage turns the net changes of its sources (tables or
 earlier stages) into the net changes of its own rows; the last stage is the view, unless the plan names several
-results. Rows between stages are signed: weight +n for n copies that came, -n for n that went.
+results. Rows between stages are signed: weight +n for n inserted copies, -n for n deleted ones.
 
 The Rust mirror of this file is `crates/crown-kernel/src/plan.rs`; change both together.
 """
@@ -103,8 +103,8 @@ class Comparison:
     """`lower` + `offset` < `upper`, or <= unless `strict`, between two outputs; the offset in the columns' own unit.
 
     Both have a type whose words the kernel can order (no string, no decimal of more than 18 digits); of floats the
-    offset is 0. It must follow from the stage's residual, which stays the judge: the kernel keeps the rows that
-    enumeration finds by the one value in the order of the other, and visits only those that can hold.
+    offset is 0. It must follow from the stage's residual, which is still evaluated: the kernel stores the rows that
+    enumeration finds by the one value in the order of the other, and visits only those that can match.
     """
 
     lower: str
@@ -217,7 +217,7 @@ class AggregateStage:
 
 @dataclass(frozen=True)
 class DistinctStage:
-    """Each row of the input once. Keeps the input's rows with their weights."""
+    """Each row of the input once. Stores the input's rows with their weights."""
 
     id: str
     input: str
@@ -225,7 +225,7 @@ class DistinctStage:
 
 @dataclass(frozen=True)
 class MaterializeStage:
-    """The input unchanged, kept by weight so that a set operation can look rows up."""
+    """The input unchanged, stored with weights so that a set operation can look rows up."""
 
     id: str
     input: str
@@ -305,7 +305,7 @@ class WindowValue:
 class WindowStage:
     """The rows of the input, each with values that depend on its place in its partition; ties broken by the whole row.
 
-    Keeps the partitions in order. Columns: the input's, then `columns`.
+    Stores the partitions in order. Columns: the input's, then `columns`.
     """
 
     id: str
@@ -317,7 +317,7 @@ class WindowStage:
 
 @dataclass(frozen=True)
 class ValuesStage:
-    """Rows that are a part of the plan, as expressions without columns; they never change."""
+    """Constant rows of the plan, as expressions without columns."""
 
     id: str
     columns: tuple[Variable, ...]
@@ -329,12 +329,12 @@ ITSELF = "$itself"  # what the step of a recursion calls the recursion's own row
 
 @dataclass(frozen=True)
 class RecursionStage:
-    """The rows of `base`, and those that `stages` (the step) make of the recursion's own rows, over and over.
+    """The rows of `base`, and those that `stages` (the step) repeatedly derive from the recursion's own rows.
 
-    The step's last stage gives its rows, with the columns of `base`. Its stages read `ITSELF`, each other and earlier
-    stages, but no tables. They are trees that join `ITSELF` (once, in each tree that reads it), maps and UNION ALL, and
-    give a row once for each row that it is derived from. `all`: with duplicates. More than `limit` rounds in a batch
-    are refused; None: the query is known to end. `name` is the user's.
+    The step's last stage produces its rows, with the columns of `base`. Its stages read `ITSELF`, each other and
+    earlier stages, but no tables. They are trees that join `ITSELF` (once, in each tree that reads it), maps and UNION
+    ALL, and produce a row once for each row that it is derived from. `all`: with duplicates. More than `limit` rounds
+    in a batch are an error; None: the query is known to terminate. `name` is the user's.
     """
 
     id: str
@@ -413,7 +413,8 @@ class NamedResult:
 class Plan:
     """`columns` are those of the last stage, renamed for the user. `bag`: results carry a multiplicity.
 
-    A plan with `results` maintains several views at once, or none yet; stages that several of them read are there once.
+    A plan with `results` maintains several views at once, or none yet; stages that several of them read are stored
+    once.
     """
 
     sql: str

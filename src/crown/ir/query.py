@@ -1,8 +1,8 @@
 """The normalised query: the output of the SQL layer and the input of the planner.
 
-A `Query` is SQL taken apart: equalities have become variables, predicates on one table sit on its atom,
-semi-joins are conditions, outer joins are optional atoms or branches, and no name needs resolving any more.
-Everything is plain frozen data. The SQL text is kept only for messages.
+A `Query` is SQL in normalised form: equalities have become variables, predicates on one table sit on its atom,
+semi-joins are conditions, outer joins are optional atoms or branches, and all names are resolved. Everything is plain
+frozen data. The SQL text is stored only for messages.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ AggregateFunction: TypeAlias = OneOf[
     "percentile_cont", "percentile_disc", "mode", "bit_and", "bit_or", "bit_xor",
 ]  # fmt: skip
 RANKS: Final = ("row_number", "rank", "dense_rank")
-# A construct of the query that adds branches to those that are there: the rows of an outer join
+# A construct of the query that adds branches: the rows of an outer join
 # without a match, the rows that pass a NOT EXISTS because they have no group, the further queries
-# of a UNION ALL. "outer values" adds none: a subquery joined with the values that it compares
-# itself with.
+# of a UNION ALL. "outer values" adds none: a subquery joined with the outer values that it is compared with.
 Origin: TypeAlias = OneOf["outer join", "not exists", "union all", "outer values"]
 
 
@@ -59,7 +58,7 @@ class OptionalAtom:
     It shows its rows that match, or one row of NULLs where none does.
 
     The variables it shares with the atoms around it are its key, and one of those atoms holds them all. All others are
-    its own, and NULL where it has no match. `optional` hang on it in the same way, by variables of its own.
+    its own, and NULL where it has no match. `optional` are attached to it in the same way, by its own variables.
     """
 
     atom: Atom
@@ -72,7 +71,7 @@ class Conjunction:
     """Atoms joined by their shared variables, filtered by conditions and residual predicates; a bag of rows.
 
     `columns` are the columns that the surrounding `Select` sees, as expressions over the variables. `origins` are the
-    constructs that made this a branch beside others, and `reasons` say why an outer join could not be one tree.
+    constructs that made this one of several branches, and `reasons` say why an outer join could not be one tree.
     """
 
     variables: tuple[Variable, ...]  # all variables of atoms, conditions and optional atoms
@@ -113,7 +112,7 @@ class Aggregate:
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """All that it reads."""
+        """All expressions that it reads."""
         first = () if self.argument is None else (self.argument,)
         last = () if self.condition is None else (self.condition,)
         return (*first, *self.further, *(order.expression for order in self.order), *last)
@@ -179,7 +178,7 @@ class Top:
 
 @dataclass(frozen=True)
 class Values:
-    """Rows that the query itself contains; their expressions read no columns."""
+    """Literal rows of the query; their expressions read no columns."""
 
     columns: tuple[TableColumn, ...]
     rows: tuple[tuple[Expression, ...], ...]
@@ -207,7 +206,7 @@ class WindowColumn:
 class Windowed:
     """The input's rows, each with the values of window functions over one partition and order.
 
-    `limit`: only the rows whose `by` is at most that are wanted; all columns are ranks then. `word`: what the query
+    `limit`: only the rows whose `by` is at most that are needed; all columns are then ranks. `word`: what the query
     calls it, if that is not a window function.
     """
 
@@ -222,10 +221,11 @@ class Windowed:
 
 @dataclass(frozen=True)
 class Recursion:
-    """WITH RECURSIVE: the rows of `base`, and those that `step` makes of the rows so far, until there are no new ones.
+    """WITH RECURSIVE: the rows of `base`, and those that `step` derives from the rows so far, until there are no new
+    ones.
 
     Atoms of `step`, and of the bodies in `nested` (in dependency order), read the rows so far under the name of this
-    nested query itself. Each conjunction of theirs joins them once. Names and types of columns are those of `base`.
+    nested query itself. Each of their conjunctions joins them once. Names and types of columns are those of `base`.
     `name` is what the query calls it.
     """
 

@@ -1,8 +1,8 @@
-"""Expressions as SQL text, the one place where they are written: for Spark, and for people.
+"""Render expressions as SQL text, for Spark and for people.
 
 For Spark every cast is written, every literal reads back with its own type and every name is quoted; for people casts
-and quotes are left out. Spark is only given comparisons and logic over columns and literals (see
-`crown.spark.flow.selection`); everything else is the kernel's.
+and quotes are left out. Spark only gets comparisons and logic over columns and literals (see
+`crown.spark.flow.selection`); the kernel evaluates everything else.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def to_text(expression: Expression) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a column name that Spark takes as it is.
+    """Return a column name quoted for Spark.
 
     >>> quoted("a`b")
     '`a``b`'
@@ -79,7 +79,7 @@ def _write(expression: Expression, *, for_spark: bool) -> str:
         return f"({write(part)})" if isinstance(part, Call) and part.function in _COMPOUND else write(part)
 
     def term(part: Expression) -> str:
-        """Return an operand of AND or OR: all but these two bind closer."""
+        """Return an operand of AND or OR: all other operators bind more tightly."""
         return f"({write(part)})" if isinstance(part, Call) and part.function in ("and", "or") else write(part)
 
     match expression:
@@ -133,7 +133,7 @@ def _write(expression: Expression, *, for_spark: bool) -> str:
 
 
 def _interval(microseconds: int) -> str:
-    """Return the largest unit of which it is a whole number.
+    """Return the interval in the largest unit of which it is a whole number.
 
     >>> _interval(-7200000000)
     "'-2' HOUR"

@@ -1,4 +1,4 @@
-"""Small questions about scalar expressions that several passes ask."""
+"""Helpers for scalar expressions that several passes share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def null_if(condition: Expression, otherwise: Expression) -> Expression:
 
 
 def all_of(conditions: Iterable[Expression]) -> Expression | None:
-    """Return the conjunction; None when there is nothing to hold."""
+    """Return the conjunction; None if there are no predicates."""
     known = tuple(conditions)
     if len(known) < 2:
         return known[0] if known else None

@@ -1,4 +1,4 @@
-"""Base tables as the plan and the kernel see them: columns, keys, stream profile, window."""
+"""Base tables in plans and the kernel: columns, keys, stream profile, window."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class Window:
-    """Rows leave by themselves: the oldest beyond `rows`, or those more than `interval` behind the newest `column`.
+    """Rows expire: the oldest beyond `rows`, or those more than `interval` behind the newest `column`.
 
     Exactly one of `rows` and `interval` is set. `interval` is in the column's own unit: microseconds for
     timestamps, days for dates, plain numbers for integers.
@@ -47,8 +47,8 @@ class Table:
 def resolved(table: Table) -> Table:
     """Return the table as an engine sees it behind another that has resolved its key and window.
 
-    What arrives there are plain insertions and deletions, even of a table that is declared insert-only: its rows
-    leave with the window.
+    What arrives there are plain insertions and deletions, even of a table that is declared insert-only: its rows expire
+    with the window.
     """
     profile = "arbitrary" if table.profile == "insert_only" else table.profile
     return replace(table, primary_key=(), window=None, profile=profile)

@@ -1,4 +1,4 @@
-"""From a Query to the best join-free Plan, and the facts that explain it.
+"""Plan a Query: the best join-free Plan, and the facts that explain it.
 
 Where to start: `planner` (a query to stages), `tree.passes` (one conjunction to one tree, as an ordered tuple of
 passes), `tree.trees` (all free-connex trees and the best), `cells.distribute` (a plan over many cells),

@@ -1,15 +1,14 @@
-"""GROUP BY: in the tree where its annotations can carry the aggregates, else in a stage that folds the tree's deltas.
+"""GROUP BY: in the tree if its annotations can carry the aggregates, else in a stage that folds the tree's deltas.
 
-Three ways, the first that fits:
+There are three strategies; the first that applies is used:
 
-1. *Ring*: all aggregates are COUNT, SUM or AVG of sums of products of one-atom factors. The tree shows the group's
-   variables and carries the sums. Where the tree had to show more (an extension, a residual, computed groups,
-   several branches), a stage adds up its partial sums.
-2. *Distinct*: no aggregate minds duplicates (MIN, MAX, any DISTINCT), so a tree of mode `set` shows group and
-   arguments, and a stage folds them. COUNT(DISTINCT x) alone then is a plain count.
-3. *StageRows*: a tree of mode `bag` shows group and arguments, and a stage folds them.
+1. *Ring*: all aggregates are COUNT, SUM or AVG of sums of products of one-atom factors. The tree outputs the group's
+variables and carries the sums. If the tree must output more (an extension, a residual, computed groups, several
+branches), a stage adds up its partial sums. 2. *Distinct*: no aggregate depends on duplicates (MIN, MAX, any DISTINCT),
+so a tree of mode `set` outputs group and arguments, and a stage folds them. COUNT(DISTINCT x) alone then is a plain
+count. 3. *StageRows*: a tree of mode `bag` outputs group and arguments, and a stage folds them.
 
-SUM(DISTINCT x) next to other aggregates is folded apart from them (`regroup.py`).
+SUM(DISTINCT x) next to other aggregates is folded separately (`regroup.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from crown.plan.tree.optional import own_variables
 from crown.plan.tree.passes import plan_conjunction
 from crown.types import BOOLEAN, FLOAT64, INT8, INT64, DataType, longest_decimal
 
-# Aggregates that don't mind duplicates, and those that read all values of a group.
+# Aggregates that don't depend on duplicates, and those that read all values of a group.
 _INSENSITIVE = frozenset({"min", "max", "first", "bit_and", "bit_or"})
 _READ_WHOLE = frozenset({"string_agg", "array_agg", "percentile_cont", "percentile_disc", "mode"})
 
@@ -77,7 +76,7 @@ class _Ring:
 
 
 def _branch_ring(branch: Conjunction, select: Select) -> _Ring | None:
-    """None where some aggregate does not fit the ring."""
+    """None if some aggregate does not fit the ring."""
     edges = [frozenset(atom.variables) for atom in branch.atoms]
     holders = Counter(variable for edge in edges for variable in edge)
     nullable = {variable.name for variable in branch.variables if variable.nullable and holders[variable.name] <= 1}

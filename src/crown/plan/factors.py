@@ -1,8 +1,8 @@
-"""Aggregate arguments as sums of products of factors that each read one atom (section 6.3 of the paper).
+"""Rewrite aggregate arguments as sums of products of factors that each read one atom (section 6.3 of the paper).
 
 The sum over all join rows of a product of per-atom factors is a ring component: each atom row carries its factor,
 and the tree multiplies and adds. A sum of such products is several components, by linearity. A product of sums is
-multiplied out, up to `PRODUCTS` products; past that the rows are folded one by one.
+multiplied out, up to `PRODUCTS` products; beyond that the rows are folded one by one.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _is_zero(value: LiteralValue) -> bool:
 
 
 def _moves_past_sums(source: DataType, target: DataType) -> bool:
-    """Whether a cast of a sum or product is that of its parts, but for overflow."""
+    """Whether casting a sum or product equals casting its parts, except for overflow."""
     if target.is_float:
         return source.is_numeric
     if source.is_integer:
@@ -149,7 +149,7 @@ def _scale(product: _Product) -> int:
 
 
 def _typed(product: _Product) -> tuple[tuple[Expression, ...], DataType] | None:
-    """Return the factors brought to one kind of number, and the component's type."""
+    """Return the factors cast to one kind of number, and the component's type."""
     types = [factor.type for factor in product.factors]
     if any(type_.is_float for type_ in types):
         return tuple(cast(factor, FLOAT64) for factor in product.factors), FLOAT64

@@ -1,4 +1,4 @@
-"""From a Query to its Plan: nested views first, then the body, each as stages in dependency order."""
+"""Plan a Query: nested views first, then the body, each as stages in dependency order."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _plan_recursion(name: str, body: Recursion, planning: Planning) -> StageRows
     loop = Loop(name, body, base, planning)
     for inner, nested in body.nested:
         planning.nested[inner] = _plan_nested(nested, planning)
-    # A derivation must not hide behind another, so the step keeps duplicates in any case.
+    # One derivation must not hide another, so the step always keeps duplicates.
     return loop.close(plan_body(_resolve(body.step, planning), "keep", planning))
 
 
@@ -106,7 +106,7 @@ def _context(query: Query, views: Mapping[str, Plan]) -> Planning:
     read = {name: views[name] for name in dict.fromkeys(_sources(query)) if name in views}
     tables = united_tables([query.tables, *(plan.tables for plan in read.values())])
     planning = Planning(query.sql, tables)
-    # All of them first: what is added next must not take their ids.
+    # Register all of them first: stages added later must not take their ids.
     for stage in (stage for plan in read.values() for stage in plan.stages):
         if not planning.has(stage.id):
             planning.add(stage)
@@ -143,7 +143,7 @@ def _sources(query: Query) -> Iterator[str]:
 def plan_body(
     body: Body, duplicates: OneOf["keep", "ignore"], planning: Planning, *, looked_up: bool = False
 ) -> StageRows:
-    """Return the rows of a body. `ignore`: a set operation above looks only at whether a row is there.
+    """Return the rows of a body. `ignore`: a set operation above only tests whether a row exists.
 
     `looked_up`: a set operation above looks rows up in them.
     """

@@ -1,4 +1,4 @@
-"""What the planner gathers on its way through one query: stages, their rows, and facts for the report."""
+"""The state of planning one query: stages, their rows, and facts for the report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StageRows:
     columns: tuple[Variable, ...]
     names: tuple[str, ...]
     distinct: bool = False  # no row twice
-    key: tuple[str, ...] | None = None  # own columns that tell distinct rows apart; None: all of them
+    key: tuple[str, ...] | None = None  # own columns that distinguish rows; None: all of them
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Planning:
         return stage.id
 
     def stand_in(self, stage: str, columns: tuple[Variable, ...]) -> None:
-        """Let stages read one that will not be among them, whose rows any table may change."""
+        """Let stages read one that will not be in the plan, whose rows any table may change."""
         self._tables_of[stage] = frozenset(table.name for table in self.tables)
         self._columns[stage] = columns
         self._looks_up[stage] = False
@@ -68,8 +68,8 @@ class Planning:
         return f"${kind}{number}"
 
     def steps(self, limit: int) -> Steps:
-        """The steps of one more search. All searches of a query together take those of a few: later ones get the rest,
-        and a fiftieth at least."""
+        """The step limit of one more search. All searches of a query share the steps of a few full ones: later ones get
+        the rest, but at least a fiftieth."""
         last, full = self._search
         self._searched += min(last.taken, last.limit) / full
         granted = Steps(max(limit // 50, int(limit * (1 - self._searched / FULL_SEARCHES))))

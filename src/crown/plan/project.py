@@ -1,8 +1,8 @@
-"""Many views as one plan: equal stages are planned once, and kept once.
+"""Combine many views into one plan: equal stages are planned once and stored once.
 
 Two stages are equal if they read the same sources in the same way; what their variables, atoms and columns are called
-does not matter. So a view is added stage by stage: a stage that is there is taken, and the stages above read it by its
-own column names.
+does not matter. So a view is added stage by stage: an existing stage is reused, and the stages above read it by its own
+column names.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from crown.plan.passthrough import passthrough
 from crown.plan.planner import united_tables
 from crown.plan.recursion import renumbered
 
-KEPT = "$rows."  # the stages that keep tables for views to come
+KEPT = "$rows."  # the stages that store tables for future views
 
 
 def empty_project() -> Plan:
-    """Return the plan of no view."""
+    """Return the plan without views."""
     return Plan(sql="", tables=(), stages=(), columns=(), bag=False, results=())
 
 
@@ -129,7 +129,7 @@ def _keeps_all(atom: Atom, columns: set[str], nullable: set[str]) -> bool:
 
 
 def with_kept_tables(project: Plan, tables: Sequence[Table]) -> Plan:
-    """Return the project with a stage of its own for each of these tables that no other stage has whole."""
+    """Return the project with a separate stage for each of these tables that no other stage stores completely."""
     united = united_tables([project.tables, tuple(tables)])
     project = replace(project, tables=united)
     names = {table.name for table in tables}
@@ -142,7 +142,7 @@ def with_kept_tables(project: Plan, tables: Sequence[Table]) -> Plan:
 
 
 def without_spare_tables(project: Plan) -> Plan:
-    """Return the project without the stages of `with_kept_tables` whose rows another stage has as well."""
+    """Return the project without the stages of `with_kept_tables` whose rows another stage also stores."""
     for stage in project.stages:
         if stage.id.startswith(KEPT):
             rest = replace(project, stages=tuple(other for other in project.stages if other is not stage))
@@ -153,7 +153,7 @@ def without_spare_tables(project: Plan) -> Plan:
 
 @dataclass
 class Shared:
-    """Stages that plans share, in dependency order. `routes` tell where the rows of atoms go, if that matters."""
+    """Stages that plans share, in dependency order. `routes` are the routes of the atoms' rows, if they matter."""
 
     stages: list[Stage] = field(default_factory=list)
     routes: dict[tuple[str, int], Route] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Which stages can serve a set operation, in one place.
+"""Which stages can be inputs of a set operation, defined in one place.
 
 UNION, EXCEPT and INTERSECT find the weights of changed rows by looking them up in their inputs, and are read from rows
 that their inputs list once each. The kernel checks the same table when it loads a plan
@@ -14,10 +14,10 @@ from crown.ir.plan import BagStage, MapStage, SetOperationStage, Stage, TreeStag
 
 
 def looks_up(stage: Stage, known: Mapping[str, bool], columns: Mapping[str, tuple[Variable, ...]]) -> bool:
-    """Whether the stage can tell how often it has a given row. `known` and `columns` are of the stages below.
+    """Whether the stage can look up how often it has a given row. `known` and `columns` are of the stages below.
 
-    What can look its rows up can also list each of them once. UNION ALL does that only where it is asked to, for
-    it costs a look-up for each row.
+    A stage that can look its rows up can also list each of them once. UNION ALL does so only on request, because it
+    costs a look-up for each row.
     """
     match stage:
         case TreeStage():
@@ -33,7 +33,7 @@ def looks_up(stage: Stage, known: Mapping[str, bool], columns: Mapping[str, tupl
 
 
 def is_linear(stage: SetOperationStage) -> bool:
-    """UNION ALL just adds changes up."""
+    """UNION ALL only adds changes up."""
     return stage.operator == "union" and stage.all
 
 

@@ -1,4 +1,4 @@
-"""ROW_NUMBER, RANK and DENSE_RANK that every reader bounds: only the first rows of each partition are wanted.
+"""ROW_NUMBER, RANK and DENSE_RANK that every reader bounds: only the first rows of each partition are needed.
 
 `rn <= k` in an outer WHERE, in ON or QUALIFY has become a filter of the atoms that read the ranked rows. If all of them
 have one, the ranks need not be maintained beyond the largest bound.
@@ -77,7 +77,7 @@ def _reordered(body: Windowed, position: int, first: Windowed) -> Windowed:
 
 
 def _without_unread(query: Query, name: str, body: Windowed) -> Windowed:
-    """Without ranks that nothing reads: then only rows that come and go are changes."""
+    """Drop ranks that nothing reads: then only inserted and deleted rows are changes."""
     read = {
         column
         for one in (*(b for _, b in query.nested), query.body)

@@ -1,8 +1,9 @@
-"""WITH RECURSIVE: the stages of the step, enclosed in the one that runs them round by round.
+"""WITH RECURSIVE: the stages of the step, nested in the stage that runs them round by round.
 
-The step is planned like any query, over a stand-in for the recursion's own rows. What reads that, directly or not, goes
-round; all else is made once and stays outside. Tables are read outside too: each use of one in the step is a tree of
-its own, so that all changes reach the recursion as those of stages, and a batch that fails can be taken back whole.
+The step is planned like any query, over a placeholder for the recursion's own rows. Stages that read it, directly or
+not, run in each round; all others run once, outside. Tables are also read outside: each use of one in the step is a
+separate tree, so that all changes reach the recursion through stages, and a batch that fails can be rolled back as a
+whole.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from crown.plan.explain.summary import RECURSION
 from crown.plan.planning import Planning, StageRows
 from crown.types import INT32
 
-ROUNDS: Final = 10_000  # of a batch, where the query may have no end
+ROUNDS: Final = 10_000  # of a batch, if the query may not terminate
 
 
 @dataclass
@@ -92,7 +93,7 @@ class Loop:
             )
 
     def _without_tables(self, stages: Sequence[Stage]) -> list[Stage]:
-        """The stages with every table read by a tree of its own, outside."""
+        """The stages with every table read by a separate tree, outside."""
         tables = {table.name for table in self.planning.tables}
         known: dict[tuple[object, ...], str] = {}
 
@@ -132,7 +133,7 @@ class Loop:
 
 
 def _rows_of(atom: Atom, variables: Mapping[str, Variable], id: str) -> TreeStage:
-    """Return the rows of a table that an atom takes. Those that bind nothing are counted all the same."""
+    """Return the rows of a table that an atom reads. Rows of an atom without bindings are still counted."""
     names = atom.variables
     own = tuple(variables[name] for name in names)
     if not names:
@@ -142,7 +143,7 @@ def _rows_of(atom: Atom, variables: Mapping[str, Variable], id: str) -> TreeStag
 
 
 def _flipping(stage: RecursionStage) -> Iterator[str]:
-    """The atoms whose rows can take rows of the step away by coming."""
+    """The atoms whose inserted rows can delete rows of the step."""
     for tree in stage.stages:
         if not isinstance(tree, TreeStage):
             continue
@@ -185,7 +186,7 @@ def _rename_reports(planning: Planning, ids: Mapping[str, str]) -> None:
 
 
 def _ends(name: str, body: Recursion) -> bool:
-    """Whether no batch can go round for ever: without duplicates, and no value is computed of the recursion's own."""
+    """Whether every batch terminates: there are no duplicates, and no value is computed from the recursion's own."""
     sources = {name, *(inner for inner, _ in body.nested)}
     return not body.all and all(_copies(inner, sources) for inner in (body.step, *(one for _, one in body.nested)))
 

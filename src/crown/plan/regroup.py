@@ -1,8 +1,8 @@
-"""Aggregates that can't be folded from one set of rows, brought together again by group.
+"""Fold aggregates that need different sets of rows separately, and join the results by group.
 
-SUM(DISTINCT x) needs rows that are distinct in group and x alone. Next to other aggregates it is folded from a tree of
-its own; a tree over the folded groups, keyed by the group, then puts the parts side by side. In it NULL
-groups meet, as grouping wants, because no atom drops them.
+SUM(DISTINCT x) needs rows that are distinct in group and x alone. Next to other aggregates it is folded from a separate
+tree; a tree over the folded groups, keyed by the group, then joins the parts. NULL groups match there, as grouping
+requires, because no atom drops them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def separate(select: Select) -> list[tuple[Aggregate, ...]]:
 def side_by_side(
     parts: Sequence[tuple[StageRows, dict[str, Expression]]], group: Sequence[str], planning: Planning
 ) -> tuple[StageRows, dict[str, Expression]]:
-    """Return one row per group with the columns of all parts; and what the select's names stand for in it."""
+    """Return one row per group with the columns of all parts; and what the select's names refer to in it."""
     first_rows, first_values = parts[0]
     group_columns = [_named(first_values[name], first_rows) for name in group]
     atoms, variables, values = [], list(group_columns), {n: first_values[n] for n in group}

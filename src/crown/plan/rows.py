@@ -20,10 +20,10 @@ def project(
     where: Expression | None = None,
     named: bool = False,
 ) -> StageRows:
-    """Show `outputs` (over the stage's own columns) of the rows for which `where` holds.
+    """Project the rows for which `where` holds to `outputs` (over the stage's own columns).
 
-    Without a filter, and when the outputs are just the columns in order, no stage is needed; unless `named` asks that
-    the columns carry the outputs' names.
+    Without a filter, and when the outputs are just the columns in order, no stage is needed; unless `named` requires
+    that the columns have the outputs' names.
     """
     names = tuple(output.name for output in outputs)
     plain = [output.expression.name if isinstance(output.expression, Column) else None for output in outputs]
@@ -96,7 +96,7 @@ def union_all(branches: Sequence[StageRows], planning: Planning, *, looked_up: b
 
 
 def with_lookup(rows: StageRows, planning: Planning) -> StageRows:
-    """`rows` in a form in which a set operation can look single rows up: kept, where that is impossible otherwise."""
+    """`rows` in a form in which a set operation can look up single rows: stored, if that is impossible otherwise."""
     if planning.can_look_up(rows):
         return rows
     stage = MaterializeStage(planning.new_id("kept"), rows.stage)
@@ -120,5 +120,5 @@ def without_duplicates(rows: StageRows, planning: Planning) -> StageRows:
 
 
 def own_columns(rows: StageRows) -> dict[str, Expression]:
-    """Return what the query's names of the rows' columns stand for."""
+    """Return the columns that the query's names refer to."""
     return {name: Column(c.name, c.type) for name, c in zip(rows.names, rows.columns, strict=True)}

@@ -17,7 +17,7 @@ from crown.types import BOOLEAN
 def plan_rows(
     select: Select, duplicates: OneOf["keep", "drop", "ignore"], planning: Planning, *, looked_up: bool = False
 ) -> StageRows:
-    """Return the rows of a select list. `ignore`: the caller doesn't mind duplicates, so that the cheaper way is taken.
+    """Return the rows of a select list. `ignore`: the caller ignores duplicates, so the cheaper plan is chosen.
 
     `looked_up`: a set operation will look rows up in them.
     """
@@ -56,7 +56,7 @@ def _read(
 ) -> tuple[StageRows, list[Named], Expression | None] | None:
     """Ranked or recursive rows that are read as they are: the rows, the outputs over them and a filter.
 
-    They need no tree, which would keep them twice. Ranked rows then lie in the cells of their own partitions.
+    They need no tree, which would store them twice. Ranked rows are then in the cells of their own partitions.
     """
     if len(branch.atoms) != 1 or branch.conditions or branch.optional:
         return None

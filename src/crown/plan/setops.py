@@ -1,4 +1,4 @@
-"""UNION, EXCEPT and INTERSECT look rows up in their branches, which are kept only where that is impossible."""
+"""UNION, EXCEPT and INTERSECT look rows up in their branches, which are stored only if necessary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Window functions: the top of each partition where a rank is bounded, else a stage that keeps partitions in order."""
+"""Window functions: a top-k per partition if a rank is bounded, else a stage that stores partitions in order."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _is_of_pairs(body: Body) -> bool:
 
 
 def _keyed(rows: StageRows, stage: TopStage) -> StageRows:
-    """What tells rows apart: the partition if it has one row, with the number of the row otherwise."""
+    """The columns that distinguish rows: the partition if it has one row, otherwise with the row number."""
     if stage.by == "row_number" and stage.limit <= 1:
         return replace(rows, distinct=True, key=stage.partition)
     number = [rank.name for rank in stage.ranks if rank.function == "row_number"]

@@ -1,4 +1,4 @@
-"""Crown's own message out of the long text in which Spark wraps an error of a Python worker."""
+"""Extract Crown's own message from the long text in which Spark wraps an error of a Python worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPARK = re.compile(r"\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*\] [^\n]+")
 
 
 def crown_error(text: str, *, what: str = "the query failed") -> StateError:
-    """Return the error in which something of Spark's ended: Crown's own where there is one, else Spark's first line.
+    """Return the error that a Spark operation failed with: Crown's own if there is one, else Spark's first line.
 
     >>> print(crown_error("Job aborted: crown.errors.StateError: [CROWN-FILE] cell 3: no\\nwhy: because\\n\\n at j"))
     [CROWN-FILE] cell 3: no

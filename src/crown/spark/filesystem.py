@@ -1,4 +1,4 @@
-"""Small files beside Spark's own, on any file system that Arrow knows."""
+"""Read and write small files next to Spark's, on any file system that Arrow supports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def open_filesystem(path: str) -> tuple[Any, str]:
 
 
 def write_at_once(path: str, name: str, data: bytes) -> None:
-    """Write a file so that readers see all of it or nothing; an existing one is replaced."""
+    """Write a file atomically; an existing one is replaced."""
     files, root = open_filesystem(path)
     files.create_dir(root, recursive=True)
     # Spark and Crown skip names that begin with an underscore or dot.
@@ -29,7 +29,7 @@ def write_at_once(path: str, name: str, data: bytes) -> None:
 
 
 def write_new(path: str, name: str, data: bytes) -> bool:
-    """Write a file that is not there yet; False when it is. Of several writers on a local disk only one succeeds."""
+    """Write a new file; return False if it exists. Of several writers on a local disk only one succeeds."""
     files, root = open_filesystem(path)
     if not isinstance(files, pyarrow.fs.LocalFileSystem):
         if read_file(path, name) is not None:
@@ -49,7 +49,7 @@ def write_new(path: str, name: str, data: bytes) -> bool:
 
 
 def remove(path: str, name: str) -> None:
-    """Remove a file, or a directory with all that is in it; what is not there is fine."""
+    """Remove a file or a directory with its contents; do nothing if it does not exist."""
     files, root = open_filesystem(path)
     place = f"{root}/{name}"
     match files.get_file_info(place).type:
@@ -60,7 +60,7 @@ def remove(path: str, name: str) -> None:
 
 
 def read_file(path: str, name: str) -> bytes | None:
-    """Return a file's bytes, None when it is not there."""
+    """Return a file's bytes, or None if it does not exist."""
     files, root = open_filesystem(path)
     try:
         with files.open_input_stream(f"{root}/{name}") as stream:

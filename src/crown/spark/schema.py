@@ -1,4 +1,4 @@
-"""Between Spark's types and Crown's: tables from DataFrames, and the schema of a view's deltas."""
+"""Convert between Spark's types and Crown's: tables from DataFrames, and the schema of a view's deltas."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from crown.changes import AFTER, ATTEMPT, BATCH, CHANGE_TYPE, COMMIT_COLUMNS, MU
 from crown.errors import SchemaError
 from crown.ir.plan import Plan
 
-# On the way to the cells, in the place of `_change_type`: whether the row is deleted; null if the
-# word is unknown.
+# Between Spark and the cells, this replaces `_change_type`: whether the row is deleted; null if the change type is
+# unknown.
 DELETED = "_deleted"
 # Of a record that can't be read: its text and the fault; of one that only a table with a primary
 # key can take, its text (empty: it belongs to the record of the row before).
@@ -151,7 +151,7 @@ def output_schema(plan: Plan, *, names: Sequence[str] | None = None, deltas: boo
 
 
 def _check_names(names: Sequence[str]) -> None:
-    """Refuse columns whose names deltas need for themselves."""
+    """Reject columns whose names are reserved in deltas."""
     for name in names:
         if name.lower() in (CHANGE_TYPE, MULTIPLICITY, BATCH, AFTER, ATTEMPT, POSITION):
             raise SchemaError(

@@ -1,4 +1,4 @@
-"""What a session must be set to, and what makes it fast. Crown checks and says; it never changes a running session."""
+"""The settings that a session needs or profits from. Crown checks them; it never changes a running session."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _ZONE = "spark.sql.session.timeZone"
 _UTC = frozenset({"utc", "etc/utc", "gmt", "etc/gmt", "z", "zulu", "uct", "+00:00", "utc+00:00", "gmt+00:00"})
-# Functions that give the same for timestamps in every time zone.
+# Functions of timestamps that do not depend on the session's time zone.
 _ZONELESS = frozenset(
     {"eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct", "and", "or", "not", "is_null", "in", "case", "coalesce"}
     | {"greatest", "least"}
@@ -117,7 +117,7 @@ def session(name: str = "crown", *, master: str | None = None, cells: int = 2) -
 
 
 def require(spark: SparkSession, plan: Plan) -> None:
-    """Raise for settings under which a stateful query can't run, isn't safe, or would answer something else."""
+    """Raise for settings under which a stateful query can't run, isn't safe, or would return a different result."""
     if not str(spark.conf.get(_PROVIDER, "")).endswith("RocksDBStateStoreProvider"):
         raise PlanError(
             "the state store of the session is not supported",
@@ -155,7 +155,7 @@ def advise(spark: SparkSession, cells: int) -> None:
 
 
 def _depends_on_zone(plan: Plan) -> bool:
-    """Whether a value of the plan would be another one in another time zone."""
+    """Whether a value in the plan depends on the time zone."""
     waiting: list[Any] = [encode(plan)["stages"]]
     while waiting:
         value = waiting.pop()

@@ -1,4 +1,4 @@
-"""SQL text and a schema in, a bound `Query` out."""
+"""Parse SQL text and bind it to a schema, as a `Query`."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Context:
         fail(self.sql, node, code, message, reason, hint)
 
     def place(self, node: exp.Expr) -> Place | None:
-        """Return the place of a node, for messages after its text has been left."""
+        """Return the position of a node, for messages raised after the binder has moved on to another text."""
         position = span(node)
         return Place(position, self.sql) if position is not None else None
 
@@ -99,7 +99,7 @@ class Context:
             self.opened_views.pop()
 
     def use_database(self, table: exp.Table) -> None:
-        """Note the database that is written before a table. A schema has one table of a name, so it must be one."""
+        """Record the database that qualifies a table. A schema has one table of each name, so all uses must agree."""
         written = (table.catalog.lower(), table.db.lower())
         if not table.db:
             return
@@ -130,8 +130,8 @@ class Context:
     ) -> Expression:
         """Return the expression with columns replaced and folded; it keeps its place in the text.
 
-        Only columns of `atoms` are taken at their schema's word about NULL: a column of a query around this one
-        may yet be padded by an outer join. The columns in `known` are not NULL.
+        Only columns of `atoms` are assumed NOT NULL if the schema says so: an outer join may still pad a column of an
+        outer query. The columns in `known` are not NULL.
         """
 
         may_be_absent = self.nullable_in(atoms)
@@ -186,7 +186,7 @@ class Context:
         return atom
 
     def compute(self, source: Source, expression: Expression) -> Column:
-        """A column of the source that it doesn't have itself: the expression, of its columns alone, in each row."""
+        """Add a computed column to the source: the expression, over its own columns, in each row."""
         known = self._computed.setdefault(source.id, {})
         for name, other in known.items():
             if other == expression:
@@ -247,7 +247,7 @@ class Context:
             if window is not None and window.column is not None:
                 wanted = wanted | {window.column}
             columns = tuple(c for c in table.columns if c.name in wanted)
-            # A batch of rows needs a column to have a length, also when only COUNT(*) reads it.
+            # A batch needs a column to have a length, even if only COUNT(*) reads it.
             columns = columns or tuple(c for c in table.columns if not isinstance(c.type, UnreadType))[:1]
             if not columns:
                 self.fail(

@@ -1,4 +1,4 @@
-"""A `Query` as readable text: for explain, and for tests that compare by eye."""
+"""Describe a `Query` as readable text, for explain and for tests."""
 
 from __future__ import annotations
 

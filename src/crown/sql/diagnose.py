@@ -1,4 +1,4 @@
-"""Errors that point at the SQL: from a sqlglot node to the characters it was read from."""
+"""Errors that point at the SQL: map a sqlglot node to the characters it was parsed from."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def refuse_depth(sql: str) -> NoReturn:
 
 
 def refuse_command(sql: str, statement: Sequence[Token], dialect: str) -> None:
-    """Point at what keeps a CREATE statement from being read, if it can be told."""
+    """Point at the part of a CREATE statement that can't be parsed, if it can be found."""
     if (found := misspelt_beginning(statement)) is not None:
         word, hint = found
         fail(sql, _span_of(word), "SYNTAX", f"syntax error: {word.text} is not a keyword", hint=hint)
@@ -131,7 +131,7 @@ def refuse_command(sql: str, statement: Sequence[Token], dialect: str) -> None:
 
 
 def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
-    """sqlglot's parse, with its errors (and its accidents on malformed text) as `SqlError`."""
+    """Parse with sqlglot; raise its errors (and its crashes on malformed text) as `SqlError`."""
     if odd := _NO_TEXT.search(sql):
         shown = f"U+{ord(odd[0]):04X}"
         fail(sql, odd.span(), "SYNTAX", f"syntax error: the character {shown} is not allowed", hint="remove it")
@@ -162,13 +162,13 @@ def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
             )
         fail(sql, (0, 1), "SYNTAX", f"syntax error: {_first_line(error)}")
     except (AttributeError, TypeError, IndexError, KeyError, AssertionError) as error:
-        # The parser trips over some malformed texts; to the user that is a syntax error like any
+        # The parser crashes on some malformed texts; to the user that is a syntax error like any
         # other.
         fail(sql, (0, 1), "SYNTAX", f"syntax error: the parser failed ({_first_line(error)})")
 
 
 def _refuse_syntax(sql: str, dialect: str, position: Span | None, message: str) -> NoReturn:
-    """Say what the parser says, unless a word near the place was probably meant as another."""
+    """Report the parser's message, unless a word near the position is probably misspelt."""
     if position is not None:
         statements = statement_tokens(sql, dialect)
         tokens = next((tokens for tokens in reversed(statements) if tokens[0].start <= position[0]), [])
@@ -200,7 +200,7 @@ def _span_of(token: Token) -> Span:
 
 
 def _refuse_length(sql: str, dialect: str) -> None:
-    """Refuse a text whose planning would take seconds, before it is parsed."""
+    """Reject a text whose planning would take seconds, before it is parsed."""
     if len(_CONNECTIVE.findall(sql)) <= MOST_CONNECTIVES:
         return
     with suppress(SqlglotError, ValueError):  # which the parser reports

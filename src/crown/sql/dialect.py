@@ -1,4 +1,4 @@
-"""Spark's dialect as Crown reads it: sqlglot's own, without what it rewrites on the way in.
+"""Spark's dialect for Crown: sqlglot's, without the rewrites that it does while parsing.
 
 sqlglot turns some functions into others that mean nearly the same, which is enough to translate a text but not to
 compute what Spark computes: it reads a time pattern as strftime's (`y`, `yyyy` and `YYYY` are one then), `log10(x)` as
@@ -41,7 +41,7 @@ def dialects() -> list[str]:
 
 @cache
 def reader(dialect: str) -> str | type[Dialect]:
-    """What sqlglot is to parse the dialect with."""
+    """The dialect class or name to pass to sqlglot."""
     name = dialect.lower()
     if name not in SPARK:
         return dialect

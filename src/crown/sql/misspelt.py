@@ -1,4 +1,4 @@
-"""Words that were probably meant as others: keywords near a syntax error, and types."""
+"""Suggestions for misspelt words: keywords near a syntax error, and types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outputs of a SELECT: * written out, every name unique."""
+"""The outputs of a SELECT: with * expanded and every name unique."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Item:
 
 
 def expand_items(context: Context, node: exp.Select, relation: Relation) -> list[Item]:
-    """Return the outputs with * written out and every name unique."""
+    """Return the outputs with * expanded and every name unique."""
     items: list[Item] = []
     for expression in node.expressions:
         if isinstance(expression, exp.Star) or (

@@ -1,9 +1,9 @@
 """Every part of a query is used or rejected: the arguments that Crown uses of each kind of node.
 
 A sqlglot node has arguments by name, and a parser of some dialect may fill any of them. An argument that Crown does not
-read would be dropped without a word, so each one that is filled must be listed here: in `READ`, because the code that
-takes the node apart reads it (or refuses it itself, with a better message), or in `HARMLESS`, because it changes no
-answer. All others are refused.
+read would be dropped silently, so each one that is filled must be listed here: in `READ`, because the code that handles
+the node reads it (or rejects it with a better message), or in `HARMLESS`, because it does not change results. All
+others are rejected.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ READ: Mapping[type[exp.Expr], frozenset[str]] = {
         exp.PercentRank: words("expressions"),
         exp.CumeDist: words("expressions"),
         exp.Var: words("this"),
-        # Refused whole, whatever they hold, or taken apart by GROUP BY
+        # Rejected as a whole, whatever they contain, or handled by GROUP BY
         exp.Lateral: words("this view outer alias cross_apply ordinality"),
         exp.Rollup: words("expressions"),
         exp.Cube: words("expressions"),
@@ -192,7 +192,7 @@ HARMLESS: Mapping[type[exp.Expr], frozenset[str]] = {
         exp.Join: words("hint global_ directed"),
         exp.In: words("is_global"),
         exp.CTE: words("materialized"),
-        # Ways to write one thing
+        # Alternative spellings
         exp.Fetch: words("direction"),
         exp.LimitOptions: words("rows"),
         exp.Identifier: words("quoted"),
@@ -225,7 +225,7 @@ _ANY_FUNCTION = frozenset({"this", "expression", "expressions"})
 
 
 def read_of(kind: type[exp.Expr]) -> frozenset[str]:
-    """Return the arguments of a node that don't make Crown refuse it.
+    """Return the arguments of a node that Crown accepts.
 
     A kind that isn't listed is one of the many functions: its required arguments, and the usual places of the others.
     """

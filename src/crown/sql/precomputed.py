@@ -31,7 +31,7 @@ def precompute(
     *,
     dialect: str = "spark",
 ) -> tuple[dict[str, str], list[ComputedColumn]]:
-    """Return queries by name with columns in the place of calls, and these columns, which the queries share.
+    """Return queries by name with calls replaced by columns, and these columns, which the queries share.
 
     `tables` are the columns of each table. Raises a `PlanError` for a call that reads more than one table of FROM.
     """
@@ -49,7 +49,7 @@ def _computed(
     dialect: str,
     made: dict[tuple[str, str], ComputedColumn],
 ) -> str:
-    """Return the query with columns in the place of calls; add those that are not there yet to `made`."""
+    """Return the query with calls replaced by columns; add new ones to `made`."""
     (statement,) = parse_statements(sql, dialect)
     calls = [call for call in statement.find_all(exp.Anonymous) if str(call.this).lower() in functions]
     for call in reversed(calls):  # inner ones first

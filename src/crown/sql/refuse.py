@@ -65,14 +65,14 @@ _ADVICE: dict[str | tuple[type[exp.Expr], str], tuple[str, str, str, str]] = {
 
 
 def check_parts(context: Context, query: exp.Expr) -> None:
-    """Refuse a query with a part that Crown would otherwise overlook, wherever it is."""
+    """Reject a query with a part, at any depth, that Crown would otherwise ignore."""
     for node in query.walk():
         if type(node) in READ:
             check_node(context, node)
 
 
 def check_node(context: Context, node: exp.Expr) -> None:
-    """Refuse a node with an argument that Crown does not read."""
+    """Reject a node with an argument that Crown does not read."""
     for part, value in unread(node):
         advised = _ADVICE.get((type(node), part)) or _ADVICE.get(part)
         code, name, reason, advice = advised or _unknown_part(context, node, part)

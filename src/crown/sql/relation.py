@@ -19,7 +19,7 @@ from crown.types import DataType
 
 @dataclass(frozen=True)
 class Source:
-    """An atom to be: one use of a table or nested body. `name` is its alias."""
+    """A future atom: one use of a table or nested body. `name` is its alias."""
 
     id: str
     name: str
@@ -107,8 +107,8 @@ class VisibleTable:
 class Relation:
     """`visible` are the columns of ``*`` and of unqualified names: USING columns once, then the others.
 
-    `correlated` are the predicates of inner joins' ON that read the queries around this one. `hidden` are columns of
-    sources that were put beside FROM, which no name stands for.
+    `correlated` are the predicates of inner joins' ON that read outer queries. `hidden` are columns of sources that
+    were added to FROM and that no name refers to.
     """
 
     branches: tuple[Branch, ...]

@@ -1,4 +1,4 @@
-"""Names that changes and deltas use for themselves: data under them could not be told apart."""
+"""Names that are reserved in changes and deltas: data columns of these names would be ambiguous."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _IN_DELTAS = frozenset({"_change_type", "_multiplicity", "_update"})
 
 
 def check_names(query: Query) -> None:
-    """Refuse outputs, and columns that the query reads, by a name that says something of the change itself."""
+    """Reject outputs, and columns that the query reads, with a name that describes the change itself."""
     for table in query.tables:
         for column in table.columns:
             if column.name.lower() in _IN_CHANGES:

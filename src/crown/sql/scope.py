@@ -15,7 +15,7 @@ from crown.types import UnreadType
 
 @dataclass(frozen=True)
 class Scope:
-    """`barrier` names a construct whose subquery may not read the queries around it."""
+    """`barrier` names a construct whose subquery may not read outer queries."""
 
     relation: Relation
     parent: Scope | None = None
@@ -83,7 +83,7 @@ def struct_path(scope: Scope, node: exp.Column) -> tuple[exp.Column, list[str]] 
 
 
 def check_readable(context: Context, node: exp.Expr, column: VisibleColumn, *, of_star: bool = False) -> None:
-    """Refuse a column of a type that Crown does not have."""
+    """Reject a column of a type that Crown does not support."""
     if isinstance(column.type, UnreadType):
         context.fail(
             node,

@@ -1,4 +1,4 @@
-"""A script of statements that define tables and views, in order: what `Database` reads."""
+"""Parse a script of statements that define tables and views, for `Database`."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _names_read(query: exp.Expr) -> Iterator[str]:
 
 
 def _defined_around(node: exp.Expr) -> set[str]:
-    """The names that WITH gives to queries where the node stands: a query of WITH sees those before it."""
+    """The names of WITH that are in scope at the node: a query of WITH sees those before it."""
     names: set[str] = set()
     child: exp.Expr = node
     while child.parent is not None:

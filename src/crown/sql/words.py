@@ -1,4 +1,4 @@
-"""Long lists of names, written as text."""
+"""Write long lists of names as text."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
     check(sql, schema, [{"orders": [(1, "ann", 20)]}, {"orders": [(2, "bob", 5)]}])
 
-`check` creates the view and follows it through the batches. If you feed the view yourself, create a `Judge` beside it.
+`check` creates the view and follows it through the batches. If you feed the view yourself, create a `Judge` next to it.
 Needs DuckDB: ``pip install 'crown-ivm[testing]'``.
 """
 

@@ -70,7 +70,7 @@ def _key(value: Any) -> Any:
 
 
 def _frozen(value: Any) -> tuple[Any, ...]:
-    """Return a nested value as one that can be hashed. Arrow shows a map as a list of pairs, others as a dict."""
+    """Return a hashable form of a nested value. Arrow shows a map as a list of pairs, others as a dict."""
     if isinstance(value, list) and value and all(isinstance(part, tuple) and len(part) == 2 for part in value):
         value = {normal(key): part for key, part in value}
     if isinstance(value, dict):

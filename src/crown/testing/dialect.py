@@ -1,4 +1,4 @@
-"""A query in DuckDB's words, with the meaning that it has in its own dialect."""
+"""Translate a query to DuckDB's dialect without changing its meaning."""
 
 from __future__ import annotations
 

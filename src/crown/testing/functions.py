@@ -24,7 +24,7 @@ _numbers = itertools.count()
 def register(connection: duckdb.DuckDBPyConnection, sql: str, functions: Mapping[str, Declared], owner: object) -> str:
     """Let DuckDB call the functions as long as `owner` lives, and return the query that calls them there.
 
-    Judges share a database, so each function has a name to itself.
+    Judges share a database, so each function has a unique name.
     """
     if not functions:
         return sql

@@ -1,6 +1,6 @@
 """DuckDB as judge: it gets the same changes as a view, recomputes the query, and both must agree.
 
-Tables are kept here as multisets of rows and handed to DuckDB for each question: slow and plain, as a judge should be.
+Tables are stored here as multisets of rows and passed to DuckDB for each query: slow but simple, as a judge should be.
 A failure prints the query, the schema, all changes so far as Python text, and what differs.
 """
 
@@ -39,7 +39,7 @@ _TABLES = "SELECT table_name FROM duckdb_tables() WHERE schema_name = current_sc
 
 @functools.cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """Return one database for all judges of this process: to open one takes longer than most of them live."""
+    """Return one database for all judges of this process: opening one takes longer than most judges live."""
     try:
         import duckdb
     except ImportError as error:
@@ -50,7 +50,7 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 
 def _own_schema(owner: object) -> duckdb.DuckDBPyConnection:
-    """Return a connection with a schema to itself, which is dropped with its owner."""
+    """Return a connection with its own schema, which is dropped with its owner."""
     connection = _database().cursor()
     name = f"of_{next(_numbers)}"
     connection.execute(f"CREATE SCHEMA {name}")
@@ -160,7 +160,7 @@ class Judge:
         return delta
 
     def apply(self, changes: Batch) -> None:
-        """Take one batch of changes, in order, and recompute."""
+        """Apply one batch of changes, in order, and recompute."""
         batch = read_batch(changes, self._columns)
         self.history.append(batch)
         for change in batch:

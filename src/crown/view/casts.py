@@ -1,7 +1,7 @@
-"""What pandas and CSV files give for typed columns, cast where nothing is lost.
+"""Cast the values that pandas and CSV files hold for typed columns, if the cast is lossless.
 
-Dates and times in ISO 8601 text, floats for decimals and whole numbers, numpy scalars. What does not fit exactly stays
-as it is, and is then refused.
+These are dates and times as ISO 8601 text, floats for decimals and integers, and numpy scalars. A value that can't be
+cast exactly is left unchanged and rejected later.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6}0*)?)?(Z|[+-]\d
 
 
 def cast_rows(types: Sequence[DataType], rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return the rows with each value cast to the type of its column, or as it is.
+    """Return the rows with each value cast to the type of its column, or unchanged if it can't be.
 
     >>> from crown.types import DataType
     >>> cast_rows([DataType("decimal(4,1)"), DATE], [(0.5, "2024-02-29")])
@@ -67,11 +67,11 @@ def _time(text: str, kind: DataType) -> Any:
 
 
 def cast_column(column: pa.ChunkedArray, kind: DataType) -> pa.ChunkedArray:
-    """Return the column in the type of its table's column if every value can be cast, or as it is."""
+    """Return the column cast to the type of the table's column, or unchanged if some value can't be cast."""
     found, wanted = column.type, arrow_type(kind)
     kinds = pa.types
     if column.null_count == len(column) and found != wanted:
-        # pandas writes a column without values as one of floats.
+        # pandas gives a column without values a float type.
         return pa.chunked_array([pa.nulls(len(column), wanted)])
     text = kinds.is_string(found) or kinds.is_large_string(found)
     if not (kinds.is_floating(found) and (kind.is_decimal or kind.is_integer)) and not (
@@ -87,7 +87,7 @@ def cast_column(column: pa.ChunkedArray, kind: DataType) -> pa.ChunkedArray:
 
 
 def _decimals(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    """Return floats as the decimals that they are written as: 19.99 is not quite 19.99, but nothing else is meant."""
+    """Return floats as decimals with the digits of their shortest form: the float 19.99 becomes the decimal 19.99."""
     values = column.to_pylist()
     if not all(value is None or math.isfinite(value) for value in values):
         raise pa.ArrowInvalid("not a decimal")

@@ -1,4 +1,4 @@
-"""Rows that are inserted or deleted, on the shortest way to the engine: of a view alone, and of a database."""
+"""Insert and delete rows through the engine's fastest path, for single views and for databases."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def change(
 ) -> _Delta:
     """Insert or delete rows of a table.
 
-    `plain` is the engine's method for tuples, which are most often few; `arrow` is that for all else.
+    `plain` is the engine's method for tuples, which are usually few; `arrow` is the method for everything else.
     """
     name = target.table.name
     if isinstance(rows, list) and (tuples := target.tuples(rows)) is not None:
         try:
             return plain(name, tuples, delete=word == DELETE)
         except InvalidChange as error:
-            # The longer way casts values where it can.
+            # The slower path casts values where it can.
             if error.code != "CROWN-CHANGE-TYPE":
                 raise
     changes: list[tuple[str, Any]] = [(name, target.arrow(rows, word))]

@@ -21,8 +21,8 @@ _T = TypeVar("_T")
 class DeltaReader:
     """Reads a delta like a `pyarrow.RecordBatchReader`, and fails with a `CrownError` like `apply` does.
 
-    Few batches can fail once their first rows are out: a sum or a number of copies may still overflow. The view is then
-    as it was before the batch, and the rows read so far do not count.
+    A batch can rarely fail after its first rows were read: a sum or a multiplicity may still overflow. The view is then
+    rolled back to its state before the batch, and the rows read so far are void.
 
     Consumers of `__arrow_c_stream__` (`pyarrow.table`, polars, DuckDB) get all rows at once, because that
     protocol can only transport errors as text.

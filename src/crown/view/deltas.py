@@ -1,4 +1,4 @@
-"""Deltas in an order in which they can be applied elsewhere. (Those of a batch have their deletes first already.)"""
+"""Put deltas into an order in which they can be applied elsewhere. (A batch's delta already has its deletes first.)"""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def deletes_first_of_each(delta: pa.Table) -> pa.Table:
 
 
 def paired(plan: Plan, delta: pa.Table) -> pa.Table:
-    """Return the delta with each delete that an insert of the same key follows as an update of two rows.
+    """Return the delta with each delete and the insert of the same key turned into an update of two rows.
 
-    The rest stays: deletes first, then updates, then inserts. A view without a known key has no updates.
+    The order is: deletes, then updates, then inserts. A view without a known key has no updates.
     """
     key = view_key(plan)
     if key is None or not delta.num_rows:

@@ -1,4 +1,4 @@
-"""The engine that runs a plan: alone, or with one cell per thread behind a router. Both behave the same."""
+"""The engine that runs a plan: a single one, or one cell per thread behind a router. Both behave the same."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def replan(
     functions: Functions,
     progress: Callable[[int, int], object] | None = None,
 ) -> None:
-    """Let an engine run other views. `empty` are tables that never had a row; `fresh`: none had."""
+    """Switch an engine to other views. `empty` are tables that never had a row; `fresh` means that no table had one."""
     if layout is None:
         engine.replan(to_json(project), empty=empty, fresh=fresh, functions=called(functions), progress=progress)
         return
@@ -102,14 +102,14 @@ def called(functions: Functions) -> dict[str, Callable[[Any], Any]]:
 
 
 def check_plan(plan: Plan, functions: Functions) -> None:
-    """Let the kernel judge a plan that only its layout runs."""
+    """Let the kernel validate a plan of which only the layout is run."""
     open_engine(plan, None, deltas=False, functions=functions)
 
 
 def _spread(
     layout: Layout, *, deltas: bool, state: State | None, functions: dict[str, Callable[[Any], Any]]
 ) -> _kernel.Engine:
-    """Return one cell per thread. One engine resolves all tables that must be, before routing; one merges."""
+    """Return one cell per thread, with a resolver before routing and a merge after it where the layout has them."""
     first = tuple(resolver.table for resolver in layout.resolvers)
     return _kernel.Engine.spread(
         to_json(layout.cell),

@@ -1,4 +1,4 @@
-"""What a view tells the console."""
+"""The data that the console shows for a view."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def enumerated(engine: _kernel.Engine, plan: Plan, offset: int, limit: int, view
 
 
 def not_taken(engine: _kernel.Engine) -> pa.Table:
-    """Return the rejected changes that nobody has taken yet, and leave them there."""
+    """Return the rejected changes that were not retrieved yet, without removing them."""
     return read_all(engine.rejected(keep=True))
 
 
 @dataclass(frozen=True)
 class ViewFacts:
-    """`observe` sets who sees the view's deltas, `sorted` reads the result in its order, `lookup` by columns."""
+    """`observe` sets the observer of the view's deltas, `sorted` reads the result in order, `lookup` by columns."""
 
     plan: Plan
     report: Report | None

@@ -1,4 +1,4 @@
-"""Users' data as changes that the kernel reads: Arrow, or plain tuples for the short way."""
+"""Convert users' data to changes that the kernel reads: Arrow, or plain tuples for the fast path."""
 
 from __future__ import annotations
 

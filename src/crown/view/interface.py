@@ -1,4 +1,4 @@
-"""The types of what users give to a view and get from it."""
+"""The types of a view's inputs and outputs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class ArrowTable(Protocol):
 Rows: TypeAlias = Iterable[Sequence[object] | Mapping[str, object]] | ArrowTable
 # Rows by table, in this order.
 Changes: TypeAlias = Mapping[str, Rows] | Sequence[tuple[str, Rows]]
-# How tables change, and when their rows leave, by table name.
+# How tables change, and when their rows expire, by table name.
 Profiles: TypeAlias = Mapping[str, str]
 Windows: TypeAlias = Mapping[str, int] | Mapping[str, Mapping[str, object]] | Mapping[str, Window]
-# A row of a result. Its types are those of the query, which no type checker knows.
+# A row of a result. Its types depend on the query, so a type checker can't know them.
 Row: TypeAlias = tuple[Any, ...]
 
 

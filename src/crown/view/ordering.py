@@ -44,5 +44,5 @@ def ordered_page(
     page = engine.ordered_page(order, columns, offset, limit, view=view, functions=called(functions))
     if page is not None:
         return read_all(page)
-    # The rows are in several cells, each in an order of its own.
+    # The rows are in several cells, each with its own order.
     return ordered(plan, read_all(engine.rows(view=view)), functions).slice(offset, limit)

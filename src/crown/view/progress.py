@@ -1,4 +1,4 @@
-"""How far long work is: told to a function, or shown as a bar where somebody looks at it."""
+"""Report the progress of long operations to a function, or as a bar in terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TextIO, TypeAlias
 from crown.errors import CrownError
 from crown.view.arguments import shown
 
-# Called with the rows read so far, and all that are to be read.
+# Called with the number of rows read so far, and the total.
 Progress: TypeAlias = Callable[[int, int], object]
 
 _SECONDS = 1.0  # before a bar appears
@@ -21,7 +21,7 @@ _WIDTH = 30
 
 @contextlib.contextmanager
 def reporting(progress: Progress | bool | None, title: str) -> Iterator[Progress | None]:
-    """Yield where to report to: the given function; a bar for True; for None a bar where somebody sees it."""
+    """Yield the function to report to: the given one; a bar for True; for None a bar if output is interactive."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise CrownError(
             f"progress must be a function, True or False, not {shown(progress)}",
@@ -43,7 +43,7 @@ def reporting(progress: Progress | bool | None, title: str) -> Iterator[Progress
 
 
 class Bar:
-    """One line that is written over and over, and goes in the end."""
+    """A line that is overwritten repeatedly and erased at the end."""
 
     def __init__(self, title: str, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._title = title
@@ -71,7 +71,7 @@ class Bar:
 
 
 def _is_seen(stream: TextIO | None) -> bool:
-    """Whether somebody sees what is written: in a terminal, or in a notebook."""
+    """Whether output is interactive: a terminal or a notebook."""
     if stream is None:
         return False
     if stream.isatty():

@@ -1,8 +1,8 @@
 """Saved views: one file that holds the plan, how the view was made, and the kernel's state in chunks.
 
-The file is a ZIP archive without compression, so any tool can look into it and every part has a checksum. What is
-read may be damaged, or written by somebody else: everything is checked before it is used, and a file is never
-read into more memory than it has bytes.
+The file is a ZIP archive without compression, so any tool can open it and every part has a checksum. A file may be
+damaged or come from an untrusted source: everything is checked before it is used, and a file is never read into more
+memory than it has bytes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def write_archive(path: str | os.PathLike[str], name: str, about: str, state: Ma
 
 @contextlib.contextmanager
 def _archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
-    """Open a new archive in a file that is thrown away if anything fails."""
+    """Open a new archive in a file that is discarded if anything fails."""
     archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
     try:
         yield archive
@@ -171,7 +171,7 @@ def _check_about(path: str | os.PathLike[str], about: dict[str, Any], state: Map
     tables = about.get("tables")
     checks = {
         "deltas": isinstance(about.get("deltas"), bool),
-        # Each thread has its part, unless the query can't be spread and one engine holds the whole
+        # Each thread has its part, unless the query can't be partitioned and one engine holds everything
         # view.
         "threads": type(threads) is int and 0 < threads < 1 << 20 and (cells == threads or "engine" in state),
         "on_invalid": about.get("on_invalid") in ("raise", "quarantine"),

@@ -38,7 +38,7 @@ class Tables:
         return self._inputs.get(name)
 
     def changed(self, table: object) -> TableInput | None:
-        """Return the input of a table that is about to change: `find`, if the views know the time or need not."""
+        """Return the input of a table that is about to change: `find`, if the views know the time or don't need it."""
         found = self.find(table)
         if CLOCK in self._inputs and not self.timed:
             raise InvalidChange(
@@ -50,7 +50,7 @@ class Tables:
         return found
 
     def at(self, now: datetime) -> tuple[str, Any]:
-        """Return the change that tells the views the time."""
+        """Return the change that sets the time of the views."""
         clock = self._inputs.get(CLOCK)
         if clock is None:
             raise InvalidChange(

@@ -1,4 +1,4 @@
-"""One caller at a time, also after a fork, and not interrupted halfway."""
+"""Mutual exclusion of callers that is safe after a fork and defers interrupts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from crown.errors import StateError
 
 
 class Turn:
-    """A lock that the same thread may take again. In a forked process, one that another thread held is an error.
+    """A reentrant lock. In a forked process, taking one that another thread held at the fork is an error.
 
-    Ctrl-C waits until the turn ends, so that what belongs together is done together; a second one does not wait.
+    Ctrl-C is deferred until the turn ends, so that the work within it is not interrupted halfway; a second Ctrl-C is
+    not.
     """
 
     def __init__(self) -> None:
@@ -39,7 +40,7 @@ class Turn:
         self._holder = os.getpid()
 
     def check(self) -> None:
-        """Let an interrupt through that came in this turn: what was begun must be undone."""
+        """Raise an interrupt that arrived in this turn: the caller must undo what it began."""
         self._interrupts.check()
 
     def __exit__(
@@ -50,7 +51,7 @@ class Turn:
 
 
 class Interrupts:
-    """Holds Ctrl-C back in the main thread, the only one that gets it; nested uses count."""
+    """Defers Ctrl-C in the main thread, the only one that receives it; uses may be nested."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -78,7 +79,7 @@ class Interrupts:
             self.check()
 
     def check(self) -> None:
-        """Let an interrupt through that came in the meantime."""
+        """Raise an interrupt that arrived in the meantime."""
         if self._came and self._handler is not None and threading.current_thread() is threading.main_thread():
             self._came = False
             self._handler(signal.SIGINT, None)

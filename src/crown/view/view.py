@@ -49,7 +49,7 @@ class View(Reading):
     """The maintained result of `sql` over tables that change.
 
     `schema` is CREATE TABLE text, the path of a file that holds it, a dict, or Arrow or Spark schemas by table name.
-    `profiles` and `windows` say how tables change and when their rows leave, by table name. Without `deltas` the view
+    `profiles` and `windows` say how tables change and when their rows expire, by table name. Without `deltas` the view
     can only be read, and spends nothing on deltas. `threads` splits the view into cells that run in parallel. A change
     that does not fit is rejected with its whole batch (`on_invalid="raise"`), or alone (`"quarantine"`; see
     `rejected`). `functions` are Python functions that the query may call, by name (see `crown.function`).
@@ -135,7 +135,7 @@ class View(Reading):
         self._name = ""
         self._functions = functions
         self._tables = Tables(tables, plan.tables)
-        # A saved view has rows in the cells where they were, wherever this version would send them.
+        # A saved view's rows stay in their cells, even if this version would route them differently.
         self._layout = layout_of(plan, threads, on_invalid) if layout is None else layout
         engine = open_engine(plan, self._layout, deltas=deltas, state=state, functions=functions)
         self._engine = located(engine, plan.sql)
@@ -221,11 +221,11 @@ class View(Reading):
     @overload
     def advance(self, table: str, watermark: int | date) -> pa.Table: ...
     def advance(self, table: str | datetime, watermark: int | date = 0) -> pa.Table:
-        """Tell the view the time, and return its change.
+        """Advance the time of the view, and return its change.
 
-        `advance(datetime)` is the time that `now()` and CURRENT_DATE return in the query (UTC if it has no time zone).
-        `advance(table, watermark)` moves the clock of a table's window forward: to a datetime, a date if its column
-        has dates, or an integer in the unit of the column (microseconds or days since 1970).
+        `advance(datetime)` sets the time that `now()` and CURRENT_DATE return in the query (UTC if it has no time
+        zone). `advance(table, watermark)` moves the clock of a table's window forward: to a datetime, a date if its
+        column has dates, or an integer in the unit of the column (microseconds or days since 1970).
         """
         if isinstance(table, datetime):
             return self._delta(self._engine.apply([self._tables.at(table)], on_invalid=self._on_invalid))

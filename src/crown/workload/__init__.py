@@ -1,7 +1,7 @@
 """Workloads: how hard a log of updates is (`profile`), and generators of tables and streams.
 
-Start with `lifespan` (when rows live) and `enclosureness` (definitions 5.1 and 5.6 of the paper); `log` states the form
-of an update log; `streams` turns the tables of `graph` and `social` into changes.
+Start with `lifespan` (when rows live) and `enclosureness` (definitions 5.1 and 5.6 of the paper); `log` defines the
+format of an update log; `streams` turns the tables of `graph` and `social` into changes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Enclosureness: how hard a sequence of updates is, of itself and under a given tree (definitions 5.1 and 5.6).
+"""Enclosureness: how hard a sequence of updates is, by itself and under a given tree (definitions 5.1 and 5.6).
 
 The enclosureness of a tuple is the largest number of disjoint lifespans inside its own. The law behind the
-computation: of the intervals inside `[a, b]`, taking again and again the one that ends first is optimal, and the choice
+computation: of the intervals inside `[a, b]`, repeatedly taking the one that ends first is optimal, and the choice
 after an interval depends on that interval alone. So the choices form a forest, and a query is the number of steps
 along a path until the end passes `b`: with jumps of 1, 2, 4, ... steps O(log n) each, all queries at once.
 

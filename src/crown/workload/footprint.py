@@ -1,7 +1,7 @@
 """How many bytes each row of a table adds to an engine, measured on the plan itself.
 
-The plan gets made-up rows in which each joins with one row of every other table and text has 16 characters, and is
-asked for its size. Rows that the query's selections drop cost nothing, so selections are left out of the plan: the
+The plan gets synthetic rows, each of which joins with one row of every other table and whose text has 16 characters;
+then its size is read. Rows that the query's selections drop cost nothing, so selections are left out of the plan: the
 figure is for rows that pass.
 """
 
@@ -54,7 +54,7 @@ def _unfiltered(stage: Stage) -> Stage:
 
 
 def _resting(stage: Stage) -> Stage:
-    """A stage of a recursion's step that never fires: over made-up rows it would have no end."""
+    """A stage of a recursion's step that produces no rows: over synthetic rows it would not terminate."""
     if not isinstance(stage, TreeStage | BagStage):
         return stage
     never = Literal(False, BOOLEAN)

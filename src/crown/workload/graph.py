@@ -20,8 +20,8 @@ _EDGE_COLUMNS = ("src", "dst", "timestamp", "rating")
 def power_law_graph(nodes: int, edges: int, *, seed: int, exponent: float = 2.7) -> pa.Table:
     """Distinct directed edges (`src`, `dst`) without self-loops, in random order of arrival.
 
-    In- and out-degrees follow a power law with this exponent; who has many in-edges tends to have many out-edges, as
-    in real networks, where this makes long paths so many. The same arguments always give the same graph.
+    In- and out-degrees follow a power law with this exponent; nodes with many in-edges tend to have many out-edges, as
+    in real networks, which is why these have so many long paths. The same arguments always give the same graph.
     """
     if edges > nodes * (nodes - 1) // 2:
         raise ValueError(f"{edges} edges are too many for {nodes} nodes: at most half of all pairs")
@@ -32,7 +32,7 @@ def power_law_graph(nodes: int, edges: int, *, seed: int, exponent: float = 2.7)
     source, target = (_Popularity(ranking, exponent, generator) for ranking in (popular, blurred))
     attempts = 0
     while len(found) < edges:
-        # Popular pairs repeat ever more often as the graph fills; a flat draw then completes it.
+        # Popular pairs repeat more and more often as the graph fills up; a uniform draw then completes it.
         attempts += 1
         flat = attempts > 20
         draw = 2 * (edges - len(found)) + 16

@@ -1,8 +1,8 @@
-"""Lifespans: when each row of a table came and when it went (section 5.1 of the paper).
+"""Lifespans: when each row of a table was inserted and deleted (section 5.1 of the paper).
 
-A moment is the position of an update in the log. Rows that were there before the log began start at `BEFORE`, rows
-that are still there when it ends have the end `AFTER`. A row that comes, goes and comes again has several lifespans,
-disjoint in time; inserting a row that is there, or deleting one of several copies, changes nothing.
+A moment is the position of an update in the log. Rows that existed before the log began start at `BEFORE`, rows that
+still exist when it ends have the end `AFTER`. A row that is inserted, deleted and inserted again has several lifespans,
+disjoint in time; inserting a row that exists, or deleting one of several copies, changes nothing.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def _encode(column: Any) -> tuple[Moments, int]:
 def lifespans(codes: Moments, change: Moments, moment: Moments) -> Lifespans:
     """Return the lifespans of rows from their updates, given in order of arrival.
 
-    `change` is +n for n copies that came and -n for n that went. A row that is deleted more often than it was
-    inserted was there before the log began.
+    `change` is +n for n inserted copies and -n for n deleted ones. A row that is deleted more often than it was
+    inserted existed before the log began.
     """
     if len(codes) == 0:
         return Lifespans(np.empty(0, np.int64), np.empty(0, np.int64))

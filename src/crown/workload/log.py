@@ -1,4 +1,4 @@
-"""Update logs: what `crown.workload.profile` reads.
+"""Read update logs, the input of `crown.workload.profile`.
 
 A log is one of
 - one Arrow table (or Parquet, Arrow IPC or CSV file) of all changes in order of arrival, with a column `_table` that
@@ -6,7 +6,7 @@ A log is one of
 - a mapping from table name to Arrow table (or a folder with one such file per table), where `_sequence` orders the
   changes of all tables; with one table alone it may be left out.
 
-`_change_type` is `insert`, `delete`, `update_preimage` or `update_postimage`; NULL means that the row was there before
+`_change_type` is `insert`, `delete`, `update_preimage` or `update_postimage`; NULL means that the row existed before
 the log began; without the column every change is an insertion. `_multiplicity`, when there, is the number of copies.
 """
 
@@ -38,7 +38,7 @@ _NOT_OF_THE_ROW = COMMIT_COLUMNS | {TABLE, SEQUENCE, CHANGE_TYPE, MULTIPLICITY}
 
 @dataclass(frozen=True, eq=False)
 class TableLog:
-    """The changes of one table in order of arrival: rows, copies that came (+) or went (-), and when.
+    """The changes of one table in order of arrival: rows, inserted (+) or deleted (-) copies, and when.
 
     Deletions take even moments and insertions odd ones, so that an upsert's two halves are apart.
     """
@@ -77,7 +77,7 @@ def _read_mapping(tables: dict[str, pa.Table]) -> dict[str, TableLog]:
             "number the changes of all tables in order of arrival",
         )
     sequences = [np.arange(table.num_rows) if unordered else table[SEQUENCE].to_numpy() for table in tables.values()]
-    # Changes of different tables may bear one number: ranks set them apart, in the order of the
+    # Changes of different tables may have the same number: ranks separate them, in the order of the
     # tables.
     order = np.argsort(np.concatenate(sequences), kind="stable") if sequences else np.empty(0, np.int64)
     rank = np.empty(len(order), np.int64)

@@ -1,4 +1,4 @@
-"""What a log of updates says about itself: the kind of each stream, its enclosureness, and the tree that suits it."""
+"""Profile a log of updates: the kind of each stream, its enclosureness, and the best tree for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TableProfile:
     kind: Profile
     insertions: int
     deletions: int
-    tuples: int  # lifespans: a row that comes back counts again
+    tuples: int  # lifespans: a row that is inserted again counts again
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ _KIND_TEXT = {
 
 
 def profile(log: LogSource, query: tuple[Plan, Report] | str | None = None, *, schema: Any = None) -> WorkloadProfile:
-    """Measures a log of updates (see `crown.workload.log` for its form).
+    """Measure a log of updates (see `crown.workload.log` for its form).
 
     With a `query` (SQL with its `schema`, or what the planner made of it) the log is also measured under each tree
     that the planner considered, over the rows that really reach the atoms.
@@ -145,8 +145,8 @@ def profile(log: LogSource, query: tuple[Plan, Report] | str | None = None, *, s
 def stream_kind(spans: Lifespans) -> Profile:
     """Return the strongest of the four kinds that holds for all the lifespans.
 
-    FIFO: who comes first goes first; rows that never go come last. Rows from before the log have no order among
-    themselves.
+    FIFO: rows are deleted in the order of insertion; rows that are never deleted come last. Rows from before the log
+    have no order among themselves.
     """
     if bool(np.all((spans.start == BEFORE) & (spans.end == AFTER))):
         return "static"
@@ -161,7 +161,7 @@ def _planned(sql: str, schema: Any) -> tuple[Plan, Report]:
 
 
 def _query_logs(logs: Mapping[str, TableLog], plan: Plan) -> dict[str, TableLog]:
-    """Return the logs of the query's tables; one that is not in the log at all is static, so it has none."""
+    """Return the logs of the query's tables; a table that is not in the log is static, so it has none."""
     by_name = {name.lower(): log for name, log in logs.items()}
     rows = {
         table.name: table_rows(by_name[table.name.lower()], table)

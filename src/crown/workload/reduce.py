@@ -1,7 +1,7 @@
-"""From a table's log to the lifespans of an atom's rows: filter, bind, and let equal rows be one.
+"""Reduce a table's log to the lifespans of an atom's rows: filter, bind, and merge equal rows.
 
-DuckDB casts the log to the table's types; which rows are the atom's, and with which values, the
-kernel itself says, as it does while it runs.
+DuckDB casts the log to the table's types; the kernel itself decides which rows belong to the atom, and with which
+values, as it does at run time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from crown.workload.lifespan import BEFORE, Lifespans, Moments, lifespans, row_c
 from crown.workload.log import TableLog
 
 _ROW = "$row"  # a row's position in the log
-# The log is all that DuckDB is to see.
+# DuckDB must not see anything but the log.
 _CONFINED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "autoload_known_extensions": "false",

@@ -1,1 +1,1 @@
-"""A plan over many cells."""
+"""Distribute a plan over many cells."""

@@ -1,9 +1,9 @@
 """A plan over many cells: what each cell runs, and what combines their outputs where they are not disjoint.
 
-Each cell runs the stages up to the first one that needs rows of several cells. A fold of sums, a DISTINCT or a top-k
-is run in the cells first, on what each has, and once more over their outputs; before anything else the cells stop. The
-merge plan reads the cells' output as its only table and continues with the same stage ids. A cell without
-rows contributes nothing, not even the row of a global aggregate over empty input.
+Each cell runs the stages up to the first one that needs rows of several cells. A fold of sums, a DISTINCT or a top-k is
+run in each cell first, on its own rows, and once more over the cells' outputs; the cells stop before any other stage.
+The merge plan reads the cells' output as its only table and continues with the same stage ids. A cell without rows
+contributes nothing, not even the row of a global aggregate over empty input.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def can_be_spread(plan: Plan) -> bool:
 
 
 def distribute(plan: Plan, cells: int) -> Distributed:
-    """Spread a plan over cells; any number of them."""
+    """Distribute a plan over any number of cells."""
     if cells < 1:
         raise PlanError(f"cells must be at least 1, got {cells}", code="CROWN-PLAN-CELLS")
     if cells == 1:
@@ -135,7 +135,7 @@ def _coordinate(atom: Atom, variable: str) -> Expression | None:
 
 
 def _all_to_one(plan: Plan, cells: int) -> Routing:
-    """Every row to one and the same cell. The others must not be asked: a global aggregate over nothing has a row."""
+    """Send every row to the same cell. The others must not be read: a global aggregate over empty input has a row."""
     stages = {stage.id for stage in plan.stages}
     routes = tuple(
         Route(stage.id, index, (Literal(0, INT64),))
@@ -170,7 +170,7 @@ class _Cut:
 def _find_cut(tail: list[Stage], places: Sequence[Mapping[str, str | None]]) -> _Cut | None:
     """Return the first stage that needs rows of several cells; None when the cells' outputs are disjoint.
 
-    `places` are the columns that tell where a stage's rows lie, for each dimension.
+    `places` are the columns that determine the cell of a stage's rows, for each dimension.
     """
 
     def is_exact(stage: Stage) -> bool:

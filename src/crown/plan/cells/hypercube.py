@@ -1,16 +1,15 @@
-"""HyperCube shares: how many parts each dimension has, so that the fullest cell has least to do.
+"""HyperCube shares: the number of parts of each dimension that minimises the load of the fullest cell.
 
-A row of an atom goes to one coordinate of each dimension whose variable it holds and to all of the others, so of
-an atom each cell gets size / (product of the shares of its dimensions). Sizes are the tables' expected updates; the
-shares' product is the number of cells. All factorisations over the `DIMENSIONS` most useful dimensions are compared,
-or over fewer dimensions when there would be more than `FACTORISATIONS` of them.
-How many rows an atom's condition keeps is not known, so it counts for little (`FILTERED`): among equals, such atoms
-are the ones to be copied.
+A row of an atom goes to one coordinate of each dimension whose variable it holds and to all of the others, so of an
+atom each cell gets size / (product of the shares of its dimensions). Sizes are the tables' expected updates; the
+shares' product is the number of cells. All factorisations over the `DIMENSIONS` most useful dimensions are compared, or
+over fewer dimensions when there would be more than `FACTORISATIONS` of them. The selectivity of an atom's condition is
+not known, so it has little weight (`FILTERED`): among equals, such atoms are replicated first.
 
-Nothing is known of how many values a variable has, but join variables and parts of primary keys tend to have many,
-and descriptive columns (a year, a nation's name) few, which would leave cells idle: the latter are taken only when
-there is nothing else. Dimensions that tell the place of a result (output variables) are preferred, since the cells'
-outputs are then disjoint, unless others make the load less than `WORTH_A_MERGE` of theirs.
+The number of distinct values of a variable is unknown, but join variables and parts of primary keys tend to have many,
+and descriptive columns (a year, a nation's name) few, which would leave cells idle: the latter are chosen only if there
+is nothing else. Dimensions that determine the cell of a result (output variables) are preferred, since the cells'
+outputs are then disjoint, unless others reduce the load to less than `WORTH_A_MERGE` of theirs.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ FILTERED = 0.9
 
 @dataclass(frozen=True)
 class Cube:
-    """The chosen dimensions, each with a share of 2 or more, and what one cell then gets."""
+    """The chosen dimensions, each with a share of 2 or more, and the load of one cell."""
 
     parts: Parts
     dimensions: tuple[Dimension, ...]
@@ -102,7 +101,7 @@ def _places(cells: int) -> int:
 
 
 def _prime_factors(number: int) -> list[int]:
-    """Return the prime factors; what is left without the small ones counts as one.
+    """Return the prime factors; the remainder after dividing by the small ones counts as one.
 
     >>> _prime_factors(12)
     [2, 2, 3]
@@ -163,7 +162,7 @@ def _size_held(parts: Parts, dimension: Dimension, sizes: dict[str, float]) -> f
 
 
 def _load(parts: Parts, chosen: Sequence[tuple[Dimension, int]], sizes: dict[str, float]) -> float:
-    """What one cell gets. Views made in every cell alike cost the same whatever is chosen, so they are left out."""
+    """The load of one cell. Views that every cell computes in full are left out: they always cost the same."""
     load = 0.0
     for tree, atom, size in _sized_atoms(parts, sizes):
         shares = [share for dimension, share in chosen if dimension[tree.id] in atom.variables]

@@ -1,4 +1,4 @@
-"""How one plan runs over several cells, as data: keyed and windowed tables first, then the cells, then the merge.
+"""The layout of one plan over several cells, as data: resolvers of keyed and windowed tables, the cells, the merge.
 
     tables ─▶ [a resolver for each table with a key or window] ─▶ cells (HyperCube) ─▶ [merge] ─▶ deltas
 
@@ -8,7 +8,8 @@ a table has a resolver, which turns its changes into plain inserts and deletes. 
 not disjoint: it adds up their partial results.
 
 The threads of a `View` and the stages of a Spark stream both run this description. A `View` resolves all tables in one
-engine and merges in another; on Spark resolvers and merge are spread over cells of their own as far as they say.
+engine and merges in another; on Spark, resolvers and merge are distributed over their own cells as far as they allow
+it.
 """
 
 from __future__ import annotations
@@ -56,9 +57,10 @@ class Layout:
 
 
 def lay_out(plan: Plan, cells: int, *, resolve_all: bool = False) -> Layout:
-    """Lay out a plan over cells. `resolve_all`: faulty changes are set aside, so each must be found once and in order.
+    """Lay out a plan over cells. `resolve_all`: invalid changes are quarantined, so each must be found once and in
+    order.
 
-    Which cells a row goes to is chosen with the keys in view; the cells themselves see resolved tables.
+    The routing takes keys into account; the cells themselves see resolved tables.
     """
     spread = distribute(plan, cells)
     if cells == 1:
@@ -85,12 +87,12 @@ def layout_from_json(text: str) -> Layout:
 
 
 def _by_key(table: Table) -> bool:
-    """Whether the rows of one key are all that a change is about; a window is about all rows."""
+    """Whether a change affects only the rows of one key; with a window it may affect all rows."""
     return bool(table.primary_key) and table.window is None
 
 
 def _spread_merge(merge: Plan, cells: int) -> Plan:
-    """Merge in several places where each result needs the rows of one group only."""
+    """Distribute the merge over cells if each result needs only the rows of one group."""
     together, *stages = merge.stages
     columns = {column.name: column for column in merge.tables[0].columns}
     match stages:

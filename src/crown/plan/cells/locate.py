@@ -1,9 +1,9 @@
-"""How the rows of each stage lie over the cells of a HyperCube.
+"""Where the rows of each stage are among the cells of a HyperCube.
 
-A dimension gives each tree that makes the result one variable: a join result lies in the cells whose coordinate is
-the hash of that variable's value, so in exactly one cell. From there stages either stay exact (a row and all its
-copies are in one cell, determined by a column), or are only exact after the cells' rows have been added up.
-Views that the result's trees read as tables are made in every cell alike.
+A dimension assigns one variable to each tree that produces the result: a join result is in the cells whose coordinate
+is the hash of that variable's value, so in exactly one cell. From there stages either stay exact (a row and all its
+copies are in one cell, determined by a column), or are only exact after the cells' rows have been added up. Views that
+the result's trees read as tables are computed in full in every cell.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Parts:
 
     plan: Plan
     stages: dict[str, Stage]
-    replicated: frozenset[str]  # stages made in every cell alike
-    trees: tuple[TreeStage, ...]  # whose rows make the result
+    replicated: frozenset[str]  # stages that every cell computes in full
+    trees: tuple[TreeStage, ...]  # stages that produce the result
 
     @cached_property
     def columns(self) -> dict[str, tuple[Variable, ...]]:
@@ -77,7 +77,7 @@ def parts_of(plan: Plan) -> Parts:
 
 
 def feeds_replicated(parts: Parts) -> bool:
-    """Whether a stage of the result is also read by a view that every cell makes alike."""
+    """Whether a stage of the result is also read by a view that every cell computes in full."""
     return any(
         source in parts.stages and source not in parts.replicated
         for stage_id in parts.replicated
@@ -194,7 +194,7 @@ def _join_atoms(tree: TreeStage) -> list[Atom]:
 
 
 def joint_stage(parts: Parts) -> str:
-    """Return the first stage that all result trees flow into; if its rows part again, the last that unites them."""
+    """Return the first stage that all result trees flow into; if the flow splits again, the last that unites it."""
     trees = {tree.id for tree in parts.trees}
     reached: dict[str, set[str]] = {}
     joint: str | None = None

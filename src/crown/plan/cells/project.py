@@ -1,8 +1,8 @@
-"""How a plan of many views runs over several cells.
+"""The layout of a plan of many views over several cells.
 
-Each view is laid out alone, by the variables that suit it; stages that read the same rows in the same cells are then
-kept once. A row goes once to a cell, with the mask of all atoms of all views that it serves there. Views whose cells'
-outputs are not disjoint are completed behind the cells, and those that can't be spread run there whole.
+Each view is laid out separately, by the variables that suit it; stages that read the same rows in the same cells are
+then merged. A row goes once to a cell, with the mask of all atoms of all views that it serves there. Views whose cells'
+outputs are not disjoint are completed after the cells, and those that can't be distributed run there entirely.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def lay_out_project(project: Plan, cells: int) -> ProjectLayout:
 
 
 def stages_of(layout: ProjectLayout, view: str) -> set[str]:
-    """Return the stages that a view reads, behind the cells and in them."""
+    """Return the stages that a view reads, after the cells and in them."""
     for plan in (layout.merge, layout.cell):
         result = next((r for r in (plan.results or ()) if r.name == view), None) if plan is not None else None
         if plan is not None and result is not None:

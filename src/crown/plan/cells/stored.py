@@ -1,8 +1,8 @@
-"""What the rows in an engine's saved state mean: all that must stay as it is for a new plan to go on with them.
+"""The meaning of the rows in an engine's saved state: what must be unchanged for a new plan to continue from them.
 
 A state holds the rows of tables with a key or a window, and of each use of a table the values that it binds, for the
 rows that pass its filter; in each cell those that the routing sends there. Trees, indexes and all stages above are
-built anew from them, so their form, and the names of stages and variables, are free to change with the planner.
+rebuilt from them, so their form, and the names of stages and variables, may change with the planner.
 `crates/crown-kernel/src/engine/snapshot.rs` compares the same facts when it loads rows.
 """
 

@@ -1,8 +1,8 @@
-"""Many views as one plan over cells with one output: the rows of all views, told apart by a number.
+"""Combine many views into one plan over cells with one output: the rows of all views, distinguished by a number.
 
-What runs one query on Spark then runs many: a table is read and routed once, cells have one stream of deltas, and one
-stage merges them. A row has the number of its view, and its values in the columns that the view uses; other columns are
-NULL. Columns are shared by views where the types agree.
+The code that runs one query on Spark can then run many: a table is read and routed once, cells have one stream of
+deltas, and one stage merges them. A row has the number of its view, and its values in the columns that the view uses;
+other columns are NULL. Columns are shared by views where the types agree.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def lay_out_together(project: Plan, cells: int) -> Together:
 
 @dataclass
 class _Rows:
-    """What a plan shows: stages by number, with their columns in slots."""
+    """The output of a plan: stages by number, with their columns in slots."""
 
     types: list[DataType] = field(default_factory=list)
     stages: list[tuple[str, tuple[Variable, ...]]] = field(default_factory=list)
@@ -152,7 +152,7 @@ def _tagged(project: Plan, tables: tuple[Table, ...], shared: Shared, rows: _Row
 
 
 def _hand_over_table(inner: Shared, handed: _Rows, table: Table, cells: int) -> Slots:
-    """Hand over the rows of a table, for a view that can't be spread."""
+    """Pass the rows of a table on, for a view that can't be distributed."""
     name = f"table {table.name}"
     known = next((slots for slots in handed.slots if slots.name == name), None)
     if known is not None:

@@ -1,12 +1,12 @@
-"""What cells cost: how many of them a change goes to, what that leaves of the gain, and how many to take.
+"""The cost of cells: how many of them a change goes to, the speed-up that remains, and how many to use.
 
 A row goes to the cells of every atom over its table. Atoms that are sent by other columns send it elsewhere, so of a
 self-join on `a.dst = b.src` half of the rows go to both of two cells, and each cell has three quarters of the work of
-one. The cells of two such sets meet as random ones do: of c cells, n and m hold a row in c(1 - (1 - n/c)(1 - m/c)).
+one. Two such sets overlap like random ones: of c cells, sets of n and m cover c(1 - (1 - n/c)(1 - m/c)).
 
 The rule for their number: one, unless batches are large (`LARGE_BATCH`) and there are two cores for each cell (the JVM
-and the Python workers need theirs), or the state needs the memory of several machines. Below that the work that a
-second cell takes over is less than what routing, copies and one more task in each batch cost.
+and the Python workers need theirs), or the state needs the memory of several machines. Otherwise a second cell saves
+less work than routing, copies and one more task in each batch cost.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _cells_held(coordinates: object, shares: tuple[int, ...], cells: int) -> flo
 
 
 def gain(plan: Plan, cells: int) -> float:
-    """How many times as fast as one cell so many can be at best: copies of changes are work that one cell has not."""
+    """The best possible speed-up over one cell: copies of changes are work that a single cell does not have."""
     if cells == 1 or not can_be_spread(plan):
         return 1.0
     updates = {table.name: table.updates for table in plan.tables}

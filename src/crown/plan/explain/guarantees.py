@@ -1,4 +1,4 @@
-"""Which guarantee holds, why not a better one, and what would give it (section 5 of the paper).
+"""Which guarantee holds, why no better one does, and what would provide it (section 5 of the paper).
 
 q-hierarchical: constant time per update, always; so too when every key determines the row above it, since one change
 then changes one row at each node. Height at most 2 and first in, first out: constant. Insertions only:
@@ -35,7 +35,7 @@ def conjunction_report(draft: Draft, stage: TreeStage, planning: Planning) -> Co
     edges = [frozenset(atom.variables) for atom in draft.query_atoms]
     outputs = frozenset(draft.wanted) | (frozenset(draft.outputs) - frozenset(draft.added))
     if draft.added:
-        # To show what is optional takes what an inner join would take.
+        # Showing an optional side requires what an inner join would require.
         edges += [frozenset(atom.variables) for atom in optional_atoms(draft.optional)]
     without_keys = query_class(edges, outputs)
     with_keys = without_keys
@@ -68,7 +68,7 @@ def conjunction_report(draft: Draft, stage: TreeStage, planning: Planning) -> Co
         considered=draft.trees.count,
         exhaustive=not any(steps.cut for steps in draft.searches),
         space="O(N)" if width == 1 else f"O(N^{width})",
-        # What is left out after enumeration has a construct that says so.
+        # A filter after enumeration is reported as a separate construct.
         delay="O(1) in the tree" if stage.residual or (draft.added and not linear) else "O(1)",
         guarantees=_guarantees(height, stage, draft, planning),
         why_not_better=_why_not(effective, draft, thanks_to_keys=with_keys != without_keys) + _cut(draft),
@@ -106,7 +106,7 @@ def _moving_height(stage: TreeStage, planning: Planning) -> int:
 
 
 def _reaches_many(stage: TreeStage, draft: Draft, planning: Planning) -> list[tuple[int, ...]]:
-    """For each node with updates the nodes above it of which one change may change many rows."""
+    """For each node with updates, the nodes above it in which one change may change many rows."""
     found: list[tuple[int, ...]] = []
     for node in stage.nodes:
         above: tuple[int, ...] = ()
@@ -144,15 +144,14 @@ def _guarantees(height: int, stage: TreeStage, draft: Draft, planning: Planning)
 
 
 def _declared(stage: TreeStage, draft: Draft, planning: Planning) -> tuple[str, str]:
-    """Look at every atom below a relation: what its stream does to the rows above it."""
+    """Check for every atom below a relation how its stream changes the rows above it."""
     above = relations_above(stage.nodes)
     reaches_many = _reaches_many(stage, draft, planning)
     profiles = [_profiles(index, stage, planning) for index in range(len(stage.nodes))]
     for index, node in enumerate(stage.nodes):
         if not reaches_many[index] or profiles[index] <= {"static", "insert_only"}:
             continue
-        # Below an optional edge nothing is above a node, yet its changes reach the sums of many
-        # rows.
+        # No node counts as above one below an optional edge, yet its changes reach the sums of many rows.
         in_order = len(above[index]) == 1 and profiles[index] == {"fifo"} == profiles[above[index][0]]
         is_leaf = all(index not in others for others in above)
         if not (in_order and is_leaf):
@@ -207,7 +206,7 @@ def _improvements(height: int, stage: TreeStage, draft: Draft, planning: Plannin
 
 
 def _with_keys(stage: TreeStage, draft: Draft, planning: Planning) -> list[str]:
-    """The keys that would bring back what is lost, if they hold."""
+    """The keys that would restore what is lost, if they hold."""
     edges = [frozenset(atom.variables) for atom in draft.query_atoms]
     number = {atom.name: position for position, atom in enumerate(draft.query_atoms)}
     bags = [[number[name] for name in bag.atoms] for bag in draft.bags]

@@ -1,4 +1,4 @@
-"""Variables under the names of the user's columns: `m.creator`, not `m_creator`."""
+"""Show variables by the names of the user's columns: `m.creator`, not `m_creator`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def with_columns(text: str, plan: Plan) -> str:
 
 
 def relabelled(plan: Plan) -> Callable[[str], str]:
-    """Return what writes the variables of the plan in a text as columns."""
+    """Return a function that writes the plan's variables in a text as columns."""
     labels = _labels(plan)
     if not labels:
         return str

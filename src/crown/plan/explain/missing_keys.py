@@ -1,4 +1,4 @@
-"""Primary keys that no table declares, and that would bring back what the plan of a conjunction loses."""
+"""Undeclared primary keys that would restore what the plan of a conjunction loses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MissingKey:
 
 
 def missing_keys(draft: Draft, planning: Planning, losses: Losses) -> list[tuple[MissingKey, ...]]:
-    """Return sets of keys with each of which nothing is lost: single keys, or else one set of several."""
+    """Return sets of keys, each of which restores everything: single keys, or else one set of several."""
     left = losses(draft.known)
     candidates = sorted(_candidates(draft, planning), key=_first_columns(planning)) if left else []
     alone: list[tuple[MissingKey, ...]] = [(key,) for key in candidates if not losses(_known(draft, planning, (key,)))]

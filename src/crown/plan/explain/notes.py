@@ -1,4 +1,4 @@
-"""What the constructs of one conjunction cost beyond a plain join, and which guarantee each of them loses.
+"""The cost of one conjunction's constructs beyond a plain join, and the guarantee that each of them loses.
 
 Constructs above the trees (aggregates, set operations, DISTINCT, LIMIT) are noted where their stages are made.
 """
@@ -123,7 +123,7 @@ def _note_residual(stage: TreeStage, verdicts: Sequence[Verdict], planning: Plan
 
 
 def note_branches(branches: Sequence[Conjunction], stage: str, planning: Planning) -> None:
-    """What several branches come from, and subqueries that are joined with outer values."""
+    """The constructs that several branches come from, and subqueries that are joined with outer values."""
     origins = dict.fromkeys(origin for branch in branches for origin in branch.origins)
     if "outer values" in origins:
         planning.note(

@@ -86,8 +86,7 @@ def page_html(
 ) -> str:
     """Return the page; `result` are rows in the order of the plan's columns, of which the first ones are shown.
 
-    `lead` are sections of one's own, as titles and HTML, that come first, under a `headline` and in a `style` of their
-    own.
+    `lead` are custom sections, as titles and HTML, that come first, with their own `headline` and `style`.
     """
     several = len(report.conjunctions) > 1
     head = f"<p class=muted>{_headline(report)}</p><h1>{escape(sentence(report))}</h1>"

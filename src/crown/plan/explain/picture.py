@@ -59,7 +59,7 @@ STYLE = """
 
 @dataclass
 class _Box:
-    """A node with its text and, after layout, its centre. `mark` is what a live picture finds it by."""
+    """A node with its text and, after layout, its centre. `mark` identifies it in a live picture."""
 
     facts: NodeFacts
     mark: str
@@ -73,7 +73,7 @@ class _Box:
 
 
 def plan_svg(plan: Plan, *, live: bool = False, narrow: bool = False) -> str:
-    """Return all trees of a plan below each other, with a legend; complete in itself.
+    """Return a self-contained picture of all trees of a plan, one below the other, with a legend.
 
     A `narrow` picture is no wider than its trees. A `live` one is narrow too, and has room for figures, which a script
     fills in: each node is a group with `data-node="$1/0"` (its stage and its place in the tree) with texts of class
@@ -379,7 +379,7 @@ def _legend(shown: list[NodeFacts], room: float) -> tuple[str, float, float]:
 
 
 def _hidden_text(carried: set[Carried]) -> str:
-    """What nodes without output variables are there for."""
+    """The purpose of nodes without output variables."""
     counted = {"sums": "counts and sums", "copies": "counts"}
     found = [words for key, words in counted.items() if key in carried]
     if not found:

@@ -1,4 +1,4 @@
-"""Explain many views at once: what is stored, who shares it, and what one more view would add."""
+"""Explain many views at once: what is stored, which views share it, and what one more view would add."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ViewFacts:
         """Return its plan with the stages' ids in the project."""
         plan = _renamed(self.plan, self.places)
         assert isinstance(plan, Plan)
-        # What is one stage there may be two in the view's own plan.
+        # One stage of the project may be two in the view's own plan.
         return replace(plan, stages=tuple({stage.id: stage for stage in plan.stages}.values()))
 
     @property
@@ -42,7 +42,7 @@ class ViewFacts:
 
 
 def _renamed(found: Any, names: Mapping[str, str]) -> Any:
-    """Return data with other strings in the place of these, wherever a whole string is one of them."""
+    """Return data with these strings replaced, wherever a whole string is one of them."""
     if isinstance(found, str):
         return names.get(found, found)
     if isinstance(found, tuple):
@@ -55,7 +55,7 @@ def _renamed(found: Any, names: Mapping[str, str]) -> Any:
 
 @dataclass(frozen=True)
 class ProjectExplanation:
-    """A database explained, perhaps with a view that is not there yet. `print` it, or call `svg` or `json`."""
+    """A database explained, perhaps with a view that does not exist yet. `print` it, or call `svg` or `json`."""
 
     project: Plan
     views: tuple[ViewFacts, ...]

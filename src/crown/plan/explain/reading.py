@@ -1,4 +1,4 @@
-"""What it costs to read rows of a view by their position: what the engine's `page` does for each kind of stage."""
+"""The cost of reading rows of a view by position: how the engine's `page` works for each kind of stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the planner found out: the facts that explain shows. Plain frozen data, apart from the Plan the kernel reads."""
+"""The planner's findings: the facts that explain shows. Plain frozen data, apart from the Plan the kernel reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class AddedOutput:
-    """A variable that is maintained as output although the query does not ask for it, so that the tree is free-connex.
+    """A variable that is maintained as output although the query does not select it, so that the tree is free-connex.
 
     `determined_by` names the key that keeps the result linear; empty when nothing does.
     """

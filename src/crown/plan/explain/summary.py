@@ -9,7 +9,7 @@ RECURSION = "WITH RECURSIVE"
 
 
 def sentence(report: Report) -> str:
-    """Return what the worst tree of the plan costs, in words for people who know no theory."""
+    """Return the cost of the plan's worst tree, in words that need no theory."""
     if not report.conjunctions:
         return "The result is computed from its tables as they change."
     return f"A change {_update(report)}, {_memory(report)}, and {_reading(report)}."

@@ -55,7 +55,7 @@ class Explanation:
         return with_columns("\n\n".join(block for block in blocks if block), self.plan)
 
     def _cards(self) -> list[str]:
-        """Return the card of each tree; trees that promise the same share one."""
+        """Return the card of each tree; trees with the same guarantees share one."""
         stages: dict[str, list[str]] = {}
         for conjunction in self.report.conjunctions:
             stages.setdefault(_card(conjunction), []).append(conjunction.stage)
@@ -144,7 +144,7 @@ def _constructs(report: Report) -> str:
 
 
 def _tree(plan: Plan, stage: TreeStage) -> str:
-    """The tree with box characters; each edge bears its key, each node says how its semi-join view comes about."""
+    """The tree with box characters; each edge has its key, each node the definition of its semi-join view."""
     facts = node_facts(plan, stage)
     left: list[tuple[str, NodeFacts]] = []
 

@@ -102,7 +102,7 @@ def _carried(stage: TreeStage, position: int | None) -> Carried:
 
 
 def _views(stage: TreeStage, position: int, atom: Atom | None) -> str:
-    """How the node's semi-join view comes about: ⋉ is the paper's semi-join, ▷ the anti-join, ⟕ the outer join."""
+    """The definition of the node's semi-join view: ⋉ is the paper's semi-join, ▷ the anti-join, ⟕ the outer join."""
     node = stage.nodes[position]
     children = [child for child in stage.nodes if child.parent == position]
     if atom is None:
@@ -142,7 +142,7 @@ def guarantees(conjunction: ConjunctionReport) -> list[tuple[str, str, str]]:
 
 
 def distinct_constructs(report: Report) -> list[Construct]:
-    """Return the constructs; what is said of one stage as of another, once."""
+    """Return the constructs; identical ones of several stages appear once."""
     return list({(c.name, c.cost, c.loses): c for c in reversed(report.constructs)}.values())[::-1]
 
 

@@ -1,1 +1,1 @@
-"""One conjunction to one join tree: the passes and what they use."""
+"""Plan one conjunction as one join tree: the passes and what they use."""

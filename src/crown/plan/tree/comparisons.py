@@ -1,6 +1,6 @@
 """Which residual comparisons the kernel can answer by an ordered index, and why the others are filters.
 
-A comparison qualifies when it says `p + constant < q` (or <=) of two outputs, and the nodes that hold them are
+A comparison qualifies if it has the form `p + constant < q` (or <=) over two outputs, and the nodes that hold them are
 neighbours in the tree, or only generalised or derived nodes are between them: enumeration, having fixed a row
 on the one side, then visits only the matching rows on the other. A band is two of them over the same pair. Its
 sides are often two variables (`b.t - 5`, `b.t + 5`) that one atom binds to one column plus constants: they count as
@@ -22,7 +22,7 @@ _PRECISION = 18  # of decimals whose words are numbers
 
 @dataclass(frozen=True)
 class Verdict:
-    """A residual predicate, and the comparison that it is or why it is none."""
+    """A residual predicate, with its comparison or the reason why it is not one."""
 
     predicate: Expression
     comparison: Comparison | None

@@ -2,11 +2,11 @@
 
 An EXISTS over unconnected parts is one EXISTS for each part. A condition that is not a single tree under its
 correlation (cyclic, unconnected under NOT, or no atom holds the correlation) is planned as a separate view whose
-rows are the correlation values, and hangs as one atom over that view.
+rows are the correlation values, and is attached as one atom over that view.
 
-A condition inside a condition may read variables two levels up. The middle level then takes part in them through a
-copy of the outer atom that holds them, reduced to those variables: it is evaluated only for outer rows anyway. A copy
-has the outer atom's NULLs: they meet themselves, and it is the inner condition that must not find them.
+A condition inside a condition may read variables two levels up. The middle level then gets them from a copy of the
+outer atom that holds them, reduced to those variables: it is evaluated only for outer rows anyway. A copy has the outer
+atom's NULLs: they match themselves, and only the inner condition must not match them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PlanView: TypeAlias = Callable[[Conjunction, tuple[str, ...]], StageRows]
 
 
 def shape_conditions(draft: Draft, planning: Planning, plan_view: PlanView) -> Draft:
-    """Each condition becomes one or more subtrees; where they will hang is decided when the tree is known."""
+    """Each condition becomes one or more subtrees; where they are attached is decided when the tree is known."""
     hanging = tuple(
         hung
         for condition in draft.conditions
@@ -115,7 +115,7 @@ def _as_view(
 
 
 def hang_conditions(draft: Draft, planning: Planning) -> Draft:
-    """Hang each condition on the highest node that holds its key; the nodes of the tree keep their places."""
+    """Attach each condition to the highest node that holds its key; the nodes of the tree keep their positions."""
     atoms, nodes = list(draft.all_atoms), list(draft.nodes)
     depths = _depths(nodes)
     joined = [i for i, node in enumerate(nodes) if node.atom is None or node.atom < len(draft.atoms)]

@@ -1,4 +1,4 @@
-"""A conjunction on its way to a tree stage: the data that the passes hand on."""
+"""A conjunction while it is planned: the data that the passes hand on."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Optional atoms: the optional sides of outer joins, hung below the finished tree by key.
+"""Optional atoms: the optional sides of outer joins, attached below the finished tree by key.
 
-An optional child never takes a row of its parent away, so the tree is chosen without it and it may hang on any node
+An optional child never removes a row of its parent, so the tree is chosen without it and it may be attached to any node
 that holds its key. To show its columns it must be connex: then its key and all its variables join the output, as in an
-inner join that is not free-connex. One that shows nothing only counts, or carries factors of sums, and hangs anywhere.
+inner join that is not free-connex. One without outputs only counts, or carries factors of sums, and may be attached
+anywhere.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def shown_variables(optional: Iterable[OptionalAtom], around: Hyperedge, outputs
 
 
 def hang_optional(draft: Draft, planning: Planning) -> Draft:
-    """Hang each optional atom on the highest node that holds its key, a connex one if it is walked."""
+    """Attach each optional atom to the highest node that holds its key, a connex one if it is enumerated."""
     atoms, nodes = list(draft.atoms), list(draft.nodes)
     order = [variable.name for variable in draft.variables]
     around = variables_in(draft.query_atoms)

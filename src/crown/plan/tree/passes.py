@@ -1,4 +1,4 @@
-"""One conjunction to one tree stage: the passes, in order.
+"""Plan one conjunction as one tree stage: the passes, in order.
 
 Each pass is a plain function from draft to draft. `draft.py` has the data that passes add.
 """
@@ -140,7 +140,7 @@ def extend_outputs(draft: Draft, planning: Planning) -> Draft:
 
 
 def choose_tree(draft: Draft, planning: Planning) -> Draft:
-    """The tree of the least price, unless one of the same height spares changes that reach many rows of a node."""
+    """The cheapest tree, unless one of the same height avoids changes that reach many rows of a node."""
     updates = [planning.updates(atom.source) for atom in draft.atoms]
     takes_back = [not planning.profiles(atom.source) <= {"static", "insert_only"} for atom in draft.atoms]
     steps = planning.steps(tree_search.STEPS)

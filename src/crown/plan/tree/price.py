@@ -5,9 +5,9 @@ static table never updates, so it may sit anywhere. A generalised node adds no h
 holds its whole key, so one change below is at most one change there. A derived node with a child that holds only a
 part of its variables does: one change below may change many of its rows, as in a relation.
 
-Depth counts a generalised node as half a relation, for its rows and links have to be kept too: 3-Hop is faster with
-the middle relation as its root than with a generalised node above it. Counted as nothing, it leaves the fewest atoms
-below relations (`reaches_many` says where that matters).
+Depth counts a generalised node as half a relation, because its rows and links have to be stored too: 3-Hop is faster
+with the middle relation as its root than with a generalised node above it. Counted as nothing, it leaves the fewest
+atoms below relations (`reaches_many` says where that matters).
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def to_nodes(shape: Shape, atoms: Sequence[Atom], variable_order: Sequence[str])
 def relations_above(nodes: Sequence[Node]) -> list[tuple[int, ...]]:
     """For each node the nodes above it that count as relations, nearest first.
 
-    Those are relation nodes, and derived nodes above a child that holds only a part of their variables. Above an
-    optional edge there is nothing: no row up there comes or goes with one below.
+    Those are relation nodes, and derived nodes above a child that holds only a part of their variables. Nothing above
+    an optional edge counts: no row there is inserted or deleted because of one below.
     """
     above: list[tuple[int, ...]] = []
     for node in nodes:

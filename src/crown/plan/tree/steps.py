@@ -1,4 +1,4 @@
-"""How far a search goes. Steps are counted, not timed, so that a query has the same plan on every machine."""
+"""Limit the length of a search. Steps are counted, not timed, so that a query has the same plan on every machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Steps:
 
     limit: int
     taken: int = 0
-    hopeless: bool = False  # the search was not begun: it would take more than the limit
+    hopeless: bool = False  # the search was not started: it would take more than the limit
 
     def take(self, count: int = 1) -> bool:
         """Count some steps; False once the limit is passed."""

@@ -1,21 +1,19 @@
 """All free-connex trees of a conjunction, and the best of them.
 
-Normal form: *no subtree can be hung higher*. If the key of a child lies inside a relation above its parent, or is all
-of a generalised node above it, hanging the child there keeps every property of definition 3.2, makes no path
-longer and no atom deeper, so only trees where that is impossible are looked at. They have a simple recursive form: the
-children of a node are exactly the groups of items that stay connected without the node's variables.
-A generalised node has at least two children (or the component it is derived from), and its variables are then
-what two of the items share.
+Normal form: *no subtree can be attached higher*. If the key of a child lies inside a relation above its parent, or is
+all of a generalised node above it, hanging the child there keeps every property of definition 3.2, makes no path longer
+and no atom deeper, so only trees where that is impossible are considered. They have a simple recursive form: the
+children of a node are exactly the groups of items that stay connected without the node's variables. A generalised node
+has at least two children (or the component it is derived from), and its variables are then what two of the items share.
 
 Items are what the connex tree spans: atoms that hold output variables only, and existential components,
 shown by their interface. A component becomes a derived node, or hangs directly on a parent that holds its interface.
 
-The same subproblem (a set of items below a key) comes back in many trees, so the best tree is found without
-listing them: each subproblem keeps its best (height, cost) pairs. That is exact. Only where a generalised node
-leaves more than `ASSIGNMENTS` ways to hang the groups that it doesn't cover are they all kept together. When the
-steps run out (one for each item of each way to root a subproblem), a subproblem has a single root from then on, the
-relation that leaves the smallest groups. Neither bound is met below eleven atoms in practice; the result says when
-one was.
+The same subproblem (a set of items below a key) occurs in many trees, so the best tree is found without listing them:
+each subproblem keeps its best (height, cost) pairs. That is exact. Only where a generalised node leaves more than
+`ASSIGNMENTS` ways to hang the groups that it doesn't cover are they all kept together. When the steps run out (one for
+each item of each way to root a subproblem), a subproblem has a single root from then on, the relation that leaves the
+smallest groups. Neither bound is met below eleven atoms in practice; the result says when one was.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ class _Item:
 
 @dataclass(frozen=True)
 class _Problem:
-    """Hang `items` as one subtree whose root holds `key`. `free`: everything above is generalised, so that a
+    """Attach `items` as one subtree whose root holds `key`. `free`: everything above is generalised, so that a
     generalised node may come next. `rooted`: there is a parent, which holds `key`.
     """
 

@@ -1,6 +1,6 @@
-"""What a checkpoint holds, and whether a stream may continue it.
+"""Checkpoints: their contents, and whether a stream may continue from one.
 
-- `identity`: what it was made with, compared whenever the stream starts; `meaning` and `canonical`: two texts of
-  one view are the same query
-- `state`: the state of each operator, read as of a committed batch; `handover`: from one engine to the other
+- `identity`: what it was made with, compared at each start of the stream; `meaning` and `canonical`: recognise two
+  texts of one view as the same query
+- `state`: the state of each operator, read as of a committed batch; `handover`: switches a checkpoint between engines
 """

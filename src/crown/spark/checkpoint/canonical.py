@@ -1,9 +1,9 @@
 """Canonical names for a query, so that nothing in its plan depends on the aliases in the text.
 
 A checkpoint belongs to a plan. The planner breaks ties by name and the kernel compares names when it loads a state, so
-the same query with other aliases would be a different one for both. Here every variable, atom, nested query and output
-gets a name by its position before the query is planned; tables and their columns keep theirs. The author's names of the
-outputs are restored at the end (see `Topology.names`).
+both would treat the same query with other aliases as a different query. Here every variable, atom, nested query and
+output gets a name by its position before the query is planned; tables and their columns keep theirs. The author's names
+of the outputs are restored at the end (see `Topology.names`).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _Renamed:
                 raise AssertionError("a recursion has a name")
 
     def recursion(self, name: str, source: str, body: Recursion) -> tuple[Body, Names]:
-        """Return the recursion, whose step reads `name`: `source` from now on. What it is called stays, for errors."""
+        """Return the recursion with `source` instead of `name` in its step. The name in errors is unchanged."""
         base, columns = self.body(body.base)
         inside = _Renamed({**self.sources, name: (source, columns)})
         nested: list[tuple[str, Body]] = []

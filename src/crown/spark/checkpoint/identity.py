@@ -1,8 +1,8 @@
-"""What a checkpoint was made with: recorded in the state, compared whenever the stream starts.
+"""The identity of a checkpoint: recorded in the state, compared whenever the stream starts.
 
-A stream goes on with a state that holds the rows it needs, under the same meaning: the same query over the same tables,
-in the same cells, with the same values kept (`crown.plan.cells.stored`). A fingerprint of all that decides at once
-where the same version wrote the state; where it differs, the state's own plan and text are read and compared.
+A stream continues from a state that holds the rows it needs with the same meaning: the same query over the same tables,
+in the same cells, with the same stored values (`crown.plan.cells.stored`). If the same version wrote the state, a
+fingerprint of all this decides; if the fingerprints differ, the plan and text in the state are read and compared.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OLDEST = 1
 class Identity:
     """`view` is the fingerprint of the view's meaning and layout. `tables` are those that the query reads.
 
-    `views` tell where the rows of each of several views are among those of all.
+    `views` locate the rows of each of several views among those of all.
     """
 
     view: str
@@ -41,7 +41,7 @@ class Identity:
     views: tuple[Slots, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """In the form that the state has."""
+        """Return the form that is stored in the state."""
         tables = {table.name: describe(table) for table in self.tables}
         views = {"views": encode(self.views)} if self.views else {}
         return {"format": FORMAT, "view": self.view, "cells": self.cells, "tables": tables, **views}
@@ -49,7 +49,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Before:
-    """What the state of an operator says of itself."""
+    """The description that an operator's state has of itself."""
 
     identity: Mapping[str, Any]
     operator: str
@@ -61,7 +61,7 @@ def digest(data: Any) -> str:
 
 
 def operator_fingerprint(view: str, operator: str) -> str:
-    """What the state of a view's operator is known by."""
+    """The key that identifies the state of a view's operator."""
     return digest([view, operator])
 
 
@@ -82,7 +82,7 @@ def describe(table: Table) -> dict[str, Any]:
 
 
 def check_format(before: Mapping[str, Any]) -> None:
-    """Refuse state of a format that this version can't read."""
+    """Reject state in a format that this version can't read."""
     found = before.get("format")
     if isinstance(found, int) and OLDEST <= found <= FORMAT:
         return
@@ -97,7 +97,7 @@ def check_format(before: Mapping[str, Any]) -> None:
 
 
 def compare(before: Before, now: Identity, plans: Mapping[str, str]) -> None:
-    """Refuse to go on from the state of an operator that was made with something else. `plans` has all operators."""
+    """Reject the state of an operator that was made for something else. `plans` has all operators."""
     check_format(before.identity)
     try:
         found = list(_differences(before, now, plans))
@@ -132,7 +132,7 @@ def _differences(before: Before, now: Identity, plans: Mapping[str, str]) -> Ite
 
 
 def _views(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Which of several views are new, and which are gone."""
+    """Which of several views are new, and which were removed."""
     old, new = ([view["name"] for view in identity.get("views", ())] for identity in (before, now))
     if bool(old) != bool(new):
         yield "it was of several views, now of one query" if old else "it was of one query, now of several views"
@@ -142,7 +142,7 @@ def _views(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _given(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """How what the user gave differs, apart from the query."""
+    """How the user's settings differ, apart from the query."""
     if before["cells"] != now["cells"]:
         yield f"cells was {before['cells']}, now {now['cells']}"
     old, new = before["tables"], now["tables"]
@@ -159,7 +159,7 @@ def _given(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
 
 
 def tables_of(plans: Iterable[str]) -> list[Table]:
-    """Return the tables of a view as its query reads them, out of the plans of all its operators but the merge's."""
+    """Return the tables of a view as its query reads them, from the plans of all its operators except the merge."""
     found: dict[str, Table] = {}
     for table in (table for plan in plans for table in from_json(plan).tables):
         known = found.get(table.name)

@@ -1,4 +1,4 @@
-"""What a query means, whatever its author calls things: two texts of one view are the same query."""
+"""The meaning of a query regardless of the names in it: two texts of one view are the same query."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from crown.sql.schema.tables import TableSchema
 
 
 def bound(sql: str, schema: SchemaLike, dialect: str = "spark") -> tuple[Query, tuple[str, ...]]:
-    """Return the query under names of our own, and the author's names of its columns."""
+    """Return the query with canonical names, and the author's names of its columns."""
     query = parse(sql, schema, dialect=dialect)
     return canonical(query), output_names(query.body)
 
 
 def same(sql: str, other: str, tables: Iterable[Table], dialect: str = "spark") -> bool:
-    """Whether two texts are one query over the tables. This version reads both, whatever version wrote them down."""
+    """Whether two texts are the same query over the tables. This version parses both, whichever version stored them."""
     if sql == other:
         return True
     schema = {t.name: TableSchema(t.name, t.columns, t.primary_key, t.profile, t.window) for t in tables}

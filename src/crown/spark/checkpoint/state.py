@@ -1,4 +1,4 @@
-"""A checkpoint as it lies there: what it was made with, and the state of each operator as of a committed batch."""
+"""Read a checkpoint: its identity, and the state of each operator as of a committed batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ View = tuple[Identity, Mapping[str, str]]  # and the plans of its operators, by 
 
 @dataclass(frozen=True)
 class StoredOperator:
-    """One stateful operator of Crown's. `names` are those of its output columns, `inputs` the views that it reads."""
+    """A stateful operator of Crown. `names` are those of its output columns, `inputs` the views that it reads."""
 
     spark: SparkSession
     checkpoint: str
@@ -44,7 +44,7 @@ class StoredOperator:
 
 @dataclass(frozen=True)
 class Accepted:
-    """State that the view with this fingerprint may go on with, though it has another one."""
+    """State that the view with this fingerprint may continue from, although its own fingerprint differs."""
 
     view: str
     operator: StoredOperator
@@ -56,7 +56,7 @@ def last_batch(checkpoint: str) -> int | None:
 
 
 def stored_operators(spark: SparkSession, checkpoint: str, batch: int) -> list[StoredOperator]:
-    """Crown's stateful operators. Those that no change has reached yet are not among them."""
+    """Crown's stateful operators, except those that no change has reached yet."""
     found = spark.read.format("state-metadata").load(checkpoint).select("operatorId", "operatorProperties")
     own = [row.operatorId for row in found.distinct().collect() if _is_crowns(row.operatorProperties)]
     if not own:
@@ -77,7 +77,7 @@ def _stored(spark: SparkSession, checkpoint: str, id: int, batch: int) -> Stored
     cells = meta.collect()
     if not cells:
         return None
-    # A cell that no change has reached for long may still have the names of before.
+    # A cell that no change has reached for a long time may still have the old names.
     last = max(cells, key=lambda row: row.batch)
     identity, inputs, names = (json.loads(last[part]) for part in ("identity", "inputs", "names"))
     check_format(identity)
@@ -97,7 +97,7 @@ def check_checkpoint(spark: SparkSession, checkpoint: str, views: Sequence[View]
     try:
         batch = last_batch(checkpoint)
     except pa.ArrowException:
-        return []  # a file system that only Spark knows: the first task that finds foreign state refuses it
+        return []  # a file system that only Spark supports: the first task that finds foreign state rejects it
     if batch is None:
         return []
     if not names_in(f"{checkpoint}/state"):
@@ -139,7 +139,7 @@ def _refusal(operator: StoredOperator, view: View) -> StateError | None:
 
 
 def _damage(operator: StoredOperator) -> Iterator[str]:
-    """Chunks that are missing, and chunks whose bytes are not those that were written."""
+    """Missing chunks, and chunks whose bytes differ from what was written."""
     whole = F.crc32("user_map_value.data") == F.col("user_map_value.checksum")
     chunks = operator.read("chunks").select("key.cell", "user_map_key.index", whole.alias("whole"))
     found = {(row["cell"], row["index"]): row["whole"] for row in chunks.collect()}

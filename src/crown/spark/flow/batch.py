@@ -1,4 +1,4 @@
-"""`run_batch`: bounded input through the same cells at full speed, without state store or engine host."""
+"""`run_batch`: run bounded input through the same cells at full speed, without a state store or engine host."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run_batch(
 ) -> DataFrame:
     """Return the sum of what `maintain` would emit for `changes`, as a plain batch DataFrame.
 
-    `changes` are static DataFrames, with `_change_type` or insert-only. All rows come out as `insert`.
+    `changes` are static DataFrames, with `_change_type` or insert-only. All rows of the result are `insert`.
     """
     for name, frame in changes.items():
         if frame.isStreaming:

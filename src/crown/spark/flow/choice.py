@@ -1,4 +1,4 @@
-"""Who runs a session's queries: Spark's JVM where it can, otherwise Python workers."""
+"""Choose where a session's queries run: in Spark's JVM if possible, otherwise in Python workers."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Chunk:
     data: bytes
 
     def to_bytes(self) -> bytes:
-        """For the way to the host."""
+        """Return the form that is sent to the host."""
         return _WIRE.pack(self.version, self.snapshot, self.checksum) + self.data
 
     @staticmethod

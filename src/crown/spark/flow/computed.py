@@ -1,4 +1,4 @@
-"""Python functions on Spark: computed by Python workers, as columns of the changes, before these are dispatched.
+"""Python functions on Spark: Python workers compute them as columns of the changes before these are dispatched.
 
 The engines run in the executors' JVMs, which can't call Python.
 """
@@ -27,7 +27,7 @@ def with_functions(
     *,
     dialect: str = "spark",
 ) -> tuple[Mapping[str, str], Mapping[str, DataFrame]]:
-    """Return queries by name and their tables with a column in the place of each call."""
+    """Return queries by name and their tables, with each call replaced by a column."""
     declared = declare(functions)
     if not declared:
         return queries, tables
@@ -40,7 +40,7 @@ def with_functions(
             F.expr(text).cast(spark_type(type_))
             for text, type_ in zip(column.arguments, function.arguments, strict=True)
         ]
-        # (PySpark's own types of it know no function of any number of arguments.)
+        # (PySpark's type hints have no function with a variable number of arguments.)
         computed = arrow_udf(_evaluated(function), spark_type(function.returns))  # type: ignore[call-overload]
         frames[column.table] = frames[column.table].withColumn(column.name, computed(*arguments))
     return computed_queries, frames

@@ -1,8 +1,8 @@
-"""From rows of changes to packed blobs: each change to its cells, about 1 MB of Arrow IPC per blob.
+"""Pack rows of changes into blobs: each change goes to its cells, with about 1 MB of Arrow IPC per blob.
 
 Everything is cheaper on few large rows than on many small ones: the shuffle, the stateful operator and the state store
 see only blobs. Insertions and deletions are in separate blobs, so that insertions need no change type
-and a cell can apply them first: Spark promises no order of the rows of a batch, and then none is needed.
+and a cell can apply them first: Spark guarantees no order of the rows of a batch, and this way none is needed.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Dispatcher:
     routed: str | None
     rejects: Rejects | None = None  # where records that don't parse go; without it they are an error
     cell_column: str | None = None  # the column that holds each row's cell, where Spark has computed it
-    ordered: bool = False  # a table with a key or a window: changes count in the order in which they come
+    ordered: bool = False  # a table with a key or a window: the order of the changes matters
     wakes: pa.Schema | None = (
-        None  # of the table, where its operator has a row over nothing and so must always be called
+        None  # of the table, where its operator has a row over empty input and so must always be called
     )
-    netting: Netting | None = None  # where changes may cancel out before they travel
+    netting: Netting | None = None  # where changes may cancel out before the shuffle
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -96,7 +96,7 @@ class Dispatcher:
     def _well_formed(
         self, batch: pa.RecordBatch, source: int, row: int, faults: list[dict[str, Any]]
     ) -> pa.RecordBatch:
-        """Return the batch without the records that did not parse; those are noted in `faults`, or are an error."""
+        """Return the batch without malformed records, which are recorded in `faults` or raise an error."""
         if CORRUPT in batch.schema.names:
             texts = batch.column(CORRUPT)
             reasons: pa.StringArray | str = "the record does not match the schema of the table"
@@ -141,7 +141,7 @@ class Dispatcher:
         ]
 
     def _by_kind(self, batch: pa.RecordBatch) -> Iterator[tuple[bool, pa.RecordBatch]]:
-        """The rows that come and the rows that go; all in one, with the word for each, where their order counts."""
+        """The inserted rows and the deleted rows; one batch with a change type per row where their order matters."""
         if DELETED not in batch.schema.names:
             yield False, batch
             return
@@ -184,7 +184,7 @@ class Dispatcher:
 
 @dataclass
 class _Count:
-    """Rows that a task has read."""
+    """The number of rows that a task has read."""
 
     rows: int = 0
 

@@ -1,7 +1,7 @@
-"""The operators inside the executors' JVM: the kernel behind JNI, no Python worker on the way.
+"""The operators inside the executors' JVM: they call the kernel through JNI, without Python workers.
 
-Java's part is `jvm/crown/spark`, which this module puts together through py4j; so it needs a session of this process,
-not Spark Connect's.
+The Java part is `jvm/crown/spark`, which this module assembles through py4j; so it needs a session of this process, not
+one of Spark Connect.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from crown.spark.settings import ENGINE, JAR, MEMORY
 
 
 def possible(spark: SparkSession) -> bool:
-    """Whether this installation has the jar, and the session a JVM to give it to."""
+    """Whether this installation has the jar, and the session a JVM that can load it."""
     return JAR.exists() and getattr(spark, "_jvm", None) is not None
 
 
@@ -53,7 +53,7 @@ class JvmFlow:
     def dispatched(
         self, changes: DataFrame, plan: Plan, name: str, cells: int, *, keyed: bool = False, live: bool = False
     ) -> DataFrame:
-        """With `live`, each change is sent as soon as it comes."""
+        """With `live`, each change is sent as soon as it arrives."""
         table = next(table for table in plan.tables if table.name == name)
         ordered = bool(table.primary_key or table.window)
         rows = prepared(changes, plan, name)
@@ -94,7 +94,7 @@ class JvmFlow:
         return DataFrame(self.flow.run(packed._jdf, self._described(operator)), self.spark)
 
     def run_live(self, packed: DataFrame, operator: Operator) -> DataFrame:
-        """The same where each change is applied as soon as it comes."""
+        """The same for real-time mode, where each change is applied as soon as it arrives."""
         return DataFrame(self.flow.runLive(packed._jdf, self._described(operator)), self.spark)
 
     def _described(self, operator: Operator) -> Any:
@@ -135,7 +135,7 @@ class JvmFlow:
         return DataFrame(self.flow.unpackLive(deltas._jdf, _delta_types(plan), schema.json()), self.spark)
 
     def alive(self) -> tuple[int, int, int]:
-        """Of an executor: engines kept for their next batch, open native handles, bytes of the kernel."""
+        """Return an executor's number of cached engines, open native handles and bytes of the kernel."""
         engines, handles, bytes_ = self.flow.alive(self.spark._jsparkSession)
         return engines, handles, bytes_
 
@@ -144,19 +144,19 @@ class JvmFlow:
 
 
 def accept(spark: SparkSession, accepted: Iterable[Accepted]) -> None:
-    """Let cells go on with state that the driver has compared, and that they would refuse for its fingerprint."""
+    """Let cells continue from state that the driver has verified and whose fingerprint they would otherwise reject."""
     for one in accepted:
         _flow(spark).accept(operator_fingerprint(one.view, one.operator.name), list(one.operator.fingerprints))
 
 
 def watch(spark: SparkSession, view: str, operator: str, watched: bool) -> None:
-    """Let the cells of a view's operator report on the nodes of their trees, or stop it; from the next batch on."""
+    """Start or stop reports on the nodes of their trees by the cells of a view's operator, from the next batch on."""
     _flow(spark).watch(operator_fingerprint(view, operator), watched)
 
 
 @dataclass(frozen=True)
 class _Spec:
-    """What a native dispatcher does; see `crates/crown-jvm/src/dispatch.rs`."""
+    """The description of a native dispatcher's work; see `crates/crown-jvm/src/dispatch.rs`."""
 
     table: str
     plan: str | None
@@ -187,7 +187,7 @@ def _plain(name: str, type_: types.DataType) -> Column:
 
 
 def _bytes(text: str | None) -> int:
-    """A number of bytes as Spark's settings say it.
+    """Parse a number of bytes in the form that Spark's settings use.
 
     >>> _bytes("2g"), _bytes("1000"), _bytes(None)
     (2147483648, 1000, 0)
@@ -217,7 +217,7 @@ def _flow(spark: SparkSession) -> Any:
         spark.sql(f"ADD JAR '{JAR}'")
         loader = spark._jsparkSession.artifactManager().classloader()
         return loader.loadClass("crown.spark.Flow").getConstructor(None).newInstance(None)
-    except Exception as error:  # py4j's, or whatever a platform refuses a jar with
+    except Exception as error:  # py4j's error, or whatever error a platform rejects a jar with
         raise PlanError(
             "the session does not take Crown's jar",
             code="CROWN-JVM-JAR",

@@ -42,7 +42,7 @@ class MaintainedView:
 
 
 def maintained(frame: DataFrame, view: MaintainedView, *, alone: DataFrame) -> DataFrame:
-    """Return the deltas of a view. `alone` are the same, for a stream of nothing else."""
+    """Return the deltas of a view. `alone` are the same, for a stream of this view only."""
     marked = _marked(frame, (view,))
     setattr(marked, _ALONE, alone)
     return marked
@@ -71,7 +71,7 @@ def _frame_class(base: Any) -> type:
         writer._crown_views = views_of(frame)
         writer._crown_location = None
         if any(view.real_time for view in writer._crown_views):
-            # The one mode that Spark has there; these deltas are of no other kind.
+            # Real-time mode only supports this output mode; for these deltas it makes no difference.
             writer.outputMode("update")
         return writer
 
@@ -86,7 +86,7 @@ def _frame_class(base: Any) -> type:
 
 
 def _handing_on(base: Any, method: Any) -> Any:
-    """Return the method, with the views of all frames that went into it in the frame that comes out."""
+    """Wrap the method so that the resulting frame records the views of all frames that it was called with."""
 
     @functools.wraps(method)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Rows that are inserted and deleted within one task's share of a batch cancel out before the shuffle.
+"""Cancel rows that are inserted and deleted within one task's share of a batch, before the shuffle.
 
-What Spark's map-side combine does for sums, for changes. The rows of a batch have no order and insertions count before
-deletions, so a row that does both changes nothing, wherever in the batch. With a window shorter than a batch, or rows
-that are updated often, most of a batch skips routing, shuffle, state and kernel.
+This is to changes what Spark's map-side combine is to sums. The rows of a batch have no order and insertions are
+applied before deletions, so a row that is both inserted and deleted changes nothing, wherever it is in the batch. With
+a window shorter than a batch, or rows that are updated often, most of a batch skips routing, shuffle, state and kernel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORTHWHILE = 0.1
 class Netting:
     """For a table whose changes may cancel, because neither their order nor their positions matter."""
 
-    required: tuple[str, ...] = ()  # NOT NULL: a row with a NULL here must reach a cell, which refuses it
+    required: tuple[str, ...] = ()  # NOT NULL: a row with a NULL here must reach a cell, which rejects it
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What is left of the changes."""
@@ -51,7 +51,7 @@ class Netting:
 
 
 def cancelled(rows: pa.Table, required: tuple[str, ...]) -> pa.Table:
-    """As many copies of each row as come more often than they go, or go more often than they come."""
+    """The net copies of each row: those inserted more often than deleted, or deleted more often than inserted."""
     deleted = rows[DELETED]
     if not pc.any(deleted).as_py() or pc.all(deleted).as_py() or any(rows[name].null_count for name in required):
         return rows

@@ -1,7 +1,7 @@
-"""The operators of a maintained query, whoever runs them: `PythonFlow` in Python workers, `JvmFlow` in Spark's JVM.
+"""The interface of a maintained query's operators: `PythonFlow` runs in Python workers, `JvmFlow` in Spark's JVM.
 
-Both exchange the same packed blobs, give the same deltas and write the same state, so that either may go on with a
-checkpoint of the other. How a query is put together from them is `streaming`'s business.
+Both exchange the same packed blobs, return the same deltas and write the same state, so that either can continue from a
+checkpoint of the other. `streaming` assembles a query from them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EngineName = Literal["jvm", "python"]
 
 
 class Flow(Protocol):
-    """What a query is put together from."""
+    """The operators from which a query is assembled."""
 
     @property
     def engine(self) -> EngineName: ...
@@ -33,7 +33,7 @@ class Flow(Protocol):
         ...
 
     def run_operator(self, packed: DataFrame, operator: Operator) -> DataFrame:
-        """Packed blobs through the cells of an operator: its deltas as blobs, and a report of each cell."""
+        """Run packed blobs through the cells of an operator: its deltas as blobs, and a report of each cell."""
         ...
 
     def repacked(self, deltas: DataFrame, merge: Plan) -> DataFrame:
@@ -71,5 +71,5 @@ def merge_cells(merge: Plan) -> int:
 
 
 def wakes(merge: Plan) -> bool:
-    """Whether the operator has a row over nothing and so must be called even when nothing came."""
+    """Whether the operator has a row over empty input and so must be called even for an empty batch."""
     return any(getattr(stage, "always", False) for stage in merge.stages)

@@ -2,8 +2,8 @@
 
 The state is (version, token) and the chunks that lead to it. A batch requests the engine with exactly that mark,
 streams its deltas out, adds its changes to the chunks and writes the mark (version + 1, new random token). If anything
-fails before Spark commits, the state still names the old mark, and the engine, left under a token that nobody
-will ever request, is rebuilt from the chunks.
+fails before Spark commits, the state still names the old mark, and the engine, left under a token that is never
+requested, is rebuilt from the chunks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from crown.spark.flow.chunks import Chunk, log_chunks, snapshot_chunks
 from crown.spark.flow.rejects import Rejects
 from crown.spark.host.client import CellEngine
 
-# One row per blob on the way into an operator. Blobs of one cell are applied in the order of (table,
+# One row per blob in an operator's input. Blobs of one cell are applied in the order of (table,
 # deletes, source, sequence).
 PACKED = StructType(
     [
@@ -100,7 +100,7 @@ _FEW_CHUNKS = 256
 
 @dataclass(frozen=True)
 class Operator:
-    """One stateful operator of a query: which plan its cells run, and how. Plain data that travels to the executors."""
+    """One stateful operator of a query: which plan its cells run, and how. Plain data that is sent to the executors."""
 
     name: str
     plan: str  # JSON
@@ -219,7 +219,7 @@ class CellProcessor(StatefulProcessor):
         return replace(meta, fingerprint=operator.fingerprint)
 
     def _check(self, cell: int, found: dict[str, Any]) -> None:
-        """State that this version has not written, or not for this view: it must say the same in its own words."""
+        """Check state of another version or another text: its description must be equivalent."""
         operator = self._operator
         try:
             compare(
@@ -244,7 +244,7 @@ class CellProcessor(StatefulProcessor):
             yield Chunk(found[0], found[1], found[2], bytes(found[3]))
 
     def _rewrite(self, meta: Meta, committed: Meta, parts: list[bytes], live: int) -> Meta:
-        """Replace all chunks by a snapshot, which the log of this batch is in already."""
+        """Replace all chunks by a snapshot, which already includes the log of this batch."""
         for index in range(meta.first_chunk, meta.next_chunk):
             self._chunks.removeKey((index,))
         chunks = list(snapshot_chunks(committed.version, parts))

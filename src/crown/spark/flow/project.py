@@ -1,7 +1,7 @@
-"""Several views over the same tables: in which order they are planned, and the one plan of all of them.
+"""Plan several views over the same tables: the order in which they are planned, and their common plan.
 
-Queries by name are of two kinds. Those of `maintained` are views with a result of their own; those of `names` are only
-there for others to read, and are expanded where these do. Either may read the other kind.
+Queries by name are of two kinds. Those in `maintained` are views with their own result; those in `names` exist only to
+be read by others, and are expanded there. Either may read the other kind.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from crown.sql.statements import name_query, names_of
 
 @dataclass(frozen=True)
 class ProjectView:
-    """A maintained view, planned as if it were alone."""
+    """A maintained view with its standalone plan."""
 
     name: str
     query: Query
@@ -39,7 +39,7 @@ class ProjectView:
 
 @dataclass(frozen=True)
 class Project:
-    """`plan` is that of all views, with equal stages once."""
+    """`plan` is the common plan of all views, in which equal stages appear once."""
 
     plan: Plan
     views: tuple[ProjectView, ...]
@@ -140,7 +140,7 @@ def in_order(
 
 
 def _circle(first: str, reads: Mapping[str, list[str]], done: set[str]) -> list[str]:
-    """Return a walk along what is read, from the first name that it meets twice."""
+    """Return the cycle of names that read each other, starting at the first name that is visited twice."""
     walk = [first]
     while True:
         following = next(name for name in reads[walk[-1]] if name not in done)

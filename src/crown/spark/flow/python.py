@@ -1,4 +1,4 @@
-"""The operators in Python workers, with the engines in a host process: for Spark Connect, which has no JVM to call."""
+"""The operators in Python workers, with the engines in a host process: for Spark Connect, which has no JVM access."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PythonFlow:
         return deltas.mapInArrow(NumberingUnpacker(schema) if numbered else Unpacker(schema), schema)
 
     def _netting(self, table: Table) -> Netting | None:
-        """What cancels changes of a table early: not where each that is rejected must be found again."""
+        """What cancels changes of a table early; None where each rejected change must be traceable."""
         required = tuple(column.name for column in table.columns if not column.nullable)
         return Netting(required) if self.rejects is None else None
 

@@ -1,7 +1,7 @@
-"""The operators of a query in real-time mode: each change goes to its cells, and its deltas out, as soon as it comes.
+"""The operators of a query in real-time mode: each change is applied, and its deltas emitted, as soon as it arrives.
 
-Spark runs no Python there, no stateful operator before a union and none after another. So it takes Spark's JVM, one
-union of all tables, one stateful operator, and cells whose outputs are disjoint.
+Spark runs no Python in this mode, no stateful operator before a union and none after another. So it requires Spark's
+JVM, one union of all tables, one stateful operator, and cells whose outputs are disjoint.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def assemble_live(
 
 
 def _shown(topology: Topology) -> StructType:
-    """Columns may be NULL: a batch without deltas has one row, to say that it was there."""
+    """Columns may be NULL: a batch without deltas has one row, to signal that it ran."""
     fields = output_schema(topology.cell, names=topology.names).fields
     nullable = [StructField(field.name, field.dataType, field.name != CHANGE_TYPE) for field in fields]
     return StructType(
@@ -49,7 +49,7 @@ def _shown(topology: Topology) -> StructType:
 
 
 def _obstacles(topology: Topology, tables: Mapping[str, DataFrame]) -> Iterator[tuple[str, str]]:
-    """Why a query can't run so, and what to do."""
+    """Why a query can't run in real-time mode, and what to do."""
     for name, frame in tables.items():
         if name == CLOCK:
             yield "the query reads the time, which Crown tells by batch", "use micro-batches"

@@ -1,4 +1,4 @@
-"""The side output of rejected changes: one small file per batch and cell, rewritten as a whole by a retried batch."""
+"""The side output of rejected changes: one small file per batch and cell, which a retried batch overwrites."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Selections of the query as Spark SQL, so that rows no atom wants are dropped before dispatch.
+"""Express the query's selections as Spark SQL, so that rows that no atom needs are dropped before dispatch.
 
 A row is kept when it could be a row of at least one atom over its table. Only comparisons and logic over columns and
-literals go to Spark, where it and the kernel can't differ; for anything else the row is kept and the kernel decides.
+literals are pushed to Spark, because there it can't differ from the kernel; for anything else the row is kept and the
+kernel decides.
 """
 
 from __future__ import annotations

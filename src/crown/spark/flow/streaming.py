@@ -98,18 +98,18 @@ def maintain(
     the batch has. A batch that Spark runs again has the same deltas with the same numbers, so a consumer of a sink
     that may repeat a batch (Kafka) drops what it has seen by the two.
 
-    With `real_time`, the stream is for `trigger(realTime="5 minutes")`: the deltas of each change leave as soon as it
-    comes, with `_batch`, `_after`, `_attempt` and `_position`, by which a consumer tells those of an attempt that has
-    failed (see "Real-time mode" in docs/spark.md). Tables come from Kafka; a deletion that comes before its insertion
-    waits for it until the batch ends.
+    With `real_time`, the stream is for `trigger(realTime="5 minutes")`: the deltas of each change are emitted as soon
+    as it arrives, with `_batch`, `_after`, `_attempt` and `_position`, by which a consumer recognises deltas of a
+    failed attempt (see "Real-time mode" in docs/spark.md). Tables must come from Kafka; a deletion that arrives before
+    its insertion waits for it until the batch ends.
 
     `functions` are Python functions that queries may call, by name (see `crown.function`), with columns of one table.
 
-    Beside several queries, `names` are more of them that others may read, expanded where they do, as by CREATE VIEW.
+    With several queries, `names` are further ones that the others may read; they are expanded there, as by CREATE VIEW.
     `dialect` is that of all queries.
 
     In a query, `now()` and CURRENT_DATE are the time of the batch, in whole seconds. The stream then has a batch
-    whenever it is triggered and a second has passed, so that rows leave as time goes by.
+    whenever it is triggered and a second has passed, so that rows expire as time passes.
 
     The result composes with any sink and trigger in append mode, and may be a table of another view. A checkpoint
     belongs to one query, schema and number of cells; `writeStream...start()` rejects any other.

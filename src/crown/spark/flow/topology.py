@@ -1,6 +1,6 @@
-"""How one query is laid out over Spark's operators: one for each resolver, one for the cells, one for the merge.
+"""The layout of one query over Spark's operators: one for each resolver, one for the cells, one for the merge.
 
-See `crown.plan.cells.layout` for what each of them is there for.
+See `crown.plan.cells.layout` for the purpose of each.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Topology:
 
     @property
     def resolved(self) -> dict[str, tuple[Plan, int]]:
-        """The plan of each table that has an operator of its own, with the number of its cells."""
+        """The plan of each table that has its own operator, with the number of its cells."""
         return {resolver.table.name: (resolver.plan, resolver.cells) for resolver in self.layout.resolvers}
 
     @property
@@ -59,7 +59,7 @@ class Topology:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells this view from another in a checkpoint: its meaning, and that of the rows in its operators."""
+        """What identifies this view in a checkpoint: its meaning, and that of the rows in its operators."""
         meaning = encode(replace(self.query, sql=""))
         return digest([meaning, self.cells, {name: stored(plan_) for name, plan_ in self.plans.items()}])
 

@@ -1,4 +1,4 @@
-"""From blobs of deltas back to rows: plain ones for the user, or packed again for a following operator."""
+"""Unpack blobs of deltas into rows for the user, or repack them for the next operator."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class NumberingUnpacker:
 
 
 def _order(rows: pa.Table) -> pa.Array:
-    # Columns go by number, so that no name of the user's meets another.
+    # Columns are numbered, so that user names can't clash.
     names = [str(number) for number in range(rows.num_columns)]
     return pc.sort_indices(rows.rename_columns(names), [(name, "ascending") for name in names])
 

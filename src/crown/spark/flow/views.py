@@ -75,8 +75,7 @@ class MaintainedViews:
             batch.persist()
             try:
                 if partial:
-                    # A function may read a part of its deltas, or none; Spark's stages must run
-                    # to their end all the same.
+                    # A function may read only some of its deltas, or none; Spark's stages must still run to completion.
                     batch.write.format("noop").mode("overwrite").save()
                 for name, apply in writes.items():
                     apply(deltas_of(batch, self._views[name]), number)
@@ -94,7 +93,7 @@ class MaintainedViews:
         try:
             target.check(self._deltas.sparkSession)
         except StateError:
-            # A checkpoint of other views is the cause of whatever is wrong with targets.
+            # If the checkpoint belongs to other views, that is the cause of any problem with the targets.
             check_start(views_of(self._deltas), checkpoint)
             raise
         return target.apply
@@ -112,7 +111,7 @@ def observed_views(rows: DataFrame, views: tuple[Slots, ...], metrics: str) -> D
 
 
 def view_changes(metrics: Mapping[str, Any], views: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return how many deltas each view had in a batch, and how many rows more it has, from what the batch reports."""
+    """Return each view's number of deltas and net change in rows, from the batch's report."""
     found = next((row for name, row in metrics.items() if name.startswith(_OBSERVED)), None)
     if found is None:
         return {}

@@ -1,4 +1,4 @@
-"""A worker's side of the engine host: apply a batch to a cell's engine, rebuilding it first where the host lacks it."""
+"""A worker's side of the engine host: apply a batch to a cell's engine, rebuilding it first if the host lacks it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _connection: Connection | None = None
 
 @dataclass
 class CellEngine:
-    """One cell's engine in the host. `view` and `operator` tell apart the operators of one query.
+    """One cell's engine in the host. `view` and `operator` distinguish the operators of one query.
 
-    `replay` is how the log of its state treats changes that don't fit, which `on_invalid` may have become since.
+    `replay` is how the log of its state treats invalid changes; `on_invalid` may have been changed since.
     """
 
     query: str
@@ -67,7 +67,7 @@ class CellEngine:
             except RemoteError as error:
                 raise self._failed(error) from error
             except BaseException:
-                # Half a message may be on its way, so nothing more can be said on this connection.
+                # Half a message may have been sent, so this connection can't be used any more.
                 _drop()
                 raise
             yield from self._flow(held_back, reply)

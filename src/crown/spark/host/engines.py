@@ -33,7 +33,7 @@ def engine_class() -> Any:
 
 @dataclass
 class Held:
-    """One cell's engine. `mark` is None while a batch is being applied: then nobody may use it."""
+    """One cell's engine. `mark` is None while a batch is being applied: the engine must not be used then."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     engine: Any = None
@@ -65,12 +65,12 @@ class Engines:
 
 
 def rebuild(plan: str, chunks: Iterable[Chunk], on_invalid: str, *, deltas: bool = True) -> Any:
-    """Return the engine that the chunks stand for, in time linear in their rows.
+    """Return the engine that the chunks represent, in time linear in their rows.
 
     The log is replayed without deltas (nothing is enumerated), and the engine that keeps what deltas need is then
-    loaded from that one's rows. Where order can't matter, the whole log is one batch, so that rows which came and went
-    cost next to nothing. Upserts, windows and rejected changes depend on the batches: those are replayed one
-    by one.
+    loaded from that one's rows. Where order can't matter, the whole log is one batch, so that rows that were inserted
+    and deleted cost next to nothing. Upserts, windows and rejected changes depend on the batches: those are replayed
+    one by one.
     """
     kernel = engine_class()
     parts: list[bytes] = []

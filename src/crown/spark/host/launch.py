@@ -4,8 +4,9 @@ Each executor has a private directory (0700) with the host's socket (0600), log 
 the executor's process and its start time, so a reused process id is not taken for the same executor. Only the holder of
 the lock starts a host or removes the directory.
 
-The directories lie in the system's temporary directory, where any user may take a name first. What is in the way there
-is left alone, and the user's own directories are tried next: all workers of an executor look in the same order.
+The directories lie in the system's temporary directory, where any user may take a name first. A file that already has
+the name is left alone, and the user's own directories are tried next: all workers of an executor look in the same
+order.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def log_tail(lines: int = 5) -> str:
 
 @contextlib.contextmanager
 def lock_directory(directory: Path, *, blocking: bool = True) -> Iterator[bool]:
-    """Hold the directory's lock. False when another has it (not `blocking`), or when the directory was replaced
+    """Hold the directory's lock. False if another process holds it (not `blocking`), or if the directory was replaced
     meanwhile.
     """
     path = directory / "lock"
@@ -243,7 +244,7 @@ def _private_directory(executor: Executor) -> Path:
 
 
 def _claim(directory: Path) -> str | None:
-    """Make the directory unless it is there; why it can't be used, if so. A link is not followed."""
+    """Create the directory unless it exists; return why it can't be used, or None. Links are not followed."""
     try:
         with contextlib.suppress(FileExistsError):
             directory.mkdir(mode=0o700)
@@ -299,6 +300,6 @@ def _command(pid: int) -> str:
 
 
 def _ask_ps(pid: int, column: str) -> str:
-    """Where there is no /proc."""
+    """Fallback for systems without /proc."""
     answer = subprocess.run(["ps", "-o", f"{column}=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return answer.stdout.strip()

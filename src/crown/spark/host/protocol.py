@@ -24,13 +24,13 @@ _FRAME = struct.Struct("<BQ")
 _HEADER, _BLOB, _END, _ERROR = 1, 2, 3, 4
 # A frame longer than this is a torn or foreign stream, not a message.
 _LONGEST_FRAME = 1 << 40
-# A socket's address has room for so many bytes, everywhere.
+# The number of bytes that fit into a socket's address on every platform.
 _LONGEST_ADDRESS = 103
 
 
 @contextlib.contextmanager
 def socket_address(path: Path) -> Iterator[str]:
-    """An address for the socket at `path`. One that is too long is written by way of its open directory."""
+    """Return an address for the socket at `path`. If the path is too long, it goes through the open directory."""
     if len(os.fsencode(path)) <= _LONGEST_ADDRESS:
         yield str(path)
         return
@@ -47,7 +47,7 @@ class HostGone(ConnectionError):
 
 @dataclass(frozen=True)
 class RemoteError(Exception):
-    """What the host could not do: the name of the error's class, its text, and its stable code where it has one."""
+    """A failure of the host: the name of the error's class, its text, and its stable code if it has one."""
 
     kind: str
     message: str

@@ -1,11 +1,11 @@
 """A pipeline in a TOML file: sources, a query or several views, sinks, cells, windows and checkpoint.
 
-`reading` turns the file into a `Pipeline` and refuses what it can't mean (`values`, `sinks`, `viewfiles` have its
-parts); `checking` looks at what is around it (paths, connectors, the checkpoint) and plans the queries; `running`
+`reading` parses the file into a `Pipeline` and rejects invalid values (`values`, `sinks`, `viewfiles` have its
+parts); `checking` checks its environment (paths, connectors, the checkpoint) and plans the queries; `running`
 builds the stream. Only `running` needs Spark.
 
-`description`, `formats`, `filekey`: what a file may say; `claim`, `start`: whose a checkpoint is, and where it stands;
-`progress`, `console`: the batches of a run, and how the console sees them.
+`description`, `formats`, `filekey`: the options of a file; `claim`, `start`: the owner of a checkpoint and its last
+batch; `progress`, `console`: the batches of a run, and their display in the console.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What can be known of a pipeline before Spark starts: the plan, and whether its surroundings are there. Nothing is
-written, no connection is made.
+"""Check a pipeline before Spark starts: plan it, and check that its environment exists. Nothing is written, no
+connection is made.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Check:
     unknown: str | None
     unread: tuple[str, ...] = ()  # tables that no query reads
     plan: Plan | None = None  # of one query, or of all views
-    meaning: str | None = None  # tells the queries from others, whatever names they give to things
+    meaning: str | None = None  # identifies the queries, regardless of the names in them
 
     @property
     def explanations(self) -> list[Explanation]:
@@ -63,7 +63,7 @@ class Check:
 
 
 def check(pipeline: PipelineDescription) -> Check:
-    """Raise a CrownError for what can't work; return what the pipeline will do."""
+    """Raise a CrownError if the pipeline can't work; return what it will do."""
     place = FileKey(pipeline.file)
     for table in pipeline.tables:
         _check_source(table, pipeline, place.at(f"tables.{table.name}"))
@@ -132,7 +132,7 @@ def _several(
 
 
 def _check_read(pipeline: PipelineDescription, place: FileKey) -> None:
-    """Refuse a view that nobody could see: without a sink, and read by no other."""
+    """Reject a view that has no effect: one without a sink that no other view reads."""
     read = {name.lower() for view in pipeline.views for name in names_of(view.query, dialect=pipeline.dialect)}
     for view in pipeline.views:
         if view.sink is None and view.name.lower() not in read:
@@ -154,7 +154,7 @@ def _check_names(pipeline: PipelineDescription, place: FileKey) -> None:
 
 
 def described(table: TableSource, place: FileKey) -> dict[str, Any] | None:
-    """What the SQL layer must know of a table; None where only Spark can tell."""
+    """The definition of a table for the SQL layer; None if only Spark knows it."""
     place = place.at(f"tables.{table.name}")
     columns: Any = None
     not_null: list[str] = []
@@ -231,7 +231,7 @@ def _check_sink(sink: Sink, pipeline: PipelineDescription, place: FileKey) -> No
 
 
 def _check_apart(pipeline: PipelineDescription, place: FileKey) -> None:
-    """What the pipeline writes must not be read by it again, nor mixed with something else that it writes."""
+    """Check that the pipeline does not read its own outputs, and that no two outputs overlap."""
     sinks = [(f"{sink.place}.path", sink.path) for sink in pipeline.written.values()]
     written = [*sinks, ("checkpoint", pipeline.checkpoint), ("rejects", pipeline.rejects)]
     read = {f"tables.{table.name}.path": table.path for table in pipeline.tables}
@@ -286,7 +286,7 @@ def _check_format(format_: str, known: tuple[str, ...], pipeline: PipelineDescri
                 hint=f'name it in [spark]: "spark.jars.packages" with the coordinates of {artifact}, or "spark.jars" '
                 "with its file",
             )
-    # A class, or what jars of the user's own add, is Spark's to find.
+    # A class name, or a format from the user's jars, is resolved by Spark.
     elif format_ not in known and "." not in format_ and not any("jars" in name for name in pipeline.spark):
         hint = closest(format_, known) + f"formats are {', '.join(known)}"
         raise place.at("format").fault(f"is {format_!r}, which is unknown", hint=hint)

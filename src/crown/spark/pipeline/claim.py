@@ -1,7 +1,6 @@
-"""Whose a checkpoint is: a note beside Spark's own files, written when a query starts, never before it is planned.
+"""The owner of a checkpoint: a small file next to Spark's, written when a query starts, never before it is planned.
 
-It lets a changed pipeline be refused before Spark starts. What counts in the end is the state itself, which `start`
-compares.
+It allows a changed pipeline to be rejected before Spark starts. The state itself is authoritative; `start` compares it.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ _FORMAT = 2
 
 
 def check_claim(pipeline: PipelineDescription, checked: Check) -> None:
-    """Refuse a checkpoint that belongs to another pipeline. One in which no query ever started belongs to nobody."""
+    """Reject a checkpoint that belongs to another pipeline. One in which no query ever started has no owner."""
     before = _noted(pipeline.checkpoint)
     now = _identity(pipeline, checked)
     if before is None or before.get("view") is None or now["view"] is None:
         return
     _check_format(pipeline.checkpoint, before)
     if before.get("format") != _FORMAT:
-        return  # an older note named the plan of its version: `start` compares the state itself
+        return  # an older file named the plan of its version: `start` compares the state itself
     if _same(pipeline, before, now, checked) and before.get("cells") == now["cells"]:
         return
     differences = "; ".join(_differences(before, now))
@@ -94,7 +93,7 @@ def write_claim(pipeline: PipelineDescription, checked: Check) -> None:
 
 
 def _noted(checkpoint: str) -> dict[str, Any] | None:
-    """Return what the note says, if there is one and it counts."""
+    """Return the contents of the file, if it exists and applies."""
     try:
         text = read_file(checkpoint, _NOTE)
         if text is None or not names_in(f"{checkpoint}/offsets"):
@@ -106,7 +105,7 @@ def _noted(checkpoint: str) -> dict[str, Any] | None:
 
 
 def _identity(pipeline: PipelineDescription, checked: Check) -> dict[str, Any]:
-    """`view` and `cells` tell two pipelines apart; the rest says how they differ."""
+    """`view` and `cells` distinguish two pipelines; the rest explains how they differ."""
     queries: dict[str, Any] = {"views": pipeline.maintained, "queries by name": pipeline.names}
     if pipeline.alone:
         queries = {"query": pipeline.views[0].query}

@@ -23,7 +23,7 @@ def local_jars(settings: Mapping[str, str]) -> list[str]:
 
 
 def _words(settings: Mapping[str, str]) -> Iterator[str]:
-    """Yield all that names jars: the pipeline's settings, the defaults of the installation, the command line's."""
+    """Yield every setting that names jars: from the pipeline, the defaults of the installation, the command line."""
     yield from settings.values()
     yield os.environ.get("PYSPARK_SUBMIT_ARGS", "")
     for home in _homes():

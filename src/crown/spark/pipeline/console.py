@@ -124,12 +124,12 @@ class PipelineSource:
         if plan is None:
             return frame
         nodes, rates, hot = figures.of_view(name, plan)
-        # Names decide between trees of the same cost, and the stream has names of its own.
+        # Names break ties between trees of the same cost, and the stream uses its own names.
         note = frame.note if nodes or frame.note else "without figures: the stream runs another tree of the same cost"
         return replace(frame, nodes=nodes, node_rates=rates, hot_keys=hot, note=note)
 
     def watch(self, connected: bool) -> None:
-        """Spark reports its batches whether anyone looks or not; cells say more of theirs if someone does."""
+        """Spark always reports its batches; cells report details of theirs only while a browser is connected."""
         self._watched = connected
         if self._batches is not None and not self.ended:
             self._batches.figures.watch(connected)
@@ -166,7 +166,7 @@ _EMPTY = ViewFrame(None, 0, 0, 0, 0, 0, 0, deltas=0, status="starting Spark")
 
 
 def _of_view(frame: ViewFrame, name: str, changed: ViewChange) -> ViewFrame:
-    """What is one view's of the figures of all."""
+    """Return the statistics of one view from those of all."""
     own = [replace(batch, deltas=batch.views[name].deltas) for batch in frame.history if name in batch.views]
     return replace(frame, rows=changed.rows, deltas=changed.deltas, history=own)
 

@@ -1,4 +1,4 @@
-"""What a pipeline is, as plain data."""
+"""The description of a pipeline as plain data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TableSource:
 @dataclass(frozen=True)
 class Sink:
     """`format` is `materialized` (a parquet table by version), `postgres`, `kafka`, or any sink of Spark's. With
-    `overwrite` a new checkpoint may replace what another left in the first two. `place` is its key in the file.
+    `overwrite` a new checkpoint may replace what another left in the first two. `place` is its key in the TOML file.
     """
 
     format: str
@@ -56,7 +56,7 @@ class Sink:
 
 @dataclass(frozen=True)
 class PipelineView:
-    """A query and where its result goes. Without a sink it is a name for others to read, expanded where they do.
+    """A query and the sink of its result. Without a sink it is only a name, expanded in the queries that read it.
 
     `key` says where the query is in the file, or which file it is, for messages.
     """

@@ -1,7 +1,7 @@
-"""What the nodes of a running stream's trees hold and do: cells report it with their batches, while someone looks.
+"""Statistics of the nodes of a running stream's trees, which cells report while a browser is connected.
 
-A cell that has no changes is not called and so reports nothing; what it said last still holds. The stream runs plans
-under names of its own (see `crown.spark.checkpoint.canonical`), so a view's trees are found in them by what they do.
+A cell without changes is not called and so reports nothing; its last report is still valid. The stream runs plans with
+canonical names (see `crown.spark.checkpoint.canonical`), so a view's trees are matched with them by structure.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NodeFigures:
         self._matches: dict[str, _Match] = {}
 
     def watch(self, connected: bool) -> None:
-        """Let cells report, or stop it."""
+        """Start or stop the reports of cells."""
         if self._running.engine != "jvm":
             return
         with suppress(Py4JError):  # Spark may be ending
@@ -52,7 +52,7 @@ class NodeFigures:
         before, is_next = self._nodes, bool(told) and told.keys() <= self._cells.keys()
         if told:
             self._cells = self._cells | told
-        elif loads:  # nobody looked, so what was known is old
+        elif loads:  # no browser was connected, so the last report is stale
             self._cells = {}
         self._nodes = node_frames([stage for cell in self._cells.values() for stage in cell["stages"]])
         self._rates = node_rates(before, self._nodes, seconds) if is_next else {}

@@ -8,7 +8,7 @@ from typing import Any
 FILES = ("csv", "json", "parquet", "orc")
 _BUILT_IN_SOURCES = (*FILES, "text", "xml", "rate", "rate-micro-batch", "socket", "jdbc", "binaryFile")
 _BUILT_IN_SINKS = (*FILES, "text", "xml", "console", "noop", "memory")
-# Formats that Spark learns from a connector, each with a part of its jar's name.
+# Formats that need a connector, each with a part of its jar's name.
 CONNECTORS = {
     "kafka": "spark-sql-kafka-0-10",
     "delta": "delta-spark",
@@ -17,7 +17,7 @@ CONNECTORS = {
 }
 KNOWN_SOURCES = (*FILES, "kafka", "debezium", "delta", *_BUILT_IN_SOURCES[len(FILES) :], "avro", "iceberg")
 KNOWN_SINKS = ("materialized", "postgres", "kafka", *_BUILT_IN_SINKS, "delta", "avro", "iceberg")
-# Sinks whose rows are somewhere afterwards, so that two views can't share one.
+# Sinks that store rows, so that two views can't share one.
 WITH_A_TARGET = ("materialized", "postgres", "kafka", *FILES, "text", "xml", "delta", "avro", "iceberg")
 
 _COMMON = ("format", "schema", "key", "profile", "window", "rows", "options")

@@ -1,4 +1,4 @@
-"""The batches of a running query, from Spark's own account of them."""
+"""The batches of a running query, from Spark's progress reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From TOML to a `Pipeline`: unknown options and values that can't be meant are refused by name."""
+"""Parse TOML into a `Pipeline`: unknown options and invalid values are rejected by name."""
 
 from __future__ import annotations
 

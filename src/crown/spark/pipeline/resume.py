@@ -1,4 +1,4 @@
-"""How a run of a pipeline begins: with nothing, or after the last batch that its checkpoint has."""
+"""Where a run of a pipeline starts: from nothing, or after the last batch in its checkpoint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crown.spark.filesystem import names_in
 
 @dataclass(frozen=True)
 class ResumePoint:
-    """`committed` is the last batch of earlier runs, `begun` one that a run began and did not end."""
+    """`committed` is the last batch of earlier runs, `begun` one that a run started but did not finish."""
 
     committed: int | None
     begun: int | None

@@ -1,4 +1,4 @@
-"""Where a view goes, as the file says it."""
+"""Read the sinks of views from a pipeline's file."""
 
 from __future__ import annotations
 

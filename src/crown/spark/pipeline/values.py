@@ -1,4 +1,4 @@
-"""Values of a pipeline's file: each reader returns what a key means, or refuses it by name."""
+"""Read values of a pipeline's file: each reader returns the value of a key, or rejects it by name."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _own_sinks(value: Any, base: Path, place: FileKey) -> dict[str, Sink]:
 
 
 class _SharedSink:
-    """`[sink]` beside `views`: where the views go that have no sink of their own, or those in its list `views`."""
+    """`[sink]` beside `views`: the sink of views that don't have their own, or of those in its list `views`."""
 
     def __init__(self, value: Mapping[str, Any] | None, base: Path, place: FileKey, names: list[str]) -> None:
         self._options = None if value is None else {name: option for name, option in value.items() if name != "views"}
@@ -143,7 +143,7 @@ class _SharedSink:
         return read_sink(self._options, self._base, self._place, view=name)
 
     def check_apart(self, names: list[str]) -> None:
-        """Refuse one target for several views."""
+        """Reject a target that is used by several views."""
         if len(names) < 2 or self._options is None:
             return
         sink = read_sink(self._options, self._base, self._place)

@@ -1,4 +1,4 @@
-"""Rows of deltas in the text form of PostgreSQL's COPY.
+"""Convert rows of deltas to the text format of PostgreSQL's COPY.
 
 Spark gives Python a timestamp in the time zone of the driver's process, which loses an hour a year. So timestamps are
 read as microseconds and written as text in UTC.
@@ -69,7 +69,7 @@ def postgres_type(field: StructField) -> str:
 
 
 def readable(fields: Sequence[StructField]) -> list[Column]:
-    """Return the columns in a form that reaches Python as it is."""
+    """Return the columns in a form that reaches Python unchanged."""
     columns = []
     for position, field in enumerate(fields):
         column = F.col(quoted(field.name))
@@ -84,7 +84,7 @@ def readable(fields: Sequence[StructField]) -> list[Column]:
 
 
 def encoder(fields: Sequence[StructField]) -> Callable[[Sequence[Any]], bytes]:
-    """Return what writes a row, its weight last, as a line."""
+    """Return a function that formats a row as a line, with its weight last."""
     writers = [(field.name, _writer(field.dataType)) for field in fields] + [(WEIGHT, str)]
 
     def encode(row: Sequence[Any]) -> bytes:

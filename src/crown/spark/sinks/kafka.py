@@ -14,7 +14,7 @@ from crown.errors import PlanError
 from crown.spark.flow.selection import quoted
 
 _NOT_OF_THE_ROW = (CHANGE_TYPE, MULTIPLICITY, BATCH, AFTER, ATTEMPT, POSITION)
-# NULLs are said, and times with all that they have.
+# NULLs are written, and times in full precision.
 _JSON = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -35,11 +35,11 @@ def to_kafka(
 
     The value is a JSON object with every column of `deltas`, `_change_type` among them. The record's key is a JSON
     object with the columns `key`, by default with all columns of the view, so changes of one row go to one partition
-    in their order. Give the columns that tell the view's rows apart (those of GROUP BY) as `key`.
+    in their order. Pass the columns that identify the view's rows (those of GROUP BY) as `key`.
 
     Kafka gets each delta at least once: a batch that Spark runs again is sent again. Ask `maintain` for `_batch` and
-    `_position` (`batch=True`) and have the consumer drop what it has seen by the two. In real-time mode they are there
-    always, with `_attempt`; see `maintain`. `options` are those of Spark's Kafka sink.
+    `_position` (`batch=True`) and have the consumer drop what it has seen by the two. In real-time mode they are always
+    present, with `_attempt`; see `maintain`. `options` are those of Spark's Kafka sink.
     """
     writer = _records(deltas, key).writeStream.format("kafka").option("checkpointLocation", checkpoint)
     return writer.options(**_options(servers, topic, options))

@@ -27,10 +27,10 @@ def materialize(
     """Return a stream writer (choose a trigger, then `.start()`) that keeps a target equal to the view of `deltas`.
 
     `parquet="path"` is a versioned table of parquet files: see `read_materialized`. `postgres="connection string"` with
-    `table="name"` is a PostgreSQL table, created if it is not there; each batch is one transaction and is noted by
+    `table="name"` is a PostgreSQL table, created if it is not there; each batch is one transaction that also records
     its number, so a repeated batch changes nothing.
 
-    A target belongs to the stream, and so to the checkpoint, that wrote it first. Another one is refused, unless it
+    A target belongs to the stream, and so to the checkpoint, that wrote it first. Another one is rejected, unless it
     starts with a new checkpoint and `overwrite`: its first batch then replaces the target. With the target's own
     checkpoint `overwrite` does nothing, so a program may leave it on.
     """

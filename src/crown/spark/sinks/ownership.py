@@ -1,7 +1,7 @@
-"""Whose a target is: one stream's, batch after batch. Anything else would mix the rows of two.
+"""The ownership of targets: each belongs to one stream, because two would mix their rows.
 
-A target notes the stream (the id that Spark keeps in the checkpoint) and its last batch together with the rows. Spark
-repeats a batch only when it is the last one, and never leaves one out.
+A target records the stream (the id that Spark stores in the checkpoint) and its last batch together with the rows.
+Spark repeats a batch only if it is the last one, and never skips one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from crown.spark.filesystem import read_file
 _NEW = "use a new checkpoint and materialize(..., overwrite=True), which replaces the target"
 
 
-FORMAT = 1  # of what a target notes; before there were numbers, it was this one
+FORMAT = 1  # of what a target records; notes without a number have this format
 
 
 def check_format(target: str, found: object) -> None:
-    """Refuse a target whose notes this version can't read."""
+    """Reject a target whose notes this version can't read."""
     if found != FORMAT:
         raise StateError(
             f"the notes of the target {target} have format {found}; this version of Crown reads {FORMAT}",
@@ -46,7 +46,7 @@ class Step(Enum):
 
 @dataclass(frozen=True)
 class Owner:
-    """The stream that a target belongs to, None where nobody noted it, and its last batch (-1: none yet)."""
+    """The stream that a target belongs to, None if it was not recorded, and its last batch (-1: none yet)."""
 
     stream: str | None
     batch: int

@@ -39,7 +39,7 @@ from crown.spark.sinks.weights import weight_of
 _FEW_ROWS = 1 << 20
 _MOST_PARTS = 64
 _CURRENT = "current.json"
-# Without a version that names them, parts are what a batch that did not end has left.
+# Parts that no version names are left over from a batch that did not complete.
 _PART = re.compile(r"(part|whole)-([0-9a-f]{8})-\d{12}")
 _VERSION = re.compile(r"\d{12}\.json")
 
@@ -86,10 +86,10 @@ class ParquetTarget:
         try:
             version = self._write(deltas, batch, store)
         except Exception:
-            self._step(stream, batch)  # a stream that was faster has removed the part: tell that, not a missing file
+            self._step(stream, batch)  # a concurrent stream has removed the part: report that, not a missing file
             raise
         if todo is Step.FIRST and not write_new(store.root, _CURRENT, note):
-            todo = self._step(stream, batch)  # another stream was faster
+            todo = self._step(stream, batch)  # a concurrent stream committed first
         store.write(batch, version)
         if todo is Step.REPLACE:
             write_at_once(store.root, _CURRENT, note)
@@ -150,7 +150,7 @@ def read_materialized(spark: SparkSession, path: str, *, version: int | None = N
 
 
 def current_parts(path: str) -> tuple[list[str], str, tuple[str, ...], int] | None:
-    """Return of the last complete version the columns, the column of weights, the parts, and their rows, if any."""
+    """Return the columns, the weight column, the parts and their rows of the last complete version, if there is one."""
     current = _current(path)
     store = _Store(path, "" if current is None else current["stream"])
     versions = [] if current is None else store.versions()
@@ -162,7 +162,7 @@ def current_parts(path: str) -> tuple[list[str], str, tuple[str, ...], int] | No
 
 
 def rows_before(path: str, batch: int) -> int | None:
-    """Return how many rows the table had before a batch; None if nobody has written it."""
+    """Return how many rows the table had before a batch; None if it was never written."""
     current = _current(path)
     if current is None:
         return None
@@ -260,7 +260,7 @@ class _Store:
         write_at_once(self._path, _name(batch), json.dumps(data).encode())
 
     def remove_others(self) -> None:
-        """Remove what streams before this one have left."""
+        """Remove what earlier streams left behind."""
         for name in names_in(self.root):
             if name not in (_CURRENT, self.stream):
                 remove(self.root, name)

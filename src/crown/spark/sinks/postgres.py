@@ -1,8 +1,8 @@
-"""A PostgreSQL table kept equal to the view: one transaction per batch, which also notes the batch.
+"""A PostgreSQL table kept equal to the view: one transaction per batch, which also records the batch.
 
-The driver first takes all deltas of a batch, so that Spark's stateful operators have run whatever becomes of the
-transaction: Spark does not commit a batch whose operators nobody ran. Then it applies them, again if the connection is
-lost. The note shows whether a transaction was committed if its end was lost.
+The driver first collects all deltas of a batch, so that Spark's stateful operators have run whatever happens to the
+transaction: Spark does not commit a batch whose operators did not run. Then it applies them, and retries if the
+connection is lost. The recorded batch shows whether a transaction was committed if the reply to COMMIT was lost.
 
 Deletes find their rows by an index over a hash of the whole row, which PostgreSQL computes such that equal rows have
 equal hashes (NULLs, NaN and both zeros included).
@@ -76,7 +76,7 @@ class PostgresTarget:
             file.write(encode(row))
 
     def _connected(self, work: Callable[[Any], T], *, attempts: int) -> T:
-        """What `work` gives, done in one transaction; once more where the connection is lost."""
+        """Run `work` in one transaction and return its result; retry once if the connection is lost."""
         psycopg = _psycopg()
         for attempt in range(attempts):
             try:
@@ -119,7 +119,7 @@ class _Table:
         self._names = [field.name for field in target._fields]
 
     def step(self, stream: str | None, batch: int) -> Step:
-        """What the batch does; nothing is changed."""
+        """Return what the batch will do; nothing is changed."""
         todo = step(self._target._shown, self._owner(), stream, batch, overwrite=self._target._overwrite)
         if todo in (Step.NEXT, Step.REPEAT) or (todo is Step.FIRST and self._exists(self._name)):
             self._check_columns()
@@ -172,7 +172,7 @@ class _Table:
             )
 
     def _lock(self) -> None:
-        """One writer at a time: the other one waits, and then sees whose the table is."""
+        """Allow one writer at a time: another one waits, and then sees who owns the table."""
         if self._cursor.connection.info.server_version < _OLDEST_SERVER:
             raise PlanError(
                 "the PostgreSQL server is too old",

@@ -1,4 +1,4 @@
-"""The weight of a delta's row, as Spark computes it."""
+"""The weight of a delta's row as a Spark column."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from crown.changes import CHANGE_TYPE, INSERTIONS, MULTIPLICITY
 
 
 def weight_of(columns: Sequence[str]) -> Column:
-    """How many copies of a row come, or, negative, go, in deltas with these columns."""
+    """Return the number of inserted copies of a row in deltas with these columns; negative for deleted ones."""
     weight = F.col(MULTIPLICITY) if MULTIPLICITY in columns else F.lit(1).cast("long")
     return F.when(F.col(CHANGE_TYPE).isin(*INSERTIONS), weight).otherwise(-weight)

@@ -1,1 +1,1 @@
-"""Streams of changes from what people have."""
+"""Sources of changes: files, Delta, Kafka, Debezium."""

@@ -1,7 +1,7 @@
-"""What a table's primary key makes of records that a source marks with `_keyed_record`.
+"""Interpret records that a source marks with `_keyed_record` by the table's primary key.
 
-With a key, rows that go are told by it alone: a source that marks records can't vouch for the other columns. Without a
-key, marked records are invalid.
+With a key, deleted rows are identified by it alone: a source that marks records can't guarantee the other columns.
+Without a key, marked records are invalid.
 """
 
 from __future__ import annotations

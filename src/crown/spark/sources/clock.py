@@ -1,7 +1,7 @@
 """The time that `now()` returns: a streaming source whose offsets are the time, so that a batch has one time.
 
 The offset is in Spark's own log. A batch that is repeated, by this run or the next, therefore has the time that it had
-before. Time moves in whole seconds: a stream without a trigger has at most one batch a second that brings nothing else.
+before. Time advances in whole seconds: a stream without a trigger has at most one batch a second with no other changes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ClockReader(DataSourceStreamReader):
         return {"seconds": 0}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        return {"seconds": max(int(time.time()), start["seconds"])}  # a clock may be set back
+        return {"seconds": max(int(time.time()), start["seconds"])}  # the system clock may be set back
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         return [InputPartition(end["seconds"])] if start["seconds"] < end["seconds"] else []

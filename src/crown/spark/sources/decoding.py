@@ -1,4 +1,4 @@
-"""Records of text as changes of a table: what all formats of records have in common.
+"""Decode text records into changes of a table: the part that all record formats have in common.
 
 A record is read as a whole or is invalid as a whole: it keeps its text in `_corrupt_record` and its fault in
 `_corrupt_reason`, and `maintain` treats it by its `on_invalid`. Some records only make sense for a table with a primary
@@ -27,7 +27,7 @@ from crown.spark.schema import CORRUPT, CORRUPT_REASON, KEYED_RECORD, crown_type
 from crown.spark.sources.encodings import Encodings, Meaning, Reader, Unreadable, reader
 
 _MARKS = (CHANGE_TYPE, CORRUPT, CORRUPT_REASON, KEYED_RECORD)
-# Goes the way of the row before it: both are of one record, which is counted once.
+# Treated like the row before it: both belong to one record, which is counted once.
 _SAME_RECORD = ""
 
 Fields: TypeAlias = Mapping[str, Meaning]
@@ -35,7 +35,7 @@ Fields: TypeAlias = Mapping[str, Meaning]
 
 @dataclass(frozen=True)
 class Change:
-    """One row of a record; `keyed` says why it takes a primary key to make sense, None where it doesn't."""
+    """One row of a record; `keyed` says why it needs a primary key, None if it doesn't."""
 
     word: str
     row: Sequence[Any]
@@ -142,7 +142,7 @@ class Decoder:
 
 
 def parse_json(text: str) -> Any:
-    """JSON with its numbers as they are written."""
+    """Parse JSON, with numbers exactly as they are written."""
     try:
         return json.loads(text, parse_float=Decimal, parse_constant=str)
     except (ValueError, InvalidOperation, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""How Debezium and Kafka Connect write a column's value in JSON, read back as the column's own type.
+"""Read the JSON encodings that Debezium and Kafka Connect use for a column's values into the column's own type.
 
 A value is read without loss or not at all: text in a number, a fraction that the column can't hold, a number without
 a unit in a TIMESTAMP raise `Unreadable`, never become NULL. The meaning of a value comes from the Connect schema of its
@@ -251,7 +251,7 @@ def _string(value: Any, meaning: Meaning) -> str:
 
 
 def _checked_text(text: str) -> str:
-    """JSON can say half of a surrogate pair, which is no character."""
+    """JSON can contain half of a surrogate pair, which is not a character."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""Sources that Spark can also read without any Python: what real-time mode needs."""
+"""Sources that Spark can also read without Python, as real-time mode requires."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REMEMBERED = "_crown_native"
 
 
 def remember_json(changes: DataFrame, records: DataFrame, row: StructType) -> None:
-    """Note of a stream of JSON records how Spark's own parser reads them."""
+    """Record for a stream of JSON records how Spark's own parser reads them."""
     fields = [*row.fields, StructField(CHANGE_TYPE, StringType()), StructField(CORRUPT, StringType())]
     nullable = StructType([StructField(field.name, field.dataType, True) for field in fields])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
@@ -27,6 +27,6 @@ def remember_json(changes: DataFrame, records: DataFrame, row: StructType) -> No
 
 
 def native(changes: DataFrame) -> DataFrame:
-    """The same changes, read by Spark alone where that was noted."""
+    """Return the same changes, read by Spark alone if that was recorded."""
     found: DataFrame = vars(changes).get(_REMEMBERED, changes)
     return found

@@ -1,4 +1,4 @@
-"""A streaming source of exactly one row, ever: what lets static DataFrames into a stream once.
+"""A streaming source of exactly one row ever, which lets a stream read static DataFrames once.
 
 Spark won't union a static DataFrame into a stream. A cross join with this source does it: the row is there in the first
 batch only, its offset is in Spark's own log, so a restart neither loads a static table again nor misses it.

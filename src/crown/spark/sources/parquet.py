@@ -1,4 +1,4 @@
-"""Parquet files of changes, read by the tasks that dispatch them.
+"""Read Parquet files of changes in the tasks that dispatch them.
 
 Spark's own scan turns the rows of a file into rows of the JVM, then into Arrow, and carries them to Python. None of it
 is needed here: Spark's file source only returns the names of new files (listed and recorded in the checkpoint
@@ -51,7 +51,7 @@ _REMEMBERED = "_crown_file_names"
 
 
 def remember_names(spark: SparkSession, changes: DataFrame, path: str, options: Mapping[str, Any]) -> None:
-    """Note of a stream of a directory's Parquet files how to get their names alone."""
+    """Record for a stream of a directory's Parquet files how to get only their names."""
     if all(option.lower() in _LISTING for option in options):
         reader = spark.readStream.format("binaryFile").schema(_BINARY_FILE).options(**options)
         setattr(changes, _REMEMBERED, reader.load(path).select("path"))
@@ -117,8 +117,7 @@ def _column(
     if array.type == field.type:
         return array
     if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(field.type):
-        # Times of the old kind (INT96) say no zone and are instants, to the nanosecond; Spark has
-        # microseconds.
+        # Legacy INT96 timestamps have no zone and are instants in nanoseconds; Spark has microseconds.
         leaves = map(file.schema.column, range(len(file.schema)))
         old = any(leaf.name == found and leaf.physical_type == "INT96" for leaf in leaves)
         if old or (array.type.tz is None) == (field.type.tz is None):
@@ -158,10 +157,10 @@ def _from_path(field: pa.Field, name: str, rows: int) -> pa.Array:
 
 
 def _deleted(kinds: pa.Array | None, rows: int) -> pa.BooleanArray:
-    """Whether each change takes its row away; NULL for an unknown word."""
+    """Return whether each change is a deletion; NULL for an unknown change type."""
     if kinds is None:
         return pa.repeat(pa.scalar(False), rows)
-    # Few words stand for many rows: each is looked at once.
+    # There are few distinct change types: each is checked once.
     words = kinds.cast(pa.string()).dictionary_encode()
     meanings = pa.array([False, *(_KINDS.get(word) for word in words.dictionary.to_pylist())], pa.bool_())
     return meanings.take(pc.fill_null(pc.add(words.indices, 1), 0))

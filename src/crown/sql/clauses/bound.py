@@ -1,4 +1,4 @@
-"""Bound queries: what binding a query returns, as a body of its own or as something to select from."""
+"""Bound queries: the result of binding a query, as a separate body or as a source to select from."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PLACED = {
 
 @dataclass(frozen=True)
 class BoundQuery:
-    """A bound query. `branches`, if it is a bag of joins alone: each with its outputs, over source columns."""
+    """A bound query. `branches`, if it is only a bag of joins: each with its outputs, over source columns."""
 
     columns: tuple[OutputColumn, ...]
     branches: tuple[tuple[Branch, tuple[Expression, ...]], ...] | None
@@ -74,14 +74,14 @@ def body_of(context: Context, bound: BoundQuery) -> Body:
 
 
 def typed(columns: tuple[OutputColumn, ...]) -> tuple[OutputColumn, ...]:
-    """A column of nothing but NULL is a string, as good as any."""
+    """A column of only NULLs becomes a string, an arbitrary choice."""
     return tuple(replace(c, type=STRING) if c.type == types.NULL else c for c in columns)
 
 
 def matched_columns(
     context: Context, node: exp.SetOperation, left: BoundQuery, right: BoundQuery
 ) -> list[OutputColumn]:
-    """Return the columns of a set operation: named as on the left, of types that both sides fit."""
+    """Return the columns of a set operation: with the names of the left side and the common types of both."""
     if len(left.columns) != len(right.columns):
         context.fail(
             node.expression,
@@ -149,7 +149,7 @@ def _over_outputs(context: Context, columns: tuple[OutputColumn, ...], node: exp
 def relation_of(
     context: Context, bound: BoundQuery, alias: str, names: tuple[str, ...], node: exp.Expr | None
 ) -> Relation:
-    """Return a bound query as something to select from."""
+    """Return a bound query as a relation to select from."""
     columns = renamed(context, typed(bound.columns), names, node)
     if bound.branches is None:
         source = context.nest(alias or "subquery", body_of(context, bound))
@@ -178,7 +178,7 @@ def source_relation(
 ) -> Relation:
     """One atom over a nested body, or over a maintained view, which has its `own` column names.
 
-    These are kept in the ids; `columns` may rename them.
+    The ids contain these; `columns` may rename them.
     """
     inner = own if own is not None else output_names(dict(context.nested)[source])
     atom = context.new_source(

@@ -1,4 +1,4 @@
-"""What every rule of the grammar is given: the names it can read, and the rules that rules below it call again."""
+"""The context of every rule of the grammar: the names it can read, and the rules that are called recursively."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Grammar(Protocol):
         environment: Environment,
         keys: Sequence[Expression] = (),
     ) -> BoundQuery:
-        """Return all that follows WHERE; `keys` are shown first, and grouped by."""
+        """Bind everything after WHERE; `keys` are output first, and added to GROUP BY."""
 
     def derived(
         self,
@@ -87,7 +87,7 @@ class Grammar(Protocol):
         alias: str,
         names: tuple[str, ...],
     ) -> Relation:
-        """Return the rows of a query in FROM that reads the queries around it."""
+        """Return the rows of a query in FROM that reads outer queries."""
 
     def recursion(
         self, context: Context, definition: Definition, environment: Environment
@@ -100,7 +100,7 @@ class Grammar(Protocol):
     def subqueries(
         self, context: Context, environment: Environment, clause: str, aggregates: Aggregates | None = None
     ) -> Clause:
-        """Return what binds the subqueries of a clause."""
+        """Return the binder of a clause's subqueries."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Environment:
     names: Mapping[str, Definition]
 
     def inside(self, definition: Definition) -> Environment:
-        """Return where the query of `definition` stands."""
+        """Return the environment of the query of `definition`."""
         return replace(self, names=definition.names)
 
 

@@ -1,4 +1,4 @@
-"""Queries: SELECT, set operations, ORDER BY and LIMIT, WITH. What can be flattened stays a list of branches."""
+"""Queries: SELECT, set operations, ORDER BY and LIMIT, WITH. Flat queries stay lists of branches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def bind(context: Context, statement: exp.Expr) -> Query:
 
 
 def _bind_unused(context: Context) -> None:
-    """Bind the names of WITH that nothing reads too, for their errors; what they read is not read by the query."""
+    """Bind unused names of WITH too, to report their errors; what they read does not count as read by the query."""
     unused = context.definitions
     while unused:
         scratch = Context(context.sql, context.dialect, context.schema)
@@ -104,7 +104,7 @@ def unite(context: Context, node: exp.SetOperation, left: BoundQuery, right: Bou
 
 
 class _Grammar:
-    """The rules, for those that rules below them call again."""
+    """The rules that are called recursively."""
 
     query = staticmethod(bind_query)
     where = staticmethod(bind_where)

@@ -52,7 +52,7 @@ def bind_rows(
     environment: Environment,
     keys: Sequence[Expression] = (),
 ) -> BoundQuery:
-    """Everything after WHERE. Groups and partitions are also by `keys`, over the relation, which are shown first."""
+    """Everything after WHERE. `keys`, over the relation, are added to groups and partitions and output first."""
     scope = Scope(relation, parent)
     items = expand_items(context, node, relation)
     grouped = group_nodes(context, node, items)

@@ -35,7 +35,7 @@ from crown.types import BOOLEAN
 def bind_where(
     context: Context, clause: exp.Expr | None, relation: Relation, parent: Scope | None, environment: Environment
 ) -> tuple[Relation, list[Expression]]:
-    """The relation restricted by WHERE, and those predicates (of ON too) that read the queries around it."""
+    """The relation restricted by WHERE, and those predicates (of ON too) that read outer queries."""
     correlated = list(relation.correlated)
     relation = replace(relation, correlated=())
     if clause is None:
@@ -80,7 +80,7 @@ def restrict(
 
 @dataclass(frozen=True)
 class _Test:
-    """EXISTS or IN as a condition of its own: a semi-join, or negated an anti-join."""
+    """EXISTS or IN as a separate condition: a semi-join, or negated an anti-join."""
 
     node: exp.Expr
     negated: bool
@@ -173,7 +173,7 @@ def semi_join(
 
 
 def _asked(context: Context, inner: Relation, asked: list[Expression], test: _Test, scope: Scope) -> list[Subcondition]:
-    """Some row of `inner`, or none, satisfies what is asked: found by keys, of nested rows if need be."""
+    """Test whether some row of `inner`, or none, satisfies the predicates: by keys, of nested rows if necessary."""
     place = context.place(test.node)
     own = [p for p in asked if set(columns_of(p)) <= known(inner)]
     asked = [p for p in asked if p not in own]
@@ -261,7 +261,7 @@ def _with_conditions(context: Context, branch: Branch, conditions: list[Subcondi
 
 
 def _in_outer(context: Context, inner: Branch, outer: Branch) -> Branch:
-    """The inner branch with the outer columns it reads replaced by what they stand for in an outer branch."""
+    """The inner branch with the outer columns it reads replaced by their expressions in an outer branch."""
     atoms = inner.atom_ids | outer.atom_ids
     return Branch(
         inner.atoms,

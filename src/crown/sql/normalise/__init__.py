@@ -1,1 +1,1 @@
-"""Bound relations to normalised conjunctions."""
+"""Normalise bound relations into conjunctions."""

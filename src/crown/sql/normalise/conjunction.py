@@ -1,4 +1,4 @@
-"""A branch becomes a `Conjunction`: its levels sorted, terms chosen and named as variables, atoms written."""
+"""Convert a branch to a `Conjunction`: sort its levels, choose and name terms as variables, build the atoms."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def _optional_atoms(optional: tuple[OptionalAtom, ...]) -> Iterator[Atom]:
 
 
 def _keep_equal(level: Level, atom: str, first: Expression, second: Expression) -> None:
-    """Two terms of one atom in one class: a filter, unless the query says so already."""
+    """Two terms of one atom in one class become a filter, unless the query already has it."""
     common = types.common_type(first.type, second.type) or first.type
     forms = [
         Call("eq", (cast_value(a, common), cast_value(b, common)), BOOLEAN)

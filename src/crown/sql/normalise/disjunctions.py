@@ -1,7 +1,7 @@
-"""What every side of an OR has in common, taken out of it.
+"""Factor out what all sides of an OR have in common.
 
-`(a.x = b.y AND p) OR (a.x = b.y AND q)` is `a.x = b.y AND (p OR q)`: only so is the equality seen as a join. And
-when every side restricts one atom, that atom is restricted by the OR of those parts, whatever else they say.
+`(a.x = b.y AND p) OR (a.x = b.y AND q)` is `a.x = b.y AND (p OR q)`: only in this form is the equality recognised as a
+join. And when every side restricts one atom, that atom is restricted by the OR of those parts, regardless of the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _implied(sides: list[list[Expression]]) -> list[Expression]:
 
 
 def _by_atoms(parts: list[Expression]) -> list[Expression]:
-    """Parts over the same atoms as one conjunction each: one atom then shows one truth value, not its columns."""
+    """Combine parts over the same atoms: an atom then outputs one truth value instead of its columns."""
     groups: dict[frozenset[str], list[Expression]] = {}
     for part in parts:
         groups.setdefault(atoms_of(part), []).append(part)

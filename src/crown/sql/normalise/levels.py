@@ -1,7 +1,7 @@
-"""Sorting predicates: each goes to its atom's filter, to a class of equal terms, to the residual, or to a correlation.
+"""Sort predicates: each goes to its atom's filter, to a class of equal terms, to the residual, or to a correlation.
 
 A level is one conjunction of atoms: a branch, a condition inside it, or an optional source. Equalities inside a
-condition never merge variables of the level around it (they hold only inside), so each level has classes of its own.
+condition never merge variables of the level around it (they hold only inside), so each level has its own classes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Level:
     correlated: list[tuple[Expression, Expression]] = field(default_factory=list)  # (outer term, inner term or 1)
     children: list[Level] = field(default_factory=list)
     optional: list[Level] = field(default_factory=list)
-    misfit: OptionalSource | None = None  # an optional source that can't hang on one atom by key, or is in the way
+    misfit: OptionalSource | None = None  # optional source that can't attach to one atom by key, or blocks another
     needed: dict[Expression, str] = field(default_factory=dict)  # terms that must be variables -> a name for them
     variables: dict[Expression, str] = field(default_factory=dict)  # class representative -> variable
     never: bool = False  # no row can satisfy it
@@ -202,7 +202,7 @@ def _optional_level(context: Context, level: Level, levels: dict[str, Level], on
 
 
 def _match(own: Level, predicate: Expression) -> bool:
-    """Note an equality with a term of the level around; False if the predicate is none."""
+    """Record an equality with a term of the outer level; return False if the predicate is not one."""
     terms = equated_terms(predicate)
     if terms is None:
         return False

@@ -1,9 +1,9 @@
-"""Outer joins within one branch: which optional sources stay optional, and what becomes of the others.
+"""Outer joins within one branch: which optional sources stay optional, and how the others are rewritten.
 
-`a LEFT JOIN b ON a.k = b.k` keeps `b` as an optional source of `a`'s branch. What is asked of its columns later may
-decide whether it has a row: a WHERE that no row of NULLs satisfies makes it an ordinary join, one that only such a row
-satisfies an anti-join. Where the plan can't hang it on one table by key, the branch is taken apart after all, into
-the rows with a match and the rows without.
+`a LEFT JOIN b ON a.k = b.k` keeps `b` as an optional source of `a`'s branch. Later predicates on its columns may decide
+whether it has a row: a WHERE that no row of NULLs satisfies makes it an ordinary join, one that only such a row
+satisfies an anti-join. If the plan can't attach it to one table by key, the branch is split into the rows with a match
+and the rows without.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def marker(context: Context, source: Source) -> Column:
 
 
 def _absent(context: Context, side: Branch, source: Source, expression: Expression) -> Expression:
-    """What an expression over the side is where the side has no row."""
+    """The value of an expression over the side where the side has no row."""
     gone = _dependents(context, side.optional, source)
     return context.without_rows(expression, gone, side.atom_ids)
 
@@ -116,7 +116,7 @@ def settled(context: Context, branch: Branch, expressions: Sequence[Expression])
 
 
 def unfolded(context: Context, relation: Relation) -> Relation:
-    """The relation without optional sources: each is taken apart."""
+    """The relation without optional sources: its branches are split at each."""
     if not any(branch.optional for branch in relation.branches):
         return relation
     branches: list[Branch] = []
@@ -222,7 +222,7 @@ def _own_predicates(context: Context, branch: Branch, one: OptionalSource) -> tu
 
 
 def _changed_condition(condition: Subcondition, change: Callable[[Expression], Expression]) -> Subcondition:
-    """The condition with what it reads of the rows around it changed."""
+    """The condition with its references to the outer rows replaced."""
     branch = condition.branch
     changed = replace(
         branch,
@@ -233,7 +233,7 @@ def _changed_condition(condition: Subcondition, change: Callable[[Expression], E
 
 
 def _misfit(context: Context, branch: Branch) -> OptionalSource | None:
-    """An optional source that can't stay one: a condition reads it, or it can't be hung on one table by key."""
+    """An optional source that can't stay one: a condition reads it, or it can't be attached to one table by key."""
     if not branch.optional:
         return None
     read = {atom for condition in branch.conditions for atom in _read_by(condition)}

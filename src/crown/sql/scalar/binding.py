@@ -1,4 +1,4 @@
-"""What the rules for single functions see of the binder that calls them."""
+"""The interface of the binder that rules for single functions see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel evaluates constants, so that they equal what it would compute for each row."""
+"""Evaluate constants with the kernel, so that they equal what it would compute for each row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crown.errors import CrownError
 from crown.ir.expression import Call, Expression, Literal, to_json
 from crown.types import DataType
 
-_LONGEST = 10_000  # of a text that is kept in the plan instead of its expression
+_LONGEST = 10_000  # of a text that is stored in the plan instead of its expression
 
 
 def evaluate(expression: Expression, functions: Mapping[str, Any] | None = None) -> Literal:
@@ -27,7 +27,7 @@ def evaluate(expression: Expression, functions: Mapping[str, Any] | None = None)
 
 
 def folded(call: Call) -> Expression:
-    """Return the value of a call of literals, or the call itself where it has none: its rows will tell why."""
+    """Return the value of a call of literals, or the call itself if it fails: the error is raised at run time."""
     try:
         value = evaluate(call)
     except CrownError:

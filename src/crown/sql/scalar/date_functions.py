@@ -1,4 +1,4 @@
-"""Spark's functions of dates and timestamps whose arguments decide what they are."""
+"""Spark's functions of dates and timestamps whose meaning depends on their arguments."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def interval_micros(context: Context, node: exp.Expr) -> int:
 
 
 def _window_start(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
-    """The start of the window that a time lies in: the time without what has passed since."""
+    """The start of the window that contains a time: the time minus what has passed since then."""
     moment = binder.bind(parts[0])
     if not moment.type.is_timestamp:
         if moment.type != DATE:

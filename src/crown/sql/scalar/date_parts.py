@@ -68,7 +68,7 @@ def _later(binder: ScalarBinder, node: exp.Expr) -> Expression:
 
 
 def _boundaries(binder: ScalarBinder, node: exp.Expr, unit: str) -> Expression:
-    """How many times a unit begins between two dates: what DuckDB, Snowflake and others count."""
+    """The number of unit boundaries between two dates, as DuckDB, Snowflake and others count them."""
     late, early = (binder.bind(part) for part in (node.this, node.expression))
     late, early = (e if e.type.is_temporal else cast(binder.context, node, e, TIMESTAMP) for e in (late, early))
     if unit in _IN_A_YEAR:

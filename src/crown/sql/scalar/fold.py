@@ -1,4 +1,4 @@
-"""Constant folding: what is known before any row is read, NULLs above all.
+"""Constant folding: evaluate what is known before any row is read, NULLs in particular.
 
 The padded branches of outer joins are ordinary branches with NULLs put in for the missing side's columns;
 folding is what makes a WHERE on that side drop them.
@@ -79,7 +79,7 @@ def conjunction(parts: list[Expression]) -> Expression:
 
 
 def _logic(call: Call) -> Expression:
-    """`and` and `or` in three values: the neutral value goes, the absorbing value wins, NULL stays."""
+    """`and` and `or` in three values: neutral values are dropped, an absorbing value wins, NULL stays."""
     absorbing, neutral = (FALSE, TRUE) if call.function == "and" else (TRUE, FALSE)
     flat: list[Expression] = []
     for argument in call.arguments:

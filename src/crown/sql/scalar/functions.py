@@ -1,7 +1,7 @@
-"""Functions by their Spark names: which arguments they take, in which types, and what they give.
+"""Functions by their Spark names: their arguments, argument types and results.
 
-Most are a row of `SIGNATURES`; the casts to its types are those that Spark inserts. What needs more than that has a
-function in `SPECIAL`. sqlglot has classes for many functions: `NODES` says which argument is where.
+Most are a row of `SIGNATURES`; the casts to its types are those that Spark inserts. Functions that need more than that
+have a rule in `SPECIAL`. sqlglot has classes for many functions: `NODES` says which argument is where.
 """
 
 from __future__ import annotations

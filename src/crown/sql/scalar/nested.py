@@ -1,4 +1,4 @@
-"""Arrays, structs and maps: how they are made, and taken apart."""
+"""Arrays, structs and maps: constructing them and accessing their parts."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def _json(binder: ScalarBinder, node: exp.Expr) -> Expression:
 
 
 def _parse_json(binder: ScalarBinder, node: exp.Expr) -> Expression:
-    """JSON is kept as its text."""
+    """JSON is stored as text."""
     return binder.string(node.this)
 
 

@@ -1,4 +1,4 @@
-"""Rounding, and logarithms: the argument decides the type, or the number of arguments the function."""
+"""Rounding and logarithms, where the argument decides the type, or the number of arguments the function."""
 
 from __future__ import annotations
 

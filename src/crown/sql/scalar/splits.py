@@ -78,7 +78,7 @@ class Parts:
         found = binder.call("split_part", [self.subject, self.delimiter, number], STRING, node)
         if not required:
             return binder.call("case", [there, found, Literal(None, STRING)], STRING, node)
-        # An array of this part alone tells of an index that it does not have.
+        # An array of only this part raises the error for an index out of range.
         absent = binder.call("is_null", [self.subject], BOOLEAN, node)
         place = binder.call("case", [there, Literal(0, INT64), absent, Literal(0, INT64), index], INT64, node)
         alone = binder.call("make_array", [found], types.array_of(STRING), node)

@@ -1,4 +1,4 @@
-"""Functions that are short for other expressions: each is bound as what it stands for."""
+"""Functions that are shorthands for other expressions: each is expanded and bound as such."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _special(name: str) -> Special:
 
 
 def _text_of_decode(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
-    """Spark finds the type of other results in ways of its own."""
+    """For other results, Spark has its own rules to find the type."""
     found = _special("decode")(binder, node, parts)
     if found.type != STRING:
         binder.context.fail(

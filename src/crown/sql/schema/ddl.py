@@ -76,7 +76,7 @@ def _syntax_error(sql: str, error: SqlError) -> SchemaError:
 
 
 def check_parts(sql: str, create: exp.Create | exp.Drop) -> None:
-    """Refuse what would change an answer and is not read."""
+    """Reject parts that would change results but are not read."""
     query = create.args.get("expression") if create.args["kind"] == "VIEW" else None
     for node in create.walk(prune=lambda n: n is query or isinstance(n, exp.ColumnConstraint | exp.Properties)):
         for part, value in node.args.items():
@@ -209,7 +209,7 @@ def _key_column(sql: str, node: exp.Expr) -> str:
 
 
 def _written(sql: str, definition: exp.ColumnDef) -> str | None:
-    """Return the type as it stands in the text, after the column's name: a word, and what follows it in parentheses."""
+    """Return the type as written in the text after the column's name: a word, and what follows it in parentheses."""
     place = span(definition.this)
     found = _TYPE.match(sql, place[1]) if place is not None else None
     if found is None:

@@ -1,4 +1,4 @@
-"""Columns of Arrow and Spark schemas. PySpark is not imported: its objects are known by their names."""
+"""Columns of Arrow and Spark schemas. PySpark is not imported: its objects are recognised by their class names."""
 
 from __future__ import annotations
 

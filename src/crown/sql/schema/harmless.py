@@ -1,7 +1,7 @@
 """Parts of CREATE, other than columns, types and keys, that do not change results. Everything else is rejected.
 
-Rows arrive with all their values, so defaults, generated values and checks have been applied before; where and how a
-database stores a table is its own business. But a collation changes what is equal, a hidden column what `*` shows, and
+Rows arrive with all their values, so defaults, generated values and checks have been applied before; and where and how
+a database stores a table does not matter. But a collation changes what is equal, a hidden column what `*` shows, and
 LIKE or INHERITS which columns there are.
 """
 
@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from crown.sql.words import words
 
-# Arguments of each node that the schema reads or may leave aside.
+# Arguments of each node that the schema reads or may ignore.
 PARTS: dict[type[exp.Expr], frozenset[str]] = {
     kind: frozenset(names)
     for kind, names in {

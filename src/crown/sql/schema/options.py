@@ -1,4 +1,4 @@
-"""Crown's own table options, `WINDOW (...)` and `PROFILE word`, taken out of SQL text before sqlglot reads it.
+"""Crown's own table options, `WINDOW (...)` and `PROFILE word`, extracted from SQL text before sqlglot parses it.
 
 They may follow a table in CREATE TABLE or in FROM. The text is blanked, not cut, so that every position
 in what sqlglot reads is a position in what the user wrote.

@@ -223,7 +223,7 @@ def _window(value: Any, table: TableSchema) -> Window:
         if isinstance(interval, datetime.timedelta):
             column = table.column(str(value.get("column")))
             unit = _UNITS.get(column.type) if column is not None else None
-            # A date has no room for a part of a day, and an integer is not a time.
+            # A date can't represent a part of a day, and an integer is not a time.
             interval = interval // unit if unit is not None and not interval % unit else None
         window = Window(rows=value.get("rows"), interval=interval, column=value.get("column"))
     else:

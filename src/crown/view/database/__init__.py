@@ -1,6 +1,6 @@
 """Many views over one state.
 
-- `database`: the class; `catalog`: which tables and views there are, and the plan of all of them
-- `file`: saved databases; `subscribers`: who gets the deltas
+- `database`: the class; `catalog`: the tables and views, and their common plan
+- `file`: saved databases; `subscribers`: callbacks and iterators that receive deltas
 - `figures`: what is stored, by table, stage and view; `facts`: what the console shows
 """

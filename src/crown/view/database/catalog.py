@@ -1,4 +1,4 @@
-"""Which tables and views a database has, and the plan of all of them; no rows, and no engine."""
+"""The catalog of a database: its tables and views and their common plan, without rows or an engine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Keep = Literal["read", "all"]
 
 @dataclass(frozen=True)
 class MaintainedView:
-    """A maintained view: its plan as if it were alone, and which stages of the project its stages are."""
+    """A maintained view: its standalone plan, and the stages of the project that its stages map to."""
 
     name: str
     text: str
@@ -59,7 +59,7 @@ class MaintainedView:
 class Catalog:
     """Tables, names for queries, and maintained views. Keys of mappings are in lower case.
 
-    `texts` are those of the CREATE VIEW statements, `given` the tables that were ever given rows.
+    `texts` holds the text of the CREATE VIEW statements, `given` the tables that have ever received rows.
     """
 
     schema: Schema
@@ -76,7 +76,7 @@ class Catalog:
         return replace(self, views=dict(self.views), texts=dict(self.texts), given=set(self.given))
 
     def take(self, statement: Statement) -> tuple[Plan, ...]:
-        """Do what a statement says; return the projects that a running engine must go through, one after the other."""
+        """Execute a statement; return the projects that a running engine must switch to, in order."""
         match statement:
             case CreateTable(table):
                 self._check_free(table.name)
@@ -96,13 +96,13 @@ class Catalog:
         return self._settled()
 
     def _settled(self) -> tuple[Plan, Plan]:
-        """Keep what is to be kept of tables, then let go what a view has as well."""
+        """Retain the tables' rows that are still needed, then drop those that a view stores as well."""
         kept = self.with_kept(self.project)
         self.project = without_spare_tables(kept)
         return kept, self.project
 
     def drop(self, name: str, *, if_exists: bool = False) -> tuple[Plan, ...]:
-        """Drop a view of either kind; return the projects to go through."""
+        """Drop a view of either kind; return the projects that the engine must switch to, in order."""
         key = name.lower()
         if key in self.schema.views and key not in self.views:
             self._check_unread(name)
@@ -115,7 +115,7 @@ class Catalog:
             raise self.unknown(name)
         self._check_unread(name)
         dropped = drop_view(self.project, self.views[key].name)
-        # First what is to be kept in its place, from the rows that it has.
+        # First build what must be stored instead, from the rows of the view.
         both = self._with_kept_by(dropped)
         self.schema = replace(self.schema, results=_without(self.schema.results, key))
         del self.views[key]
@@ -163,13 +163,13 @@ class Catalog:
         return MaintainedView(statement.name, statement.text, plan, report, places, reads), project
 
     def read_by(self, view: MaintainedView) -> tuple[str, ...]:
-        """Return the tables and maintained views that a view reads itself, through plain views too."""
+        """Return the tables and maintained views that a view reads directly or through plain views."""
         names = self._reached({name.lower() for name in names_of(view.plan.sql, dialect=self.dialect)})
         tables = (table.name for key, table in self.schema.tables.items() if key.lower() in names)
         return (*tables, *view.reads)
 
     def _reached(self, names: set[str]) -> set[str]:
-        """Return the names, and those that plain views among them stand for."""
+        """Return the names, with plain views expanded to the names that they stand for."""
         found: set[str] = set()
         waiting = list(names)
         while waiting:
@@ -189,7 +189,7 @@ class Catalog:
         return replace(table, columns=tuple(column for column in own.columns if column.name in names))
 
     def with_kept(self, project: Plan) -> Plan:
-        """Return the project with what `keep` asks for."""
+        """Return the project extended by what `keep` requests."""
         if self.keep != "all":
             return project
         tables = [Table(t.name, t.columns, t.primary_key, t.profile, t.window) for t in self.schema.tables.values()]
@@ -199,7 +199,7 @@ class Catalog:
         return with_kept_tables(project, tables)
 
     def _check_rows(self, project: Plan) -> None:
-        """Refuse a view over rows that were not kept."""
+        """Reject a view that needs rows that were not stored."""
         for name, missing in self.not_kept(project):
             raise PlanError(
                 f"the rows of table {name} that it has so far are not stored {missing}",
@@ -209,7 +209,7 @@ class Catalog:
             )
 
     def not_kept(self, project: Plan) -> Iterator[tuple[str, str]]:
-        """Return the tables with rows that this larger project needs and that are gone, and what is missing."""
+        """Return the tables whose rows this larger project needs but that are no longer stored, and what is missing."""
         known = {stage.id for stage in self.project.stages}
         read = {source for stage in project.stages if stage.id not in known for source in sources(stage)}
         for table in project.tables:
@@ -231,7 +231,7 @@ class Catalog:
         return None if whole else "as a whole"
 
     def _with_kept_by(self, dropped: Plan) -> Plan:
-        """Return the project with what must be kept when only `dropped` is left of it."""
+        """Return the project extended by what must be stored when only `dropped` is left of it."""
         known = {stage.id for stage in self.project.stages}
         more = tuple(stage for stage in self.with_kept(dropped).stages if stage.id not in known)
         return replace(self.project, stages=(*self.project.stages, *more))

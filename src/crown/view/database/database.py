@@ -73,7 +73,7 @@ class DatabaseView(Reading):
 
     @property
     def _engine(self) -> _kernel.Engine:
-        """The engine, for as long as the view is there: another one may have its name now."""
+        """The engine, while the view exists: another view may have its name by now."""
         if self._database._catalog.views.get(self._name.lower()) is not self._view:
             raise StateError(
                 f"the view {self._name} was dropped",
@@ -192,27 +192,27 @@ class Database:
         return lay_out_project(project, threads) if threads > 1 else None
 
     def _refresh(self) -> None:
-        """Renew what depends on which tables and views there are."""
+        """Rebuild everything that depends on the set of tables and views."""
         catalog = self._catalog
         columns = {t.name: tuple(c.name for c in t.columns) for t in catalog.schema.tables.values()}
         self._tables = Tables(columns, catalog.project.tables)
         if all(table.name != CLOCK for table in catalog.project.tables):
-            catalog.given.discard(CLOCK)  # the time went with the last view that reads it
+            catalog.given.discard(CLOCK)  # the last view that reads the time was dropped
         self._tables.timed = CLOCK in catalog.given
         self._texts = self._sqls(catalog)
         self._unchanged: dict[str, pa.Table] = {}
         self._handles = {key: DatabaseView(self, view) for key, view in catalog.views.items()}
 
-    # Which views there are.
+    # Creating and dropping views.
 
     def execute(self, sql: str, *, progress: Progress | bool | None = None) -> None:
         """Run CREATE TABLE, CREATE VIEW, CREATE MATERIALIZED VIEW and DROP VIEW statements, one after the other.
 
-        A view is built from the rows that are there while all other views stay as they are; a statement that fails, or
-        that Ctrl-C interrupts, changes nothing. Deltas of the view are relative to the result that it then has.
+        A view is built from the rows that are stored, and no other view changes; a statement that fails, or
+        that Ctrl-C interrupts, changes nothing. Deltas of the view are relative to this initial result.
 
-        `progress(done, total)` is called with the rows that were read for a view so far, and all that are to be read.
-        True shows a bar on stderr if it takes more than a second. By default there is one in terminals and notebooks.
+        `progress(done, total)` is called with the number of rows read for a view so far, and the total. True shows a
+        progress bar on stderr if this takes more than a second. This is the default in terminals and notebooks.
         """
         check_text("sql", sql)
         for statement in read_statements(sql, dialect=self._catalog.dialect):
@@ -228,9 +228,9 @@ class Database:
             self._go_on(catalog, catalog.drop(name))
 
     def _go_on(self, catalog: Catalog, projects: Iterable[Plan], report: Progress | None = None) -> None:
-        """Let the engine run these projects, one after the other, and go on with other tables and views.
+        """Switch the engine to these projects in order, and continue with the new tables and views.
 
-        Only the first may need rows and fail, or be interrupted; those that follow let go of stages.
+        Only the first may need rows, fail or be interrupted; the others only release stages.
         """
 
         def watch(done: int, total: int) -> None:
@@ -371,9 +371,9 @@ class Database:
     @overload
     def advance(self, table: str, watermark: int | date) -> dict[str, pa.Table]: ...
     def advance(self, table: str | datetime, watermark: int | date = 0) -> dict[str, pa.Table]:
-        """Tell the views the time, and return the change of each.
+        """Advance the time of the views, and return the change of each.
 
-        `advance(datetime)` is the time that `now()` and CURRENT_DATE return in queries (UTC if it has no time zone).
+        `advance(datetime)` sets the time that `now()` and CURRENT_DATE return in queries (UTC if it has no time zone).
         `advance(table, watermark)` moves the clock of a table's window forward: see `View.advance`.
         """
         if isinstance(table, datetime):
@@ -392,7 +392,7 @@ class Database:
     def _apply(
         self, method: Callable[..., Deltas], *inputs: Any, changed: list[str], **how: Any
     ) -> dict[str, pa.Table]:
-        """Let the engine apply the inputs. `changed` are the tables that were given, read by a view or not."""
+        """Let the engine apply the inputs. `changed` are the tables in the batch, whether or not a view reads them."""
         known = set(self._catalog.given)
         # Before the batch: an interrupt after it must not leave tables with rows that count as
         # empty.
@@ -410,7 +410,7 @@ class Database:
         return deltas
 
     def _delta(self, name: str, rows: int, stream: _kernel.ArrowStream) -> pa.Table:
-        """Return a view's delta. Most views may have none: these share one table."""
+        """Return a view's delta. Most views may have an empty one: they share one table."""
         if rows:
             return read_all(stream)
         if name not in self._unchanged:
@@ -425,7 +425,7 @@ class Database:
         return {name: paired(plans[name], delta) if name in plans else delta for name, delta in deltas.items()}
 
     def on_change(self, name: str, callback: Callback) -> Callable[[], None]:
-        """Call `callback(delta)` after each batch that changes the view; return a function that ends it.
+        """Call `callback(delta)` after each batch that changes the view; return a function that cancels it.
 
         Callbacks run in the thread that applied the batch, after it is complete, in the order of the batches. If one
         raises, the others still run, and the caller of `apply` gets the exception; the batch stays applied.
@@ -435,7 +435,7 @@ class Database:
     def changes(self, name: str) -> Changes:
         """Return an iterator over the deltas of a view from now on. It waits for the next one until it is closed.
 
-        Deltas that were not read are kept as long as the iterator is: close it, or let go of it.
+        Unread deltas are buffered while the iterator exists: close it, or drop every reference to it.
         """
         return self._subscribers.iterate(self._followed(name))
 
@@ -455,10 +455,10 @@ class Database:
         """Return the rejected changes so far (table, position, reason, row) and forget them."""
         return read_all(self._engine.rejected())
 
-    # What there is.
+    # Inspection.
 
     def stats(self) -> DatabaseStats:
-        """Return rows, keys and bytes by table, stage and node, and for each view what it uses and shares.
+        """Return rows, keys and bytes by table, stage and node, and what each view uses and shares.
 
         A view's `bytes` are those of all stages that it reads, `own_bytes` of those that no other view reads. A stage's
         `shared_by` are the views that read it.
@@ -474,7 +474,7 @@ class Database:
     def console(self, *, name: str = "database", port: int = 0, budget: float | None = None) -> _console.Console:
         """Serve a web page that shows all views live, with what they share, and return it: see `View.console`.
 
-        It shows the views that there are now; open another for views that are created later.
+        It shows the views that exist now; open another one for views that are created later.
         """
         check_text("name", name)
         check_port(port)

@@ -1,4 +1,4 @@
-"""What a view of a database tells the console."""
+"""The data that the console shows for a view of a database."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from crown.view.interface import DatabaseStats
 
 
 class DatabaseViewFacts:
-    """Figures by the stages of the view's own plan, with what it shares; nothing happens any more once it is dropped.
+    """Statistics by stage of the view's own plan, with what it shares; they no longer change once it is dropped.
 
-    `follow` lets an observer see the view's deltas, and returns how to end that.
+    `follow` subscribes an observer to the view's deltas, and returns a function that unsubscribes it.
     """
 
     def __init__(

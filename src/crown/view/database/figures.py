@@ -1,4 +1,4 @@
-"""What a database holds, by table, stage and view."""
+"""Statistics of a database by table, stage and view."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from crown.view.interface import DatabaseStats, ViewStats
 
 
 def figures(found: Mapping[str, Any], views: Mapping[str, Set[str]]) -> DatabaseStats:
-    """Arrange the kernel's figures: each stage once, with the views that read it; each view with what it reads.
+    """Arrange the kernel's statistics: each stage once, with the views that read it; each view with what it reads.
 
     `views` has the stages of each view. With several cells, the parts of a stage are added up.
     """

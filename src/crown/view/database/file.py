@@ -1,4 +1,4 @@
-"""Saved databases: what there is besides the kernel's state, in the archive of `storage`."""
+"""Saved databases: everything except the kernel's state, in the archive format of `storage`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Saved, dict[str, list[bytes]]]:
 
 
 def _check(saved: Saved) -> None:
-    """Raise ValueError where the parts do not belong together."""
+    """Raise ValueError if the parts are inconsistent."""
     tables: dict[str, Any] = {table.name: {column.name for column in table.columns} for table in saved.tables}
     for table in saved.project.tables:
         if table.name != CLOCK and not {column.name for column in table.columns} <= tables.get(table.name, set()):

@@ -1,4 +1,4 @@
-"""Who gets the deltas of a database: callbacks and iterators, in the order of the batches."""
+"""Subscribers to the deltas of a database: callbacks and iterators, served in the order of the batches."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Callback: TypeAlias = Callable[[pa.Table], object]
 
 
 class Subscribers:
-    """Delivers deltas one batch after the other, whichever thread applied it."""
+    """Delivers deltas batch by batch, regardless of which thread applied them."""
 
     def __init__(self) -> None:
         self._callbacks: dict[str, list[Callback]] = {}
-        # An iterator that nobody holds any more must not gather deltas for ever.
+        # Weak references: an iterator that is no longer referenced must not collect deltas forever.
         self._iterators: dict[str, list[weakref.ref[Changes]]] = {}
         self._waiting: deque[tuple[str, Callback | Changes, pa.Table]] = deque()
         self._delivering = threading.Lock()
         self._deliverer: int | None = None  # the thread that has the lock
 
     def add(self, view: str, callback: Callback) -> Callable[[], None]:
-        """Call `callback` with each delta of the view from now on; return how to end that."""
+        """Call `callback` with each delta of the view from now on; return a function that cancels the subscription."""
         if not callable(callback):
             raise CrownError("the callback is not a function", code="CROWN-ARGUMENT", hint="give a function of a delta")
         self._callbacks.setdefault(view, []).append(callback)
@@ -60,7 +60,7 @@ class Subscribers:
         return bool(self._waiting) or any(self._callbacks.values()) or any(self._iterators.values())
 
     def queue(self, deltas: Mapping[str, pa.Table]) -> None:
-        """Take the deltas of a batch, for those who follow the views now; call in the order of batches."""
+        """Queue the deltas of a batch for the current subscribers; call in the order of the batches."""
         for view, delta in deltas.items():
             if delta.num_rows:
                 iterators = [reference() for reference in self._iterators.get(view, ())]
@@ -68,7 +68,7 @@ class Subscribers:
                 self._waiting += [(view, follower, delta) for follower in followers if follower is not None]
 
     def deliver(self) -> None:
-        """Hand over what was taken. A callback that raises does not keep the deltas from the others.
+        """Deliver the queued deltas. A callback that raises does not prevent delivery to the others.
 
         Within a callback this does nothing: the deltas of a batch that it applies come after those of the current one.
         """
@@ -77,7 +77,7 @@ class Subscribers:
         failed: BaseException | None = None
         interrupts = Interrupts()
         with self._delivering:
-            interrupts.hold()  # or one could come between taking a delta and handing it over
+            interrupts.hold()  # or another thread could come between taking a delta and delivering it
             self._deliverer = threading.get_ident()
             try:
                 while self._waiting:
@@ -97,10 +97,10 @@ class Subscribers:
 
 
 class Changes:
-    """The deltas of a view from the time it was made on; the next one waits for a batch that changes the view.
+    """Iterates over the deltas of a view from its creation on; `next` waits for a batch that changes the view.
 
-    Iterate over it in a thread of its own, or call `get` with a timeout. It ends when it is closed or the view is
-    dropped. Deltas wait here until they are read, for as long as somebody holds the iterator.
+    Iterate over it in a separate thread, or call `get` with a timeout. It ends when it is closed or the view is
+    dropped. Deltas are buffered until they are read, as long as the iterator is referenced.
     """
 
     def __init__(self, on_close: Callable[[Changes], None]) -> None:
@@ -115,7 +115,7 @@ class Changes:
         self._queue.put(None)
 
     def get(self, timeout: float | None = None) -> pa.Table | None:
-        """Return the next delta; None if none comes within `timeout` seconds, or at the end."""
+        """Return the next delta; None if none arrives within `timeout` seconds, or at the end."""
         if self._ended:
             return None
         try:
@@ -135,7 +135,7 @@ class Changes:
         return delta
 
     def close(self) -> None:
-        """Get no more deltas."""
+        """Stop receiving deltas."""
         if not self._ended:
             try:
                 self._on_close(self)

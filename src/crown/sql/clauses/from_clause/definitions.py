@@ -22,10 +22,11 @@ class OutputColumn:
 
 @dataclass
 class Definition:
-    """A name of WITH, or a view: bound where it is used; a body that can't be flattened is kept once.
+    """A name of WITH, or a view: bound where it is used; a body that can't be flattened is stored once.
 
     One that is used again (`shared`) and took more than `FLATTENED` steps to bind, or has more than
-    `FLATTENED_BRANCHES`, is not flattened either: names that use the one before twice would double the query each.
+    `FLATTENED_BRANCHES`, is not flattened either: otherwise a chain of names that each use the previous one twice would
+    grow exponentially.
     """
 
     query: exp.Expr

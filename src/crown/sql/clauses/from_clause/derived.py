@@ -1,6 +1,6 @@
 """Subqueries in FROM that read the query around them: LATERAL, and derived tables inside a subquery.
 
-They are rows with predicates that compare them with the outer row, as the subquery of EXISTS is.
+They are bound as rows with predicates that compare them with the outer row, like the subquery of EXISTS.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from crown.sql.scope import Scope
 def bind_derived(
     context: Context, node: exp.Expr, scope: Scope, environment: Environment, alias: str, names: tuple[str, ...]
 ) -> Relation:
-    """Return the rows of the query, with the predicates that compare them with the queries around as `correlated`."""
+    """Return the rows of the query, with the predicates that compare them with outer queries as `correlated`."""
     query = unwrapped(context, node)
     inner = bind_inner(context, query, scope, environment, name=alias or "subquery")
     if isinstance(inner, Single):

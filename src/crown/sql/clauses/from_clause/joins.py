@@ -40,7 +40,7 @@ from crown.sql.scope import Scope, check_readable
 from crown.wording import counted
 
 MAX_BRANCHES = 64
-# What the join is called, without NATURAL: (side, kind).
+# The name of the join, without NATURAL, by (side, kind).
 _KINDS = frozenset(
     {("", ""), ("", "INNER"), ("", "CROSS"), ("", "SEMI"), ("", "ANTI"), ("LEFT", "SEMI"), ("LEFT", "ANTI")}
     | {(side, kind) for side in ("LEFT", "RIGHT", "FULL") for kind in ("", "OUTER")}
@@ -347,7 +347,7 @@ def _reads_both(left: Relation, join: exp.Join) -> bool:
 
 
 def _lateral(join: exp.Join) -> exp.Join:
-    """LEFT JOIN with a condition that can't be put beside one side, as a subquery that reads the left side."""
+    """LEFT JOIN with a condition that can't be attached to one side, as a subquery that reads the left side."""
     alias = exp.TableAlias(this=exp.to_identifier(join.this.alias_or_name))
     rows = exp.select("*").from_(join.this.copy()).where(join.args["on"].copy())
     lateral = exp.Lateral(this=exp.Subquery(this=rows), alias=alias)
@@ -447,7 +447,7 @@ def _on(
 def _outer_on(
     context: Context, left: Relation, right: Relation, join: exp.Join, parent: Scope | None, environment: Environment
 ) -> tuple[Relation, Relation, list[Expression], list[Expression]]:
-    """The ON of an outer join with subqueries: each is put beside the side that it reads.
+    """The ON of an outer join with subqueries: each is attached to the side that it reads.
 
     Predicates on the optional side alone then filter that side, which becomes a separate source.
     """
@@ -529,7 +529,7 @@ def _merge(
     side: str,
     node: exp.Expr,
 ) -> Relation:
-    """USING columns are shown once, first: the left one, the right one, or for FULL whichever is there."""
+    """USING columns are shown once, first: the left one, the right one, or for FULL the one that has a row."""
     if not names:
         return joined
     lowered = [n.lower() for n in names]

@@ -1,7 +1,7 @@
-"""Outer joins whose ON has subqueries that can't be put beside one side: the matching pairs, and the rows in none.
+"""Outer joins whose ON has subqueries that can't be attached to one side: matching pairs, and rows without a match.
 
-Which rows match depends on the columns that ON reads of them alone. So a row of a kept side is without a match exactly
-when no matching pair has the same values there.
+Whether rows match depends only on the columns that ON reads. So a row of a preserved side has no match exactly when no
+matching pair has the same values in these columns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crown.sql.scope import Scope
 
 
 def read_columns(relation: Relation, node: exp.Expr) -> frozenset[str]:
-    """Return the columns of the relation that a condition may read, in its subqueries too, told from the names."""
+    """Return the columns of the relation that a condition may read, in its subqueries too, judging by the names."""
     read = {(column.text("table").lower(), column.name.lower()) for column in node.find_all(exp.Column)}
     qualified = {c.id for t in relation.tables for c in t.columns if (t.alias.lower(), c.name.lower()) in read}
     return frozenset(qualified | {c.id for c in relation.visible if ("", c.name.lower()) in read})

@@ -27,7 +27,7 @@ from crown.types import BOOLEAN, STRING
 def bind_pivot(
     context: Context, relation: Relation, pivot: exp.Expr, parent: Scope | None, environment: Environment
 ) -> Relation:
-    """Return the rows of FROM's item, turned as PIVOT or UNPIVOT says."""
+    """Return the rows of FROM's item, transformed by PIVOT or UNPIVOT."""
     fields = pivot.args.get("fields") or []
     whole = bool(fields) and all(isinstance(f, exp.In) and f.expressions and not f.find(exp.Query) for f in fields)
     if not whole or pivot.args.get("group") or pivot.args.get("default_on_null") or pivot.args.get("using"):

@@ -14,7 +14,7 @@ from crown.sql.schema.tables import TableSchema
 
 
 def attach_options(context: Context, statement: exp.Expr, options: list[Option]) -> None:
-    """Give each option to the table written last before it. A window belongs to the table, not to one use of it."""
+    """Assign each option to the table that precedes it. A window belongs to the table, not to one use of it."""
     tables = [(position[0], t) for t in statement.find_all(exp.Table) if (position := span(t)) is not None]
     profiles: dict[str, Profile] = {}
     for option in options:

@@ -1,4 +1,4 @@
-"""Rows that are written in the query: VALUES, arrays of expressions in FROM, ranges of numbers, and no FROM at all."""
+"""Literal rows: VALUES, arrays of expressions in FROM, ranges of numbers, and SELECT without FROM."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from crown.types import BOOLEAN, INT32, INT64
 from crown.wording import counted
 
 MOST_ROWS = 10_000
-LIFTED = "_crown_exploded_"  # names of arrays that SELECT takes apart
+LIFTED = "_crown_exploded_"  # names of arrays that SELECT unnests
 _GENERATORS = (exp.Explode, exp.Unnest)
 _LIFTED = (*_GENERATORS, exp.ExplodingGenerateSeries)
 _SERIES = tuple(
@@ -101,7 +101,7 @@ def elements_of(context: Context, call: exp.Expr) -> list[exp.Expr]:
 
 
 def array_of(call: exp.Expr) -> exp.Expr | None:
-    """Return the array that the call takes apart, if it is not written in the query element by element."""
+    """Return the array that the call unnests, if it is not a literal list of elements."""
     if isinstance(call, _SERIES) and not _is_numbers(call):
         return exp.GenerateSeries(**{key: part.copy() for key, part in call.args.items() if isinstance(part, exp.Expr)})
     if not isinstance(call, _GENERATORS):

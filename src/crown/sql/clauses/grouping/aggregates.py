@@ -1,4 +1,4 @@
-"""Aggregate functions of one SELECT: each distinct one is kept once and referred to by name."""
+"""Aggregate functions of one SELECT: each distinct one is stored once and referenced by name."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ class Aggregates:
         return self._first(call, value, order, [_present(by)])
 
     def _end(self, call: _Call) -> Expression:
-        """FIRST, LAST and ANY_VALUE. Without an order any value will do, and the least is always the same."""
+        """FIRST, LAST and ANY_VALUE. Without an order any value is correct; the least is deterministic."""
         value = _typed(call.binder.bind(call.arguments[0]))
         backwards = isinstance(call.node, exp.Last | exp.LastValue)
         if not call.order:

@@ -1,4 +1,4 @@
-"""GROUP BY: what is grouped by, and expressions over groups."""
+"""GROUP BY: the grouping expressions, and expressions over groups."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def has_aggregate(node: exp.Expr) -> bool:
 
 
 def group_subqueries(nodes: list[exp.Expr], items: list[Item]) -> frozenset[exp.Expr]:
-    """Return the subqueries of GROUP BY, and those of outputs that it may mean by their place or name."""
+    """Return the subqueries of GROUP BY, and those of outputs that it may reference by position or name."""
     found = list(nodes)
     for node in nodes:
         named = node.name.lower() if isinstance(node, exp.Column) and not node.text("table") else None
@@ -88,7 +88,7 @@ class Groups:
 
     @property
     def sets(self) -> tuple[tuple[str, ...], ...] | None:
-        """The columns of each grouping, where there are several. What is not of GROUP BY is in all of them."""
+        """The columns of each grouping, where there are several. Other columns are in all of them."""
         if self._sets is None:
             return None
         shared = [name for expression, name in self.names.items() if expression not in self._bound]
@@ -146,7 +146,7 @@ class Groups:
     ) -> Expression:
         """Return the expression over group columns and aggregates; an error when it needs anything else.
 
-        Columns `beside` the groups stay as they are.
+        Columns in `beside` are left unchanged.
         """
         if expression in self.names:
             return Column(self.names[expression], expression.type)

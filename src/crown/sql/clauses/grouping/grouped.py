@@ -28,7 +28,7 @@ from crown.types import INT8
 
 @dataclass(frozen=True)
 class Grouping:
-    """The groups of a SELECT before it is known what is shown of them."""
+    """The groups of a SELECT before its outputs are bound."""
 
     context: Context
     relation: Relation
@@ -80,7 +80,7 @@ class Grouping:
 
 
 def with_keys(shown: Shown, keys: Sequence[Expression]) -> Shown:
-    """Show `keys` first."""
+    """Output `keys` first."""
     taken, items = {i.name.lower() for i in shown.items}, []
     for number, _ in enumerate(keys):
         name = next(n for i in range(len(taken) + 1) if (n := f"key_{number + 1}{'_' * i}") not in taken)
@@ -110,7 +110,7 @@ def _beside_groups(
     attachments: list[Attachment],
     parent: Scope | None,
 ) -> BoundQuery:
-    """The groups as rows of their own, with the values of subqueries that read them beside each.
+    """The groups as a separate source, with the values of subqueries that read them.
 
     `flags` are the columns for GROUPING.
     """

@@ -1,4 +1,4 @@
-"""WITH RECURSIVE: the base is bound first, and gives the columns that the step reads as the recursive query's own."""
+"""WITH RECURSIVE: the base is bound first, and defines the columns that the step reads from the recursive query."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _nest(context: Context, source: str, recursion: Recursion, start: int) -> No
     for name, body in found.items():
         if recursive.intersection(body_sources(body)):
             recursive.add(name)
-    # What was bound with narrower types is not read any more.
+    # Bodies that were bound with narrower types are no longer read.
     wanted, waiting = set[str](), [*body_sources(recursion.base), *body_sources(recursion.step)]
     while waiting:
         one = waiting.pop()
@@ -108,8 +108,8 @@ def _nest(context: Context, source: str, recursion: Recursion, start: int) -> No
 
 
 def _check_linear(context: Context, source: str, recursion: Body, union: exp.Union) -> None:
-    """Refuse a step that does more with the recursion's own rows than to join each of them: the places have been
-    checked, but a subquery in WHERE, say, may have become a query that groups them."""
+    """Reject a step that does more with the recursion's own rows than join them: the references have been checked, but
+    a subquery in WHERE, for example, may have become a query that groups them."""
     assert isinstance(recursion, Recursion)
     sources = {source, *(name for name, _ in recursion.nested)}
     for body in (recursion.step, *(body for _, body in recursion.nested)):

@@ -37,7 +37,7 @@ def _hidden(table: exp.Table, query: exp.Expr) -> bool:
 
 
 def refuse_later(context: Context, clause: exp.With, item: exp.CTE) -> None:
-    """Refuse a query of WITH RECURSIVE that reads one after it, which it may: they could read each other."""
+    """Reject a query of WITH RECURSIVE that reads a later one. SQL allows this, but the two could read each other."""
     for later in clause.expressions[clause.expressions.index(item) + 1 :]:
         for table in readers(item.this, later.alias):
             context.fail(
@@ -69,7 +69,7 @@ def taken_apart(context: Context, query: exp.Expr, name: str) -> exp.Union:
 
 
 def check_places(context: Context, union: exp.Union, name: str) -> None:
-    """Refuse a step that reads the recursive query where more rows could mean fewer, or twice."""
+    """Reject a step that reads the recursive query where it is not monotone, or reads it twice."""
     joined: dict[int, exp.Table] = {}
     for table in readers(union.expression, name):
         select = table.find_ancestor(exp.Select)
@@ -86,12 +86,12 @@ def check_places(context: Context, union: exp.Union, name: str) -> None:
 
 
 def _above(table: exp.Table, union: exp.Union) -> Iterator[tuple[exp.Expr, str]]:
-    """The places between a table and the recursive UNION that don't let rows of the table just add rows."""
+    """The constructs between a table and the recursive UNION that are not monotone in the table's rows."""
     child: exp.Expr = table
     while child.parent is not None and child.parent is not union:
         child, inner = child.parent, child
         if isinstance(child, exp.CTE):
-            return  # what its readers do with it is found when they are bound
+            return  # its readers are checked when they are bound
         if isinstance(child, exp.Join):
             if inner.arg_key != "this":
                 yield table, "in a subquery of ON"

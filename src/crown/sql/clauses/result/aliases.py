@@ -11,7 +11,7 @@ _DIALECTS = frozenset({"duckdb", "snowflake", "sqlite", "redshift", "clickhouse"
 
 
 def write_out_aliases(context: Context, select: exp.Select, relation: Relation) -> None:
-    """Replace each name in WHERE that no column of FROM has, but an output, by what the output is."""
+    """Replace each name in WHERE that is not a column of FROM but an output by the output's expression."""
     where = select.args.get("where")
     if where is None or context.dialect.lower() not in _DIALECTS:
         return

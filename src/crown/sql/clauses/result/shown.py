@@ -1,4 +1,4 @@
-"""What a SELECT shows of its rows: its outputs, DISTINCT, ORDER BY and LIMIT."""
+"""The result of a SELECT: its outputs, DISTINCT, ORDER BY and LIMIT."""
 
 from __future__ import annotations
 

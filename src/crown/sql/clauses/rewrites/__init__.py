@@ -1,6 +1,6 @@
-"""What is rewritten as other SQL before a query is bound.
+"""Rewrites of a query as simpler SQL before it is bound.
 
 - `check_and_rewrite`: the order of the rewrites
 - `time_windows`: TUMBLE, HOP and `window`; `asof`: ASOF JOIN; `clock`: `now()` and its synonyms;
-  `spellings`: what some dialects write in fewer words
+  `spellings`: shorthands of some dialects
 """

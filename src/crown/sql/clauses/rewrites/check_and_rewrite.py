@@ -1,4 +1,4 @@
-"""What is written out in other words of SQL before a query is bound."""
+"""Rewrite constructs as simpler SQL before a query is bound."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crown.sql.refuse import check_parts
 
 
 def check_and_rewrite(context: Context, query: exp.Expr) -> None:
-    """Refuse what Crown would overlook, and write out windows of time, ASOF joins, the clock and shorthands."""
+    """Reject parts that Crown would ignore, and rewrite time windows, ASOF joins, the clock and shorthands."""
     check_parts(context, query)
     write_out_spellings(context, query)
     write_out_windows(context, query)

@@ -1,6 +1,6 @@
 """`now()`, CURRENT_TIMESTAMP and CURRENT_DATE: the one row of a table that changes like any other.
 
-A comparison with the time is then one with a scalar subquery: rows come and go as that row changes.
+A comparison with the time is then one with a scalar subquery: rows are inserted and deleted as that row changes.
 """
 
 from __future__ import annotations

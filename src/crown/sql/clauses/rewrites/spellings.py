@@ -1,4 +1,4 @@
-"""What some dialects write in fewer words, written out: COUNT(), x IN table, RATIO_TO_REPORT."""
+"""Expand shorthands of some dialects: COUNT(), x IN table, RATIO_TO_REPORT."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write_out_spellings(context: Context, query: exp.Expr) -> None:
 
 
 def _check_like(context: Context, node: exp.Not) -> None:
-    """Refuse what sqlglot reads in one way in most dialects: `x NOT LIKE ANY (...)` and `NOT x LIKE ANY (...)`."""
+    """Reject forms that most dialects of sqlglot parse alike: `x NOT LIKE ANY (...)` and `NOT x LIKE ANY (...)`."""
     like = isinstance(node.this, exp.Like | exp.ILike) and isinstance(node.this.expression, exp.Any | exp.All)
     if like and not context.is_spark:
         context.fail(

@@ -1,4 +1,4 @@
-"""Windows of time over rows, written as what they are: TUMBLE is a computed column, HOP a join with numbers.
+"""Rewrite time windows over rows as plain SQL: TUMBLE is a computed column, HOP a join with numbers.
 
 `TUMBLE(ts, size)`, `HOP(ts, slide, size)` and Spark's `window(ts, size, slide)` in GROUP BY, and Flink's table
 functions `TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), size))`, HOP and CUMULATE, are rewritten in the syntax tree before it
@@ -36,12 +36,12 @@ class _Window:
 
     @property
     def count(self) -> int:
-        """In how many of them a row may lie."""
+        """The number of windows that a row may belong to."""
         return -(-self.size // self.slide)
 
 
 def write_out_windows(context: Context, query: exp.Expr) -> None:
-    """Replace all time windows of the query, and refuse those that can't be."""
+    """Replace all time windows of the query, and reject those that can't be replaced."""
     for call in list(query.find_all(exp.Anonymous)):
         name = _name(call)
         if name in _SESSIONS:
@@ -108,7 +108,7 @@ def _is_there(moment: exp.Expr) -> exp.Expr:
 
 
 def _names(select: exp.Select, calls: list[exp.Anonymous]) -> dict[str, exp.Anonymous]:
-    """What `window.start` may be written of: the alias of a window, or the function's own name."""
+    """The qualifiers that `window.start` may have: the alias of a window, or the function's own name."""
     found = {}
     for call in calls:
         if _name(call) in ("window", "tumble", "hop"):
@@ -132,7 +132,7 @@ def _check_place(context: Context, call: exp.Anonymous) -> None:
 
 
 def _window(context: Context, call: exp.Anonymous) -> _Window:
-    """Return the window that a call in GROUP BY or SELECT asks for."""
+    """Return the window that a call in GROUP BY or SELECT specifies."""
     name, (moment, *lengths) = _name(call), call.expressions or [None]
     hopping = name.startswith("hop")
     most = 3 if name == "window" else 2
@@ -168,7 +168,7 @@ def _sized(context: Context, node: exp.Expr, window: _Window) -> _Window:
 
 
 def _numbers(context: Context, select: exp.Select, window: _Window) -> exp.Expr:
-    """Join the numbers of the windows that a row may lie in; return the column."""
+    """Join the numbers of the windows that a row may belong to; return the column."""
     taken = {t.alias_or_name.lower() for t in select.find_all(exp.Table, exp.Subquery)}
     alias = next(name for i in range(len(taken) + 1) if (name := f"hop{i or ''}") not in taken)
     rows = [exp.Tuple(expressions=[exp.cast(exp.Literal.number(i), "bigint")]) for i in range(window.count)]

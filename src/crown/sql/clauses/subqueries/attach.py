@@ -1,4 +1,4 @@
-"""Subqueries that give a value to each row: sources joined to FROM without taking a row away or adding one."""
+"""Subqueries that compute a value for each row: sources joined to FROM that neither remove nor add rows."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def equalities(pairs: Sequence[Pair]) -> tuple[Expression, ...]:
 
 
 def gathered(context: Context, relation: Relation, predicates: Sequence[Expression]) -> Relation:
-    """Return the relation, as one source if a side of some equality reads several of its sources: keys are of one."""
+    """Return the relation; as one source if a side of some equality reads several, since keys need one."""
     sides = [side for p in predicates if isinstance(p, Call) and p.function == "eq" for side in p.arguments]
     for branch in relation.branches:
         own = branch.atom_ids | branch.optional_ids
@@ -75,10 +75,10 @@ def attach(
     correlated: list[Expression],
     parent: Scope | None,
 ) -> tuple[Relation, list[Expression]]:
-    """Return the relation with the attachments, and the predicates that compare it with the queries around.
+    """Return the relation with the attachments, and the predicates that compare it with outer queries.
 
-    An attachment that reads those queries too is joined with the values that it reads, which are put beside the
-    relation; `correlated` is then about them.
+    An attachment that also reads those queries is joined with the values that it reads, which are added to the
+    relation; `correlated` then refers to them.
     """
     inner = relation.ids.union(*(a.ids for a in attachments))
     far = outside([p for a in attachments for p in a.predicates], inner)
@@ -100,7 +100,7 @@ def attach(
 def attach_near(
     context: Context, relation: Relation, attachments: Sequence[Attachment], parent: Scope | None
 ) -> Relation:
-    """Return the relation with the attachments, which must not compare it with the queries around."""
+    """Return the relation with the attachments, which must not compare it with outer queries."""
     relation, correlated = attach(context, relation, attachments, [], parent)
     if correlated:
         refuse_far_correlation(context, correlated[0])

@@ -1,4 +1,4 @@
-"""Whether a query reads the queries around it, told from its text before it is bound."""
+"""Whether a query reads outer queries, judging by its text before it is bound."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crown.sql.scope import Scope
 
 
 def correlates(context: Context, query: exp.Expr, scope: Scope, names: Mapping[str, Definition]) -> bool:
-    """Whether the query names a table of the queries around it, or a column that only those have."""
+    """Whether the query names a table of an outer query, or a column that only outer queries have."""
     own = {t.alias_or_name.lower() for t in query.find_all(exp.Table, exp.Subquery)}
     around = {t.alias.lower() for level in scope.chain() for t in level.relation.tables} - own
     columns = list(query.find_all(exp.Column))

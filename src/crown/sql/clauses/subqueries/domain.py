@@ -1,8 +1,8 @@
-"""The values that a subquery reads of the queries around it, as one more source of the subquery.
+"""The values that a subquery reads of outer queries, as an additional source of the subquery.
 
 A subquery that compares with the outer row other than by equality, or from further in, can't be looked up by key. But
-it has one answer for each distinct combination of the outer values that it reads: joined with those, it reads nothing
-of the queries around it any more, and the outer row finds its answer by equality with them.
+it has one answer for each distinct combination of the outer values that it reads: joined with those, it no longer reads
+outer queries, and the outer row finds its answer by equality with them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Domain:
     nullable: frozenset[str]
 
     def pairs(self, predicates: Sequence[Expression] = ()) -> tuple[Pair, ...]:
-        """Return what is equal for an outer row's own values alone; NULLs that no predicate accepts need no care."""
+        """Return equalities that match only an outer row's values, ignoring NULLs that no predicate accepts."""
         rejected = null_rejected(conjunction(list(predicates)))
         return tuple(
             pair
@@ -87,7 +87,7 @@ def domain_of(context: Context, columns: frozenset[str], scope: Scope | None, no
 
 
 def same(inner: Expression, outer: Expression, nullable: bool) -> list[Pair]:
-    """Return what must be equal for the two to be equal, or both NULL."""
+    """Return the equalities that hold exactly when the two are equal or both NULL."""
     if not nullable:
         return [(inner, outer)]
     zero = _zero(inner.type)

@@ -26,7 +26,7 @@ def first_rows(
 ) -> Relation:
     """Return the rows of `bound` that are among the first of their partition, with the same columns.
 
-    `word` is how the query asks for it. Rows that the order does not tell apart are taken by all their columns.
+    `word` is the construct in the query, for messages. Ties in the order are broken by all columns.
     """
     number, skipped = limit
     columns = typed(bound.columns)

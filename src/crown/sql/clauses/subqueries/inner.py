@@ -87,7 +87,7 @@ class Keyed:
 
 
 def unwrapped(context: Context, query: exp.Expr) -> exp.Expr:
-    """Return the query in parentheses that have nothing of their own."""
+    """Return the query inside parentheses that have no clauses themselves."""
     while isinstance(query, exp.Subquery) and not any(query.args.get(p) for p in ("order", "limit", "offset", "with_")):
         refuse_placed(context, query, "joins", "alias")
         query = query.this
@@ -103,7 +103,7 @@ def bind_inner(
     exists: bool = False,
     name: str = "subquery",
 ) -> Inner | Single:
-    """`exists`: only whether there is a row matters, not which come first. `name` is for a query of its own."""
+    """`exists`: only whether there is a row matters, not which come first. `name` is for a nested body."""
     query = unwrapped(context, query)
     if isinstance(query, exp.SetOperation) and correlates(context, query, scope, environment.names):
         return _correlated_set(context, query, scope, environment)
@@ -174,7 +174,7 @@ def _correlated_set(context: Context, query: exp.SetOperation, scope: Scope, env
 
 
 def _with_values(context: Context, side: Relation, values: Domain) -> BoundQuery:
-    """The rows of a side beside the outer values that they are for."""
+    """The rows of a side, with the outer values that they belong to."""
     own = [values.rewritten(context, p) for p in side.correlated]
     both = values.beside(side)
     both = both.with_branches(restricted(context, b, own).added_by("outer values") for b in both.branches)
@@ -197,7 +197,7 @@ def _plain(
     binder = Binder(context, Scope(relation, scope), subqueries)
     items = expand_items(context, query, relation)
     outputs = [item.star or binder.bind(item.node) for item in items]
-    # The order may not matter, but it must be one.
+    # The order may not matter, but it must be valid.
     columns = [OutputColumn(i.name, e.type) for i, e in zip(items, outputs, strict=True)]
     order = bind_order(context, query, columns, binder.bind)
     limit = bind_limit(context, query)
@@ -343,7 +343,7 @@ def by_key(
     *,
     guarded: bool = True,
 ) -> Keyed:
-    """Return the rows with what they are found by: equalities, through the values that they read if need be.
+    """Return the rows with the equalities they are looked up by, through the outer values they read if necessary.
 
     Unless `guarded`, conditions on the outer row alone are among those.
     """

@@ -1,4 +1,4 @@
-"""EXISTS, IN and quantified comparisons as values: three-valued marks of the outer row, wherever a value can stand.
+"""EXISTS, IN and quantified comparisons as values: three-valued marks of the outer row, wherever a value is allowed.
 
 `EXISTS` is whether a source with one row for each key has one for the outer row's. `x IN (SELECT y ...)` is that with y
 in the key; where it is not, it is NULL instead of FALSE if x or some y of the outer row's is NULL. `x < ANY (SELECT y
@@ -45,7 +45,7 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
 
 @dataclass(frozen=True)
 class Test:
-    """What a mark asks: `subjects` compared by `function` with any row of the query; EXISTS has no function."""
+    """The test of a mark: `subjects` compared by `function` with any row of the query; EXISTS has no function."""
 
     query: exp.Expr
     function: str | None = None
@@ -73,7 +73,7 @@ def _subjects(node: exp.Expr) -> tuple[exp.Expr, ...]:
 
 
 class Owner(Protocol):
-    """The clause that the mark stands in."""
+    """The clause that contains the mark."""
 
     context: Context
     environment: Environment
@@ -121,7 +121,7 @@ def is_union(query: exp.Expr) -> bool:
 
 
 def _is_condition(node: exp.Expr) -> bool:
-    """Whether NULL is as good as FALSE for the value of the node: only its truth decides."""
+    """Whether NULL is equivalent to FALSE for the value of the node: only TRUE matters."""
     child, parent = node, node.parent
     while isinstance(parent, exp.And | exp.Or | exp.Paren):
         child, parent = parent, parent.parent

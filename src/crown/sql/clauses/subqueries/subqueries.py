@@ -1,8 +1,8 @@
-"""Subqueries and aggregates of one clause, as the binder meets them: each is a value of every row of the clause.
+"""Bind the subqueries and aggregates of one clause: each is a value of every row of the clause.
 
-Scalar subqueries have one row at most. That is so for an aggregate without GROUP BY, which has exactly one (a group
-for each value of the correlated columns, or the value of an empty group), and where a primary key or LIMIT 1 says it.
-Of any other, the one value is taken with the number of rows; more than one is an error when the view meets it.
+Scalar subqueries have one row at most. That is so for an aggregate without GROUP BY, which has exactly one (a group for
+each value of the correlated columns, or the value of an empty group), and where a primary key or LIMIT 1 guarantees it.
+For any other, the value is computed with the number of rows; more than one raises an error when the view is maintained.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class SelectSubqueries:
         shown = [value]
         if checked:
             found.append(Collected("n", "count", None, False, INT64))
-            # An outer row that sees several rows is an error; rows that no outer row sees are none.
+            # Several rows for one outer row are an error; rows that match no outer row are not.
             shown = [value, rows] if keyed.pairs else [Call("single_row", (value, rows), output.type)]
         groups = group_relation(self.context, keyed.relation, [i for i, _ in keyed.pairs], found, shown)
         pairs = [(c.reference, outer) for c, (_, outer) in zip(groups.visible, keyed.pairs, strict=False)]

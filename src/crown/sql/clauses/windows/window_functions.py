@@ -1,4 +1,4 @@
-"""Window functions of one SELECT: each distinct one is kept once and referred to by name."""
+"""Window functions of one SELECT: each distinct one is stored once and referenced by name."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class FoundWindow:
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """All that it reads."""
+        """All expressions that it reads."""
         folded = () if self.aggregate is None else self.aggregate.expressions
         return (*self.partition, *(o.expression for o in self.order), *self.arguments, *folded)
 

@@ -1,4 +1,4 @@
-"""A SELECT with window functions: its rows or groups first, then the functions over them, then what it shows.
+"""A SELECT with window functions: its rows or groups first, then the functions over them, then its outputs.
 
 An aggregate of a whole partition is its groups, joined back by the partition. All others are computed by stages over
 the rows in order (`Windowed`).
@@ -119,7 +119,7 @@ def _pieces(expressions: Sequence[Expression]) -> list[Expression]:
 
 
 def _in_order(windows: Sequence[FoundWindow]) -> list[FoundWindow]:
-    """By the stages that compute them: one for each partition and order, and ranks apart from the others."""
+    """Group the functions by stage: one for each partition and order, with separate ones for ranks."""
     specs = dict.fromkeys(map(_spec, windows))
     return [w for spec in specs for w in windows if _spec(w) == spec]
 
@@ -202,7 +202,7 @@ def _relation(context: Context, name: str, body: Body, columns: Sequence[tuple[s
 
 
 def _joined(context: Context, relation: Relation, groups: Relation, partition: Sequence[Expression]) -> Relation:
-    """Each row beside its group. NULLs of the partition are one group."""
+    """Join each row with its group. NULLs of the partition are one group."""
     (group,) = groups.branches
     keys = [column.reference for column in groups.visible[: len(partition)]]
 
@@ -218,7 +218,7 @@ def _joined(context: Context, relation: Relation, groups: Relation, partition: S
 
 
 def _equal(left: Expression, right: Expression, nullable: bool) -> list[Expression]:
-    """`left` IS NOT DISTINCT FROM `right`, as equalities that a join goes by."""
+    """`left` IS NOT DISTINCT FROM `right`, as equalities that a join can use."""
     if not nullable:
         return [Call("eq", (left, right), BOOLEAN)]
     sides = [Call("coalesce", (side, zero_of(side.type)), side.type) for side in (left, right)]
