@@ -70,7 +70,7 @@ def cast_column(column: pa.ChunkedArray, kind: DataType) -> pa.ChunkedArray:
     """Return the column cast to the type of the table's column, or unchanged if some value can't be cast."""
     found, wanted = column.type, arrow_type(kind)
     kinds = pa.types
-    if column.null_count == len(column) and found != wanted:
+    if (kinds.is_floating(found) or kinds.is_null(found)) and found != wanted and column.null_count == len(column):
         # pandas gives a column without values a float type.
         return pa.chunked_array([pa.nulls(len(column), wanted)])
     text = kinds.is_string(found) or kinds.is_large_string(found)
