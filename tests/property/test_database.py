@@ -214,6 +214,7 @@ def check(case: Case) -> None:
     assert set(stats["views"]) == set(followed.judges)
 
 
+@hypothesis.settings(max_examples=12)
 @hypothesis.given(cases())
 def test_views_added_dropped_and_reloaded(case: Case) -> None:
     check(case)
