@@ -140,7 +140,7 @@ def test_the_sizing_page_has_the_bytes_that_are_measured() -> None:
         "a row, with its first column": row,
         "a primary key": measured("CREATE TABLE t (k BIGINT PRIMARY KEY, a BIGINT)", lambda i: (i, i)) - pair,
         "a join column, for each row": shared - pair,
-        "a key of a join, once for all rows of both tables that have it": own - shared,
+        "a distinct join key, shared by all rows of both tables that have it": own - shared,
     }
     assert said.keys() == found.keys()
     for what, number in found.items():
