@@ -140,19 +140,19 @@ def test_garbage_does_not_stop_the_server() -> None:
 def test_close_ends_the_stream_and_frees_the_port() -> None:
     console = view().console()
     client = Client(console.url)
-    ended = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
 
     def read() -> None:
         connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)
         connection.request("GET", f"/events?token={client.token}")
         answer = connection.getresponse()
         while answer.readline():
-            pass
+            begun.set()
         ended.set()
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
-    client.frames(1)
+    assert begun.wait(30)
     console.close()
     assert ended.wait(30)
     with pytest.raises(OSError):
