@@ -1,4 +1,4 @@
-"""What is varied. Each module has a `TITLE`, a `run(context) -> Result` and a `chart(result, axes)`."""
+"""What is varied. Each module has a `TITLE`, a `run(request) -> Result` and a `chart(result, axes)`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def experiment(name: str) -> ModuleType:
 
 
 @dataclass
-class Context:
+class Request:
     """What the user asked for, and how to report progress."""
 
     data: Data

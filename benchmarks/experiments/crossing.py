@@ -12,7 +12,7 @@ import math
 import os
 from typing import Any
 
-from benchmarks.experiments import Context, compare, row_of
+from benchmarks.experiments import Request, compare, row_of
 from benchmarks.experiments.lines import draw
 from benchmarks.job import Outcome
 from benchmarks.store import Result
@@ -26,8 +26,8 @@ PLACES = 8  # along the stream, since neither engine's cost is the same everywhe
 WORKLOAD = "three_hop"
 
 
-def run(context: Context) -> Result:
-    folder = context.data.fifo(WORKLOAD)
+def run(request: Request) -> Result:
+    folder = request.data.fifo(WORKLOAD)
     stream = Stream.load(folder)
     window = len(stream) - stream.mark  # as many rows leave at the end as the window holds
     rows: list[dict[str, Any]] = []
@@ -43,15 +43,15 @@ def run(context: Context) -> Result:
         found: dict[str, list[dict[str, Any]]] = {}
         for _ in range(ROUNDS):
             for name, engine, threads in engines:
-                outcome = context.run(
+                outcome = request.run(
                     engine, WORKLOAD, folder, batch=interval, threads=threads, options={"samples": samples}
                 )
                 found.setdefault(name, []).append(_row(outcome, name, interval))
         rows += [min(same, key=lambda row: row["seconds_per_refresh"] or math.inf) for same in found.values()]
     compare(rows)
     ratios = {f"updates at the crossing with {rival}": crossing(rows, rival) for rival, _, _ in engines[2:]}
-    facts = context.data.describe() | {"window": window}
-    return Result("crossing", context.command, facts, context.limits, rows, ratios)
+    facts = request.data.describe() | {"window": window}
+    return Result("crossing", request.command, facts, request.limits, rows, ratios)
 
 
 def _row(outcome: Outcome, name: str, interval: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import stream as streams_on_disk
-from benchmarks.experiments import Context, compare, row_of
+from benchmarks.experiments import Request, compare, row_of
 from benchmarks.experiments.bars import draw
 from benchmarks.job import Outcome
 from benchmarks.store import Result
@@ -27,14 +27,14 @@ BATCH = 100
 PEERS = ("differential", "dbsp")
 
 
-def run(context: Context) -> Result:
+def run(request: Request) -> Result:
     rows: list[dict[str, Any]] = []
     ratios: dict[str, float] = {}
-    edges = context.data.edges()
+    edges = request.data.edges()
     window = min(WINDOW, len(edges) // 5)
     for size in (window // SLIDING, window):
-        stream = context.data.window("dumbbell", size)
-        chain = context.run("pairwise", "dumbbell", stream, batch=BATCH)
+        stream = request.data.window("dumbbell", size)
+        chain = request.run("pairwise", "dumbbell", stream, batch=BATCH)
         reached = chain.updates
         if not reached:
             raise RuntimeError(f"the chain of pairwise joins did nothing: {chain.status}")
@@ -42,24 +42,24 @@ def run(context: Context) -> Result:
         chain.checksum = chain.details["checksum"]
         rows.append(_row(chain, "pairwise", **here))
         beginning = streams_on_disk.head(stream, reached)
-        own = context.run("crown", "dumbbell", beginning, batch=BATCH)
+        own = request.run("crown", "dumbbell", beginning, batch=BATCH)
         rows.append(_row(own, "crown", **here))
         if own.seconds and chain.seconds:
             ratios[f"seconds, window {size}"] = chain.seconds / own.seconds
             ratios[f"state, window {size}"] = chain.details["state_bytes"] / own.details["state_bytes"]
-        for peer in context.asked(PEERS):
-            rows.append(_row(context.run(peer, "dumbbell", beginning, batch=BATCH), peer, **here))
+        for peer in request.asked(PEERS):
+            rows.append(_row(request.run(peer, "dumbbell", beginning, batch=BATCH), peer, **here))
     whole = {"parameter": f"window {window:,}, whole stream"}
-    for engine in ("crown", *context.asked(PEERS)):
-        rows.append(_row(context.run(engine, "dumbbell", stream, batch=BATCH), engine, **whole))
-    project = context.run("crown", "dumbbell_project", stream, batch=BATCH)
+    for engine in ("crown", *request.asked(PEERS)):
+        rows.append(_row(request.run(engine, "dumbbell", stream, batch=BATCH), engine, **whole))
+    project = request.run("crown", "dumbbell_project", stream, batch=BATCH)
     rows.append(_row(project, "crown", workload="dumbbell_project", **whole))
     compare(rows)
-    facts = context.data.describe() | {
+    facts = request.data.describe() | {
         "rows_of_the_chain_with_a_full_window": chain_rows(edges.slice(0, window)),
         "first_updates_that_fill_the_window": window,
     }
-    return Result("dumbbell", context.command, facts, context.limits, rows, ratios)
+    return Result("dumbbell", request.command, facts, request.limits, rows, ratios)
 
 
 def _row(outcome: Outcome, engine: str, workload: str = "dumbbell", **more: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.experiments import Context, compare, judge, row_of
+from benchmarks.experiments import Request, compare, judge, row_of
 from benchmarks.experiments.lines import draw
 from benchmarks.store import Result
 from benchmarks.stream import Stream, of_changes
@@ -21,26 +21,26 @@ SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
 PEERS = ("differential", "dbsp")
 
 
-def run(context: Context) -> Result:
+def run(request: Request) -> Result:
     rows: list[dict[str, Any]] = []
-    outer, inner = core(context.data.edges())
+    outer, inner = core(request.data.edges())
     for share in SHARES:
         window = max(1, round(share * len(outer)))
         changes = streams.enclosing(outer, inner, window=window, steps=STEPS)
-        stream = context.data.saved(partial(_stream, changes), "enclosing", OUTER, INNER, STEPS, share)
+        stream = request.data.saved(partial(_stream, changes), "enclosing", OUTER, INNER, STEPS, share)
         measured = profile(changes)
         # One delta for each update: in a batch the short lives would cancel before they cost
         # anything.
-        for engine in ("crown", "pairwise", *context.asked(PEERS)):
-            outcome = context.run(engine, "three_hop_tables", stream, batch=0)
-            answer = judge.answer(context, outcome, engine, engine, "three_hop_tables", stream, batch=0)
+        for engine in ("crown", "pairwise", *request.asked(PEERS)):
+            outcome = request.run(engine, "three_hop_tables", stream, batch=0)
+            answer = judge.answer(request, outcome, engine, engine, "three_hop_tables", stream, batch=0)
             hardness = round(measured.enclosureness, 2)
             row = row_of(outcome, engine, "three_hop_tables", parameter=hardness, answer=answer)
             if outcome.seconds and outcome.updates:
                 row["microseconds"] = outcome.seconds / outcome.updates * 1e6
             rows.append(row | {"counter_changes": outcome.details.get("counter_changes_per_update")})
     compare(rows)
-    return Result("enclosureness", context.command, context.data.describe(), context.limits, rows)
+    return Result("enclosureness", request.command, request.data.describe(), request.limits, rows)
 
 
 def _stream(changes: streams.Stream) -> Stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.experiments import Context, compare, judge, row_of
+from benchmarks.experiments import Request, compare, judge, row_of
 from benchmarks.experiments.bars import draw
 from benchmarks.store import Result
 from benchmarks.stream import Stream
@@ -15,19 +15,19 @@ WORKLOADS = ("three_hop", "four_hop_project", "star", "snb_q1", "snb_q4")
 PULLS = 10
 
 
-def run(context: Context) -> Result:
+def run(request: Request) -> Result:
     rows: list[dict[str, Any]] = []
-    for workload in context.workloads or WORKLOADS:
-        stream = context.data.fifo(workload)
+    for workload in request.workloads or WORKLOADS:
+        stream = request.data.fifo(workload)
         batch = max(1, len(Stream.load(stream)) // PULLS)
-        outcome = context.run("crown_pulled", workload, stream, batch=batch)
+        outcome = request.run("crown_pulled", workload, stream, batch=batch)
         rows.append(row_of(outcome, "crown, linked deltas off", workload, **outcome.details))
-        outcome = context.run("duckdb", workload, stream, batch=batch)
-        answer = judge.answer(context, outcome, "duckdb", "duckdb", workload, stream)
+        outcome = request.run("duckdb", workload, stream, batch=batch)
+        answer = judge.answer(request, outcome, "duckdb", "duckdb", workload, stream)
         seconds = outcome.details.get("query_seconds")
         rows.append(row_of(outcome, "duckdb", workload, pull_seconds=seconds, answer=answer))
     compare(rows)
-    return Result("full", context.command, context.data.describe(), context.limits, rows)
+    return Result("full", request.command, request.data.describe(), request.limits, rows)
 
 
 def chart(result: Result, axes: Any) -> None:

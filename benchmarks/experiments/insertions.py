@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.experiments import Context, compare, judge, row_of
+from benchmarks.experiments import Request, compare, judge, row_of
 from benchmarks.experiments.bars import draw
 from benchmarks.store import Result
 
@@ -13,14 +13,14 @@ WORKLOAD = "three_hop"
 MOST = 80_000
 
 
-def run(context: Context) -> Result:
-    stream = context.data.insertions(WORKLOAD, MOST)
+def run(request: Request) -> Result:
+    stream = request.data.insertions(WORKLOAD, MOST)
     rows: list[dict[str, Any]] = []
-    for engine in ("crown", "pairwise", "duckdb", *context.peers):
-        checked = judge.agreement(context, engine, engine, WORKLOAD, stream) if engine in judge.BLIND else None
-        rows.append(row_of(context.run(engine, WORKLOAD, stream), engine, WORKLOAD, answer=checked))
+    for engine in ("crown", "pairwise", "duckdb", *request.peers):
+        checked = judge.agreement(request, engine, engine, WORKLOAD, stream) if engine in judge.BLIND else None
+        rows.append(row_of(request.run(engine, WORKLOAD, stream), engine, WORKLOAD, answer=checked))
     compare(rows)
-    return Result("insertions", context.command, context.data.describe(), context.limits, rows)
+    return Result("insertions", request.command, request.data.describe(), request.limits, rows)
 
 
 def chart(result: Result, axes: Any) -> None:

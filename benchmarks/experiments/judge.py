@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.experiments import Context, Mismatch
+from benchmarks.experiments import Mismatch, Request
 from benchmarks.job import Outcome
 from benchmarks.stream import Stream, head
 
@@ -27,7 +27,7 @@ KNOWN_WRONG = ("flink, MultiJoin",)
 
 
 def answer(
-    context: Context, outcome: Outcome, name: str, engine: str, workload: str, stream: Path, **options: Any
+    request: Request, outcome: Outcome, name: str, engine: str, workload: str, stream: Path, **options: Any
 ) -> str | None:
     """Of a run that a limit stopped, on half of what it did. None: it came far enough to tell the whole answer."""
     if engine == "crown" or outcome.checksum is not None or not outcome.stopped:
@@ -35,11 +35,11 @@ def answer(
     # A run of samples tells how many it took, not how far it came.
     half = 0 if options.get("options", {}).get("samples") else outcome.updates // 2
     beginnings = (half, *(updates for updates in UPDATES if updates < half)) if half else UPDATES[1:]
-    return agreement(context, name, engine, workload, stream, beginnings, **options)
+    return agreement(request, name, engine, workload, stream, beginnings, **options)
 
 
 def agreement(
-    context: Context,
+    request: Request,
     name: str,
     engine: str,
     workload: str,
@@ -52,13 +52,13 @@ def agreement(
     for updates in beginnings:
         size = part(Stream.load(stream), workload, updates)
         beginning = head(stream, size)
-        theirs = context.run(engine, workload, beginning, label=f"{name}, to compare,", seconds=SECONDS, **options)
+        theirs = request.run(engine, workload, beginning, label=f"{name}, to compare,", seconds=SECONDS, **options)
         if theirs.checksum is not None or not theirs.stopped:
             break
     if theirs.checksum is None:
         return f"not compared: {theirs.status}"
     alike = {option: options[option] for option in ("filter", "batch") if option in options}
-    ours = context.run("crown", workload, beginning, label="crown, to compare,", seconds=SECONDS, **alike)
+    ours = request.run("crown", workload, beginning, label="crown, to compare,", seconds=SECONDS, **alike)
     if ours.checksum is None:
         return f"not compared: crown {ours.status}"
     same, empty = theirs.checksum == ours.checksum, not ours.checksum

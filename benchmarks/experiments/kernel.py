@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiments import Context
+from benchmarks.experiments import Request
 from benchmarks.store import Result
 
 TITLE = "Kernel: CPU time of the tree against a bare hash set that takes the same atom rows"
@@ -24,9 +24,9 @@ COLUMNS = {
 EXAMPLE = ("cargo", "run", "--release", "--locked", "--quiet", "-p", "crown-kernel", "--example", "epinions", "--")
 
 
-def run(context: Context) -> Result:
-    context.progress("kernel: building and running its example")
-    edges = context.data.edges()
+def run(request: Request) -> Result:
+    request.progress("kernel: building and running its example")
+    edges = request.data.edges()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "edges.tsv"
         pairs = zip(edges["src"].to_pylist(), edges["dst"].to_pylist(), strict=True)
@@ -40,7 +40,7 @@ def run(context: Context) -> Result:
         row["rows_per_second"] = row["rows"] / row["seconds"]
         rows.append(row)
     ratios = {f"hash set / {row['workload']}": 1 / row["times"] for row in rows}
-    return Result("kernel", context.command, context.data.describe(), context.limits, rows, ratios)
+    return Result("kernel", request.command, request.data.describe(), request.limits, rows, ratios)
 
 
 def chart(result: Result, axes: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.experiments import Context, compare, judge, row_of
+from benchmarks.experiments import Request, compare, judge, row_of
 from benchmarks.experiments.runtime import REWRITTEN
 from benchmarks.store import Result
 from benchmarks.stream import Stream, head
@@ -25,38 +25,38 @@ QUANTILES = ("p50", "p90", "p99", "max")
 COLUMNS = {f"{name}_us": f"{name}, µs" for name in QUANTILES} | {"rows_per_update": "delta rows per update"}
 
 
-def run(context: Context) -> Result:
+def run(request: Request) -> Result:
     rows: list[dict[str, Any]] = []
     ratios: dict[str, float] = {}
-    for workload in context.workloads or WORKLOADS:
-        whole = Stream.load(folder := context.data.fifo(workload))
+    for workload in request.workloads or WORKLOADS:
+        whole = Stream.load(folder := request.data.fifo(workload))
         window = len(whole) - whole.mark  # as many rows leave at the end as the window holds
         singles = min(SINGLES, whole.mark - window)
         part = head(folder, window + singles)
-        own = _row(context, "crown", "crown_latency", workload, part, options={"singles": singles})
+        own = _row(request, "crown", "crown_latency", workload, part, options={"singles": singles})
         rows.append(own)
-        rivals = [_peer(context, peer, workload, part, singles) for peer in context.asked(PEERS)]
+        rivals = [_peer(request, peer, workload, part, singles) for peer in request.asked(PEERS)]
         samples = {"start": window, "places": 1, "repeat": singles}
-        rivals.append(_row(context, "duckdb", "duckdb", workload, part, batch=1, options={"samples": samples}))
+        rivals.append(_row(request, "duckdb", "duckdb", workload, part, batch=1, options={"samples": samples}))
         for row in rivals:
             rows.append(row)
             if "p50_us" in row and "p50_us" in own:
                 ratios[f"{workload}: {row['engine']}, p50"] = row["p50_us"] / own["p50_us"]
     compare(rows)
-    return Result("latency", context.command, context.data.describe(), context.limits, rows, ratios)
+    return Result("latency", request.command, request.data.describe(), request.limits, rows, ratios)
 
 
-def _peer(context: Context, peer: str, workload: str, stream: Path, singles: int) -> dict[str, Any]:
+def _peer(request: Request, peer: str, workload: str, stream: Path, singles: int) -> dict[str, Any]:
     """With the query rewritten by hand where its user would: as it is, some would not fill the window in time."""
     if peer in REWRITTEN.get(workload, ()):
         options = {"singles": singles, "variant": "_rewritten"}
-        return _row(context, f"{peer}, rewritten by hand", peer, workload, stream, options=options)
-    return _row(context, peer, peer, workload, stream, options={"singles": singles})
+        return _row(request, f"{peer}, rewritten by hand", peer, workload, stream, options=options)
+    return _row(request, peer, peer, workload, stream, options={"singles": singles})
 
 
-def _row(context: Context, name: str, engine: str, workload: str, stream: Path, **options: Any) -> dict[str, Any]:
-    outcome = context.run(engine, workload, stream, label=name, **options)
-    answer = judge.answer(context, outcome, name, engine, workload, stream, **options)
+def _row(request: Request, name: str, engine: str, workload: str, stream: Path, **options: Any) -> dict[str, Any]:
+    outcome = request.run(engine, workload, stream, label=name, **options)
+    answer = judge.answer(request, outcome, name, engine, workload, stream, **options)
     laps = np.array(outcome.details.pop("laps", []))
     if not len(laps):
         return row_of(outcome, name, workload, answer=answer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.experiments import Context, row_of
+from benchmarks.experiments import Request, row_of
 from benchmarks.store import Result
 
 TITLE = "Memory: bytes of state over the stream"
@@ -12,16 +12,16 @@ COLUMNS = {"state_mib": "largest state MiB", "bytes_per_row": "bytes per live ro
 WORKLOADS = ("three_hop", "four_hop_project", "star")
 
 
-def run(context: Context) -> Result:
+def run(request: Request) -> Result:
     rows: list[dict[str, Any]] = []
     for workload in WORKLOADS:
-        outcome = context.run("crown_memory", workload, context.data.fifo(workload))
+        outcome = request.run("crown_memory", workload, request.data.fifo(workload))
         row = row_of(outcome, "crown", workload, **outcome.details)
         if points := outcome.details.get("points"):
             most = max(points, key=lambda point: point["bytes"])
             row |= {"state_mib": most["bytes"] / 2**20, "bytes_per_row": most["bytes"] / most["live_rows"]}
         rows.append(row)
-    return Result("memory", context.command, context.data.describe(), context.limits, rows)
+    return Result("memory", request.command, request.data.describe(), request.limits, rows)
 
 
 def chart(result: Result, axes: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.experiments import Context, row_of
+from benchmarks.experiments import Request, row_of
 from benchmarks.store import Result
 
 TITLE = "Recovery: rows rebuilt per second from a snapshot"
@@ -17,16 +17,16 @@ COLUMNS = {
 WORKLOADS = ("three_hop", "four_hop_project", "star")
 
 
-def run(context: Context) -> Result:
+def run(request: Request) -> Result:
     rows: list[dict[str, Any]] = []
     for workload in WORKLOADS:
-        outcome = context.run("crown_recovery", workload, context.data.fifo(workload, share=1.0))
+        outcome = request.run("crown_recovery", workload, request.data.fifo(workload, share=1.0))
         more = dict(outcome.details)
         if more.get("load_seconds"):
             more["file_mib"] = more["file_bytes"] / 2**20
             more["rows_per_second"] = more["state_rows"] / more["load_seconds"]
         rows.append(row_of(outcome, "crown", workload, **more))
-    return Result("recovery", context.command, context.data.describe(), context.limits, rows)
+    return Result("recovery", request.command, request.data.describe(), request.limits, rows)
 
 
 def chart(result: Result, axes: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiments import Context, compare, judge, panels, row_of
+from benchmarks.experiments import Request, compare, judge, panels, row_of
 from benchmarks.job import Outcome
 from benchmarks.store import Result
 from benchmarks.stream import Stream, head
@@ -30,50 +30,50 @@ SHORT_SECONDS, REPEAT = 3.0, 3
 SHARES = (100, 10, 1)
 
 
-def run(context: Context) -> Result:
+def run(request: Request) -> Result:
     rows: list[dict[str, Any]] = []
-    for workload in context.workloads or DEFAULT:
-        stream = context.data.fifo(workload)
+    for workload in request.workloads or DEFAULT:
+        stream = request.data.fifo(workload)
         if len(WORKLOADS[workload].tables) == 1:
-            rows.append(row_of(_best(context, "crown", workload, stream, batch=0), "crown, each update", workload))
-        for engine in ("crown", "pairwise", "duckdb", *context.peers):
+            rows.append(row_of(_best(request, "crown", workload, stream, batch=0), "crown, each update", workload))
+        for engine in ("crown", "pairwise", "duckdb", *request.peers):
             if engine != "spark_join":
-                rows += _rows(context, engine, workload, stream)
+                rows += _rows(request, engine, workload, stream)
     compare(rows)
-    return Result("runtime", context.command, context.data.describe(), context.limits, rows, ratios(rows))
+    return Result("runtime", request.command, request.data.describe(), request.limits, rows, ratios(rows))
 
 
-def _rows(context: Context, engine: str, workload: str, stream: Path) -> list[dict[str, Any]]:
+def _rows(request: Request, engine: str, workload: str, stream: Path) -> list[dict[str, Any]]:
     """The engine with the query as it is, then what else its user may try."""
-    plain = _row(context, engine, engine, workload, stream)
+    plain = _row(request, engine, engine, workload, stream)
     rows = [plain]
     if engine == "flink":
-        rows.append(_row(context, "flink, MultiJoin", engine, workload, stream, options={"multi_join": True}))
+        rows.append(_row(request, "flink, MultiJoin", engine, workload, stream, options={"multi_join": True}))
         if plain["status"] == "ok":
-            rows.append(_row(context, "flink, parallelism 2", engine, workload, stream, threads=2))
+            rows.append(_row(request, "flink, parallelism 2", engine, workload, stream, threads=2))
     if engine in REWRITTEN.get(workload, ()):
         name = f"{engine}, rewritten by hand"
-        rows.append(_row(context, name, engine, workload, stream, options={"variant": "_rewritten"}))
+        rows.append(_row(request, name, engine, workload, stream, options={"variant": "_rewritten"}))
     return rows
 
 
-def _row(context: Context, name: str, engine: str, workload: str, stream: Path, **options: Any) -> dict[str, Any]:
+def _row(request: Request, name: str, engine: str, workload: str, stream: Path, **options: Any) -> dict[str, Any]:
     if engine not in judge.BLIND:
-        outcome = _best(context, engine, workload, stream, batch=BATCH, label=name, **options)
-        answer = judge.answer(context, outcome, name, engine, workload, stream, **options)
+        outcome = _best(request, engine, workload, stream, batch=BATCH, label=name, **options)
+        answer = judge.answer(request, outcome, name, engine, workload, stream, **options)
         return row_of(outcome, name, workload, answer=answer)
-    answer = judge.agreement(context, name, engine, workload, stream, **options)
+    answer = judge.agreement(request, name, engine, workload, stream, **options)
     if answer.startswith("wrong"):
         return row_of(Outcome(status="not timed"), name, workload, answer=answer)
-    return row_of(_furthest(context, name, engine, workload, stream, **options), name, workload, answer=answer)
+    return row_of(_furthest(request, name, engine, workload, stream, **options), name, workload, answer=answer)
 
 
-def _furthest(context: Context, name: str, engine: str, workload: str, stream: Path, **options: Any) -> Outcome:
+def _furthest(request: Request, name: str, engine: str, workload: str, stream: Path, **options: Any) -> Outcome:
     """The whole stream; or the longest beginning that it ends in time, when it would not tell how far it came."""
     done: Outcome | None = None
     for share in SHARES:
         part = stream if share == 1 else head(stream, max(1, len(Stream.load(stream)) // share))
-        outcome = context.run(engine, workload, part, batch=BATCH, label=name, **options)
+        outcome = request.run(engine, workload, part, batch=BATCH, label=name, **options)
         if outcome.seconds is None and done is not None:
             done.status = f"{outcome.status}; in {done.seconds:.1f} s the first {done.updates:,} updates"
             return done
@@ -84,13 +84,13 @@ def _furthest(context: Context, name: str, engine: str, workload: str, stream: P
     return done
 
 
-def _best(context: Context, engine: str, workload: str, stream: Path, **options: Any) -> Outcome:
+def _best(request: Request, engine: str, workload: str, stream: Path, **options: Any) -> Outcome:
     """The fastest of a few runs when they are so short that whatever else the machine does would count."""
-    best = context.run(engine, workload, stream, **options)
+    best = request.run(engine, workload, stream, **options)
     for _ in range(REPEAT - 1):
         if best.status != "ok" or best.seconds is None or best.seconds >= SHORT_SECONDS:
             break
-        again = context.run(engine, workload, stream, **options)
+        again = request.run(engine, workload, stream, **options)
         if again.seconds is not None and again.seconds < best.seconds:
             best = again
     return best

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.experiments import Context, compare, row_of
+from benchmarks.experiments import Request, compare, row_of
 from benchmarks.experiments.lines import draw
 from benchmarks.store import Result
 
@@ -18,13 +18,13 @@ FACTORS = (0.1, 0.2, 0.5, 1.0)
 WORKLOADS = ("star", "snb_q4", "snb_q1")
 
 
-def run(context: Context) -> Result:
+def run(request: Request) -> Result:
     rows: list[dict[str, Any]] = []
-    for workload in context.workloads or WORKLOADS:
+    for workload in request.workloads or WORKLOADS:
         for factor in FACTORS:
             # Generated data only: a part of a real graph is another graph, not a smaller one.
-            data = replace(context.data, scale=context.data.scale * factor, graph=None, social=None)
-            outcome = replace(context, data=data).run("crown", workload, data.fifo(workload), batch=1000)
+            data = replace(request.data, scale=request.data.scale * factor, graph=None, social=None)
+            outcome = replace(request, data=data).run("crown", workload, data.fifo(workload), batch=1000)
             row = row_of(outcome, f"crown, {workload}", workload, parameter=data.scale)
             if outcome.seconds and outcome.updates:
                 changed = (outcome.inserted or 0) + (outcome.deleted or 0)
@@ -34,7 +34,7 @@ def run(context: Context) -> Result:
                 }
             rows.append(row)
     compare(rows)
-    return Result("scale", context.command, context.data.describe(), context.limits, rows)
+    return Result("scale", request.command, request.data.describe(), request.limits, rows)
 
 
 def chart(result: Result, axes: Any) -> None:

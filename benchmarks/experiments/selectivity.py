@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.experiments import Context, compare, judge, row_of
+from benchmarks.experiments import Request, compare, judge, row_of
 from benchmarks.experiments.lines import draw
 from benchmarks.store import Result
 
@@ -15,19 +15,19 @@ SHARES = (0.001, 0.01, 0.1, 0.3, 1.0)
 ENGINES = ("crown", "pairwise", "duckdb")
 
 
-def run(context: Context) -> Result:
-    stream = context.data.fifo("three_hop")
-    target = np.sort(context.data.edges()["dst"].to_numpy())
+def run(request: Request) -> Result:
+    stream = request.data.fifo("three_hop")
+    target = np.sort(request.data.edges()["dst"].to_numpy())
     rows: list[dict[str, Any]] = []
     for share in SHARES:
         threshold = -1 if share == 1.0 else int(target[int((1 - share) * len(target))])
-        for engine in (*ENGINES, *(peer for peer in context.peers if peer in ("dbsp", "differential"))):
+        for engine in (*ENGINES, *(peer for peer in request.peers if peer in ("dbsp", "differential"))):
             options = {"filter": max(0, threshold), "batch": 1000}
-            outcome = context.run(engine, "three_hop", stream, **options)
-            answer = judge.answer(context, outcome, engine, engine, "three_hop", stream, **options)
+            outcome = request.run(engine, "three_hop", stream, **options)
+            answer = judge.answer(request, outcome, engine, engine, "three_hop", stream, **options)
             rows.append(row_of(outcome, engine, "three_hop", parameter=share, answer=answer))
     compare(rows)
-    return Result("selectivity", context.command, context.data.describe(), context.limits, rows)
+    return Result("selectivity", request.command, request.data.describe(), request.limits, rows)
 
 
 def chart(result: Result, axes: Any) -> None:

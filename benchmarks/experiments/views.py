@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.experiments import Context, compare, row_of
+from benchmarks.experiments import Request, compare, row_of
 from benchmarks.experiments.lines import draw
 from benchmarks.job import Outcome
 from benchmarks.many_views import STREAM
@@ -18,22 +18,22 @@ PEERS = ("differential", "dbsp")
 TOGETHER, JOINED, APART = "crown, one database", "crown, joins as views", "crown, separate views"
 
 
-def run(context: Context) -> Result:
-    stream = context.data.fifo(STREAM)
+def run(request: Request) -> Result:
+    stream = request.data.fifo(STREAM)
     rows: list[dict[str, Any]] = []
     for number in NUMBERS:
         asked: list[tuple[str, str, dict[str, Any]]] = [
             (TOGETHER, "crown_views", {"views": number}),
             (JOINED, "crown_views", {"views": number, "joins": True}),
             (APART, "crown_views", {"views": number, "apart": True}),
-            *((peer, peer, {"query": f"snb_views_{number}"}) for peer in context.asked(PEERS)),
+            *((peer, peer, {"query": f"snb_views_{number}"}) for peer in request.asked(PEERS)),
         ]
         for name, engine, options in asked:
             label = f"{name}, {number} views"
-            outcome = context.run(engine, STREAM, stream, batch=BATCH, label=label, options=options)
+            outcome = request.run(engine, STREAM, stream, batch=BATCH, label=label, options=options)
             rows.append(_row(outcome, name, number))
     compare(rows)
-    return Result("views", context.command, context.data.describe(), context.limits, rows, ratios(rows))
+    return Result("views", request.command, request.data.describe(), request.limits, rows, ratios(rows))
 
 
 def _row(outcome: Outcome, name: str, number: int) -> dict[str, Any]:

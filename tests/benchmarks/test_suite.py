@@ -119,8 +119,8 @@ def test_disagreement_fails_the_run() -> None:
 
 
 def test_experiment_is_stored_and_shown(data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    context = experiments.Context(data, command="crown bench run memory", progress=lambda step: None)
-    result = experiments.experiment("memory").run(context)
+    request = experiments.Request(data, command="crown bench run memory", progress=lambda step: None)
+    result = experiments.experiment("memory").run(request)
     assert all(row["status"] == "ok" for row in result.rows), result.rows
     monkeypatch.chdir(tmp_path)
     path = result.save()
@@ -222,8 +222,8 @@ def test_a_stopped_run_tells_how_far_it_came(data: Data) -> None:
 
 
 def test_latency_is_told_update_by_update(data: Data) -> None:
-    context = experiments.Context(data, seconds=1.0, workloads=("three_hop",), progress=lambda step: None)
-    result = experiments.experiment("latency").run(context)
+    request = experiments.Request(data, seconds=1.0, workloads=("three_hop",), progress=lambda step: None)
+    result = experiments.experiment("latency").run(request)
     assert [row["engine"] for row in result.rows] == ["crown", "duckdb"]
     for row in result.rows:
         assert 0 < row["p50_us"] <= row["p90_us"] <= row["p99_us"] <= row["max_us"]
@@ -248,8 +248,8 @@ def test_an_engine_that_is_stopped_is_asked_for_a_beginning(data: Data, monkeypa
         return Outcome("not done in 10 s") if updates > 50 else Outcome(seconds=0.5, updates=updates)
 
     monkeypatch.setattr(runner, "run", run)
-    context = experiments.Context(data, progress=lambda step: None)
-    outcome = runtime._furthest(context, "flink", "flink", "three_hop", data.fifo("three_hop"))
+    request = experiments.Request(data, progress=lambda step: None)
+    outcome = runtime._furthest(request, "flink", "flink", "three_hop", data.fifo("three_hop"))
     assert outcome.updates == len(Stream.load(data.fifo("three_hop"))) // 100 <= 50
     assert outcome.status == f"not done in 10 s; in 0.5 s the first {outcome.updates} updates"
 
@@ -271,9 +271,9 @@ def test_a_stopped_engine_is_judged_on_a_beginning_that_it_ends(
 
     monkeypatch.setattr(runner, "run", run)
     monkeypatch.setattr(judge, "UPDATES", (80, 40, 20))
-    context = experiments.Context(data, progress=lambda step: None)
+    request = experiments.Request(data, progress=lambda step: None)
     stopped = Outcome("not done in 10 s", seconds=10.0, updates=200)
-    arguments = (context, stopped, "duckdb", "duckdb", "three_hop", data.fifo("three_hop"))
+    arguments = (request, stopped, "duckdb", "duckdb", "three_hop", data.fifo("three_hop"))
     if wrong:
         with pytest.raises(experiments.Mismatch, match="wrong on the first 40 updates"):
             judge.answer(*arguments, filter=5)
@@ -285,9 +285,9 @@ def test_a_stopped_engine_is_judged_on_a_beginning_that_it_ends(
 def test_an_engine_that_ended_is_judged_by_its_whole_answer(data: Data) -> None:
     from benchmarks.experiments import judge
 
-    context = experiments.Context(data, progress=lambda step: None)
+    request = experiments.Request(data, progress=lambda step: None)
     ended = Outcome(checksum=3, seconds=1.0, updates=10)
-    assert judge.answer(context, ended, "duckdb", "duckdb", "three_hop", data.fifo("three_hop")) is None
+    assert judge.answer(request, ended, "duckdb", "duckdb", "three_hop", data.fifo("three_hop")) is None
 
 
 def test_with_one_delta_for_each_update_the_deltas_are_compared_too(
@@ -300,11 +300,11 @@ def test_with_one_delta_for_each_update_the_deltas_are_compared_too(
         return Outcome(checksum=0, inserted=2 if job.engine == "dbsp" else 3, deleted=3)
 
     monkeypatch.setattr(runner, "run", run)
-    context = experiments.Context(data, progress=lambda step: None)
+    request = experiments.Request(data, progress=lambda step: None)
     stream = data.fifo("three_hop")
-    assert judge.agreement(context, "duckdb", "duckdb", "three_hop", stream, batch=0).startswith("same on")
+    assert judge.agreement(request, "duckdb", "duckdb", "three_hop", stream, batch=0).startswith("same on")
     with pytest.raises(experiments.Mismatch, match="2 came, 3 went"):
-        judge.agreement(context, "dbsp", "dbsp", "three_hop", stream, batch=0)
+        judge.agreement(request, "dbsp", "dbsp", "three_hop", stream, batch=0)
 
 
 def test_many_views_together_apart_and_in_duckdb_agree(data: Data) -> None:

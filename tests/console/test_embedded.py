@@ -12,15 +12,17 @@ import crown
 from crown.console import EmbeddedSource
 from crown.console.overview import bound
 from crown.console.source import Rates
-from crown.view.facts import ViewFacts
+from crown.view.facts import StandaloneViewFacts
 
 SCHEMA = "CREATE TABLE r (k INT, x INT); CREATE TABLE s (k INT, y STRING); CREATE TABLE t (y STRING, z INT)"
 CHAIN = "SELECT r.x, s.y, t.z FROM r JOIN s ON r.k = s.k JOIN t ON s.y = t.y"
 
 
-def facts_of(view: crown.View) -> ViewFacts:
+def facts_of(view: crown.View) -> StandaloneViewFacts:
     quarantines = view._on_invalid == "quarantine"
-    return ViewFacts(view.plan, view._report, quarantines, view._engine, view.to_arrow, view.lookup, view._observe)
+    return StandaloneViewFacts(
+        view.plan, view._report, quarantines, view._engine, view.to_arrow, view.lookup, view._observe
+    )
 
 
 def source_of(view: crown.View, **options: Any) -> EmbeddedSource:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crown.demo.network import network
-from crown.demo.pipeline import Progress, Step
+from crown.demo.pipeline import BatchFigures, Progress
 from crown.demo.report import WARM_UP, budget, explained, figures, state_line, verdicts, write_page
 from tests.support.browser import WHY_NOT, browser
 
@@ -17,7 +17,7 @@ ANSWER = Counter({(f"tag {n}", 1000 - n, 5 * n): 1 for n in range(30)})
 
 
 def progress() -> Progress:
-    steps = [Step(4.0 if n < WARM_UP else 0.5, 10_000, 100_000 * n) for n in range(12)]
+    steps = [BatchFigures(4.0 if n < WARM_UP else 0.5, 10_000, 100_000 * n) for n in range(12)]
     return Progress(12, 120_000, 900, 1_100_000, 21.0, ANSWER, steps)
 
 

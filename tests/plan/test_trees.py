@@ -13,7 +13,7 @@ from crown.plan.tree.bags import bag_width, find_bags
 from crown.plan.tree.classify import is_free_connex, is_q_hierarchical, query_class
 from crown.plan.tree.extend import least_extension
 from crown.plan.tree.hypergraph import Hyperedge, is_acyclic, union
-from crown.plan.tree.price import Shape
+from crown.plan.tree.price import Subtree
 from crown.plan.tree.trees import every_tree, find_trees
 from tests.plan import brute_force
 
@@ -49,13 +49,13 @@ def test_every_tree_has_the_five_properties(edges: list[Hyperedge], wanted: Hype
     wanted &= union(edges)
     if is_free_connex(edges, wanted):
         trees = find_trees(edges, wanted, [1.0] * len(edges))
-        for shape in trees.best:
-            check_properties(shape, edges, wanted)
+        for subtree in trees.best:
+            check_properties(subtree, edges, wanted)
 
 
-def check_properties(shape: Shape, edges: list[Hyperedge], wanted: Hyperedge) -> None:
+def check_properties(subtree: Subtree, edges: list[Hyperedge], wanted: Hyperedge) -> None:
     """Definition 3.2, for the tree as the kernel gets it and for the paper's form of it."""
-    nodes = list(shape.nodes())
+    nodes = list(subtree.nodes())
     assert sorted(n.atom for n in nodes if n.atom is not None) == list(range(len(edges)))
     assert union(n.variables for n in nodes if n.connex) == wanted
     for node in nodes:
@@ -64,7 +64,7 @@ def check_properties(shape: Shape, edges: list[Hyperedge], wanted: Hyperedge) ->
             assert any(node.variables <= child.variables for child in node.children)
         for child in node.children:
             assert node.connex or not child.connex
-    sets, parents = paper_form(shape, edges)
+    sets, parents = paper_form(subtree, edges)
     tree = brute_force.Tree(sets, parents, len(edges))
     assert brute_force.is_covered(tree)
     assert brute_force.is_connected_for_each_variable(tree)
@@ -73,7 +73,7 @@ def check_properties(shape: Shape, edges: list[Hyperedge], wanted: Hyperedge) ->
     assert brute_force.is_connex(tree, wanted)
 
 
-def paper_form(shape: Shape, edges: list[Hyperedge]) -> tuple[tuple[Hyperedge, ...], tuple[int | None, ...]]:
+def paper_form(subtree: Subtree, edges: list[Hyperedge]) -> tuple[tuple[Hyperedge, ...], tuple[int | None, ...]]:
     """A derived node below a relation, or with a child that is no guard, is its component's root in the paper's tree.
 
     Its first guard that is a relation takes its place; its other children hang on that one.
@@ -81,7 +81,7 @@ def paper_form(shape: Shape, edges: list[Hyperedge]) -> tuple[tuple[Hyperedge, .
     sets: list[Hyperedge] = list(edges)
     parents: list[int | None] = [None] * len(edges)
 
-    def visit(node: Shape, parent: int | None, free: bool) -> None:
+    def visit(node: Subtree, parent: int | None, free: bool) -> None:
         generalised = node.atom is None and free and all(node.variables <= child.variables for child in node.children)
         if generalised:
             place = len(sets)
@@ -102,7 +102,7 @@ def paper_form(shape: Shape, edges: list[Hyperedge]) -> tuple[tuple[Hyperedge, .
             if child is not guard:
                 visit(child, guard.atom, False)
 
-    visit(shape, None, True)
+    visit(subtree, None, True)
     return tuple(sets), tuple(parents)
 
 
@@ -116,9 +116,9 @@ SIX = [
 ]
 
 
-@pytest.mark.parametrize("shape", SIX, ids=" ".join)
-def test_enumeration_finds_every_tree_of_six_atoms(shape: list[str]) -> None:
-    check_enumeration(named(*shape))
+@pytest.mark.parametrize("subtree", SIX, ids=" ".join)
+def test_enumeration_finds_every_tree_of_six_atoms(subtree: list[str]) -> None:
+    check_enumeration(named(*subtree))
 
 
 @settings(max_examples=30)
@@ -130,15 +130,15 @@ def test_enumeration_finds_every_tree(edges: list[Hyperedge]) -> None:
 
 def check_enumeration(edges: list[Hyperedge]) -> None:
     expected = {tree.canonical() for tree in brute_force.every_tree(edges)}
-    found = [canonical(shape) for shape in every_tree(edges, union(edges), [1.0] * len(edges))]
+    found = [canonical(subtree) for subtree in every_tree(edges, union(edges), [1.0] * len(edges))]
     assert len(found) == len(set(found)), "a tree is listed twice"
     assert set(found) == expected
     assert find_trees(edges, union(edges), [1.0] * len(edges)).count == len(expected)
 
 
-def canonical(shape: Shape) -> object:
-    below = sorted((canonical(child) for child in shape.children), key=repr)
-    return (shape.atom, tuple(sorted(shape.variables)), tuple(below))
+def canonical(subtree: Subtree) -> object:
+    below = sorted((canonical(child) for child in subtree.children), key=repr)
+    return (subtree.atom, tuple(sorted(subtree.variables)), tuple(below))
 
 
 @settings(max_examples=300)
@@ -151,7 +151,7 @@ def test_the_best_tree_is_the_best_of_all(edges: list[Hyperedge], wanted: Hypere
         if trees.count <= 500:
             every = list(every_tree(edges, wanted, updates[: len(edges)]))
             assert len(every) == trees.count
-            best = min(every, key=lambda shape: shape.price[:2])
+            best = min(every, key=lambda subtree: subtree.price[:2])
             assert trees.best[0].price[:2] == best.price[:2]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crown.ir.expression import Call, Column, Literal
-from crown.ir.plan import Atom, BagStage, Binding, MapStage, Node, OutputColumn, Plan, TreeStage, Variable
+from crown.ir.plan import Atom, BagStage, Binding, MapColumn, MapStage, Node, Plan, TreeStage, Variable
 from crown.ir.tables import Table, TableColumn
 from crown.plan.explain.report import (
     AddedOutput,
@@ -59,7 +59,7 @@ def _plan(
         for bag, members in bags.items()
     )
     tree = TreeStage("$tree", variables, tuple(atoms), tuple(nodes), outputs, "bag")
-    columns = tuple(OutputColumn(v, INT64, False, Column(v, INT64)) for v in outputs)
+    columns = tuple(MapColumn(v, INT64, False, Column(v, INT64)) for v in outputs)
     plan = Plan(
         sql="SELECT DISTINCT x FROM t\nWHERE name = 'from <b>' AND x < 3",
         tables=tuple(

@@ -186,7 +186,7 @@ pub struct BagStage {
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct OutputColumn {
+pub struct MapColumn {
     pub name: String,
     #[serde(rename = "type")]
     pub data_type: String,
@@ -198,7 +198,7 @@ pub struct OutputColumn {
 pub struct MapStage {
     pub id: String,
     pub input: String,
-    pub columns: Vec<OutputColumn>,
+    pub columns: Vec<MapColumn>,
     pub filter: Option<Expression>,
 }
 

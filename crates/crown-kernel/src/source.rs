@@ -13,7 +13,7 @@ use crate::mask::{Bits, Mask};
 use crate::plan;
 use crate::store::interner::Interner;
 use crate::store::row_table::{Interned, RowTable};
-use crate::table_window::{Extent, Window};
+use crate::table_window::{Extent, TableWindow};
 use crate::types::DataType;
 
 pub struct Source {
@@ -26,7 +26,7 @@ pub struct Source {
     /// Rows by primary key: words, NULL mask, atom mask.
     keyed: Option<RowTable>,
     log: Vec<Undo>,
-    window: Option<Window>,
+    window: Option<TableWindow>,
     window_column: Option<usize>,
     /// Rows that arrived when they were already outside the window; those since the last `commit`
     /// are counted separately.
@@ -113,7 +113,7 @@ impl Source {
         Ok(Source {
             name: table.name.clone(),
             keyed: (!key.is_empty()).then(|| RowTable::new(width, key.clone())),
-            window: extent.map(|extent| Window::new(extent, width, interned.clone())),
+            window: extent.map(|extent| TableWindow::new(extent, width, interned.clone())),
             columns,
             key,
             interned,
@@ -379,7 +379,7 @@ impl Source {
     /// The clock of the window, and the count of late rows: what a saved state needs besides the
     /// rows.
     pub fn clock(&self) -> (Option<i64>, u64) {
-        (self.window.as_ref().and_then(Window::newest), self.late)
+        (self.window.as_ref().and_then(TableWindow::newest), self.late)
     }
 
     pub fn set_clock(&mut self, newest: Option<i64>, late: u64) {
@@ -401,11 +401,11 @@ impl Source {
 
     pub fn stored_count(&self) -> u64 {
         let keyed = self.keyed.as_ref().map_or(0, |keyed| keyed.len() as u64);
-        self.window.as_ref().map_or(keyed, Window::len)
+        self.window.as_ref().map_or(keyed, TableWindow::len)
     }
 
     pub fn bytes(&self) -> usize {
-        self.keyed.as_ref().map_or(0, RowTable::bytes) + self.window.as_ref().map_or(0, Window::bytes)
+        self.keyed.as_ref().map_or(0, RowTable::bytes) + self.window.as_ref().map_or(0, TableWindow::bytes)
     }
 }
 

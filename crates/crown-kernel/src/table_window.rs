@@ -26,7 +26,7 @@ struct Arrival {
 
 /// Rows are given and kept as the table's words, the NULL mask and the atom mask; two counters
 /// follow in the store.
-pub struct Window {
+pub struct TableWindow {
     extent: Extent,
     width: usize,
     /// The columns whose words are the interner's: retained while their row is stored.
@@ -54,10 +54,10 @@ enum Undo {
     Newest(Option<i64>),
 }
 
-impl Window {
+impl TableWindow {
     /// `width` counts the table's columns, the NULL mask and the atom mask.
-    pub fn new(extent: Extent, width: usize, interned: Interned) -> Window {
-        Window {
+    pub fn new(extent: Extent, width: usize, interned: Interned) -> TableWindow {
+        TableWindow {
             extent,
             width,
             interned,
@@ -323,18 +323,18 @@ impl Window {
 mod tests {
     use super::*;
 
-    fn window(extent: Extent) -> Window {
-        Window::new(extent, 3, Interned { columns: Vec::new(), nulls: 1 })
+    fn window(extent: Extent) -> TableWindow {
+        TableWindow::new(extent, 3, Interned { columns: Vec::new(), nulls: 1 })
     }
 
-    fn push(window: &mut Window, value: Word, count: u32) -> Vec<(Word, u32)> {
+    fn push(window: &mut TableWindow, value: Word, count: u32) -> Vec<(Word, u32)> {
         let (mut interner, mut gone) = (Interner::default(), Vec::new());
         window.push(&[value, 0, 0], count, &mut interner);
         window.expire(&mut interner, |row, count| gone.push((row[0], count)));
         gone
     }
 
-    fn contents(window: &Window) -> Vec<(Word, u32)> {
+    fn contents(window: &TableWindow) -> Vec<(Word, u32)> {
         window.rows().map(|(row, count)| (row[0], count)).collect()
     }
 

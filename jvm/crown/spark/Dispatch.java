@@ -62,10 +62,10 @@ public final class Dispatch implements MapPartitionsFunction<Row, Row> {
 
   @Override
   public Iterator<Row> call(Iterator<Row> rows) {
-    return new Rows(rows);
+    return new PackedRows(rows);
   }
 
-  private final class Rows extends Packing {
+  private final class PackedRows extends Packing {
     private final Iterator<Row> rows;
     private final ColumnWriter[] columns = new ColumnWriter[types.length];
     private final ByteBuffer positions = rejects == null ? null : ColumnWriter.direct(8 * blockRows);
@@ -74,7 +74,7 @@ public final class Dispatch implements MapPartitionsFunction<Row, Row> {
     private final StringBuilder faults = new StringBuilder();
     private long read;
 
-    Rows(Iterator<Row> rows) {
+    PackedRows(Iterator<Row> rows) {
       super(table, keys, spec, live);
       this.rows = rows;
       for (int i = 0; i < columns.length; i++) {

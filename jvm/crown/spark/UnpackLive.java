@@ -17,16 +17,16 @@ public final class UnpackLive implements MapPartitionsFunction<Row, DeltaRow> {
 
   @Override
   public Iterator<DeltaRow> call(Iterator<Row> deltas) {
-    return new Rows(columns, deltas);
+    return new LiveDeltaRows(columns, deltas);
   }
 
-  private static final class Rows extends DeltaRows {
+  private static final class LiveDeltaRows extends DeltaRows {
     private final Iterator<Row> deltas;
     private final long batch = Unpack.batch();
     private Row from;
     private long position;
 
-    Rows(int columns, Iterator<Row> deltas) {
+    LiveDeltaRows(int columns, Iterator<Row> deltas) {
       super(columns, 4);
       this.deltas = deltas;
     }

@@ -199,8 +199,8 @@ def measure(
 
             progress("its stream")
             started = time.monotonic()
-            context = experiments.Context(source, peers, seconds, memory << 30, workloads, _command(one), progress)
-            result = experiments.experiment(one).run(context)
+            request = experiments.Request(source, peers, seconds, memory << 30, workloads, _command(one), progress)
+            result = experiments.experiment(one).run(request)
             result.elapsed_seconds = round(time.monotonic() - started, 1)
             result.settings = {"scale": scale, "workloads": list(workloads), "peers": list(peers)}
             bar.advance(task)

@@ -57,7 +57,7 @@ def run(
         _say_cells(terminal, described, checked)
         terminal.print(f"Spark's log: {log}", markup=False)
         stack.enter_context(errors_to(log, terminal))
-        shown = Shown(described, checked, terminal, log, plain=plain or prints)
+        shown = PipelineDisplay(described, checked, terminal, log, plain=plain or prints)
         if console or described.console:
             shown.serve(stack, port)
         supervise(shown.run, last_line="stopped; the next run continues from here", give_up=kill_java)
@@ -125,7 +125,7 @@ def _say_cells(console: Console, described: Pipeline, checked: Check) -> None:
         console.print(f"{described.cells} cells, {label}: {'; '.join(values)}", markup=False)
 
 
-class Shown:
+class PipelineDisplay:
     """A pipeline, and where it is shown: on the terminal, and in the console if it is served."""
 
     def __init__(self, described: Pipeline, checked: Check, terminal: Console, log: Path, *, plain: bool) -> None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from crown.changes import CHANGE_TYPE, MULTIPLICITY
 from crown.console.nodes import hot_keys, node_frames
 from crown.console.overview import tables_overview, view_overview
-from crown.console.source import CellFrame, Frame, HotKey, NodeFrame, Table, ViewFrame, shown
+from crown.console.source import CellFrame, Frame, HotKey, NodeFrame, TextTable, ViewFrame, shown
 from crown.errors import CrownError
 from crown.ir.plan import Plan
 from crown.plan.explain.report import Report
@@ -204,7 +204,7 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([pa.array([shown(value) for value in column.to_pylist()], pa.string())])
 
 
-def as_table(table: pa.Table) -> Table:
+def as_table(table: pa.Table) -> TextTable:
     """Return Arrow data as text; multiplicities and words of change keep their columns."""
     columns = [column.to_pylist() for column in table.columns]
     numeric = [
@@ -212,7 +212,7 @@ def as_table(table: pa.Table) -> Table:
     ]
     rows = [[shown(value) for value in row] for row in zip(*columns, strict=True)]
     order = sorted(range(len(columns)), key=lambda place: table.column_names[place] != CHANGE_TYPE)
-    return Table(
+    return TextTable(
         [table.column_names[place] for place in order],
         [numeric[place] for place in order],
         [[row[place] for place in order] for row in rows],

@@ -87,7 +87,7 @@ class BatchFrame:
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Rows as text, ready to be shown."""
 
     columns: Sequence[str]
@@ -111,7 +111,7 @@ class ViewFrame:
     hot_keys: Sequence[HotKey] = ()
     cells: Sequence[CellFrame] = ()
     recent: Sequence[Mapping[str, Any]] = ()  # the last deltas, newest first
-    rejected: Table | None = None
+    rejected: TextTable | None = None
     history: Sequence[BatchFrame] = ()  # of a pipeline, oldest first
     status: str = ""
     effort: float | None = None  # counter changes per update, where only the quotient is known

@@ -35,7 +35,7 @@ _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @dataclass(frozen=True)
-class Step:
+class BatchFigures:
     """One batch: how long it took, its changes, and the state after it."""
 
     seconds: float
@@ -53,7 +53,7 @@ class Progress:
     state_bytes: int = 0
     seconds: float = 0.0
     answer: Answer = field(default_factory=Counter)
-    history: list[Step] = field(default_factory=list)
+    history: list[BatchFigures] = field(default_factory=list)
 
 
 def start_spark(cells: int) -> SparkSession:
@@ -134,9 +134,9 @@ def _read(query: StreamingQuery, progress: Progress, started: float) -> None:
     progress.seconds = monotonic() - started
 
 
-def _step(progress: Any) -> Step:
+def _step(progress: Any) -> BatchFigures:
     seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
-    return Step(seconds, int(progress["numInputRows"]), int(progress["observedMetrics"]["crown"]["bytes"] or 0))
+    return BatchFigures(seconds, int(progress["numInputRows"]), int(progress["observedMetrics"]["crown"]["bytes"] or 0))
 
 
 def batch_answer(spark: SparkSession, network: Network) -> tuple[Answer, float]:

@@ -151,7 +151,7 @@ class BagStage:
 
 
 @dataclass(frozen=True)
-class OutputColumn:
+class MapColumn:
     name: str
     type: DataType
     nullable: bool
@@ -164,7 +164,7 @@ class MapStage:
 
     id: str
     input: str
-    columns: tuple[OutputColumn, ...]
+    columns: tuple[MapColumn, ...]
     filter: Expression | None = None
 
 
@@ -277,7 +277,7 @@ WindowFunction: TypeAlias = OneOf[
 
 
 @dataclass(frozen=True)
-class Frame:
+class WindowFrame:
     """The rows around the current one that a window function reads: by position (`rows`), or by the distance of their
     order value (`range`). An offset is negative before the current row; None is the end of the partition.
     """
@@ -297,7 +297,7 @@ class WindowValue:
     arguments: tuple[Expression, ...]
     offset: int
     ignore_nulls: bool
-    frame: Frame | None
+    frame: WindowFrame | None
     aggregate: AggregateColumn | None
 
 

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from typing import Literal as OneOf
 
 from crown.ir.expression import Expression
-from crown.ir.plan import Atom, Frame, RankFunction, Variable, WindowFunction
+from crown.ir.plan import Atom, RankFunction, Variable, WindowFrame, WindowFunction
 from crown.ir.tables import Table, TableColumn
 from crown.types import DataType
 
@@ -198,7 +198,7 @@ class WindowColumn:
     arguments: tuple[Expression, ...] = ()
     offset: int = 0
     ignore_nulls: bool = False
-    frame: Frame | None = None
+    frame: WindowFrame | None = None
     aggregate: Aggregate | None = None
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from crown.ir.expression import Column, Expression, makes_rows
 from crown.ir.nullability import may_be_null
-from crown.ir.plan import DistinctStage, MapStage, MaterializeStage, OutputColumn, SetOperationStage, Variable
+from crown.ir.plan import DistinctStage, MapColumn, MapStage, MaterializeStage, SetOperationStage, Variable
 from crown.ir.query import Named
 from crown.plan.planning import Planning, StageRows
 
@@ -32,7 +32,7 @@ def project(
         return replace(rows, names=names)
     nullable = {column.name for column in rows.columns if column.nullable}.__contains__
     shown = tuple(
-        OutputColumn(name, output.expression.type, may_be_null(output.expression, nullable), output.expression)
+        MapColumn(name, output.expression.type, may_be_null(output.expression, nullable), output.expression)
         for name, output in zip(unique(names), outputs, strict=True)
     )
     stage = MapStage(planning.new_id("map"), rows.stage, shown, where)

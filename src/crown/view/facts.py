@@ -28,7 +28,7 @@ def not_taken(engine: _kernel.Engine) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class ViewFacts:
+class StandaloneViewFacts:
     """`observe` sets the observer of the view's deltas, `sorted` reads the result in order, `lookup` by columns."""
 
     plan: Plan

@@ -38,7 +38,7 @@ from crown.view.changing import change
 from crown.view.delta_reader import DeltaReader
 from crown.view.deltas import deletes_first_of_each, paired
 from crown.view.engines import OnInvalid, check_plan, layout_of, open_engine, read_all
-from crown.view.facts import Observer, ViewFacts
+from crown.view.facts import Observer, StandaloneViewFacts
 from crown.view.interface import Changes, Profiles, Rows, Stats, Windows
 from crown.view.located import located
 from crown.view.reading import Reading
@@ -254,7 +254,7 @@ class View(Reading):
         check_text("name", name)
         check_port(port)
         check_budget(budget)
-        facts = ViewFacts(
+        facts = StandaloneViewFacts(
             plan=self.plan,
             report=self._report,
             quarantines=self._on_invalid == "quarantine",

@@ -174,7 +174,7 @@ pub(super) fn direct(plan: &Plan) -> Option<Direct> {
         [plan::Stage::Tree(tree), plan::Stage::Map(map)] if map.filter.is_none() => {
             let ring = tree.ring.iter().map(|component| &component.name);
             let columns: Vec<&String> = tree.outputs.iter().chain(ring).collect();
-            let position = |column: &plan::OutputColumn| match &column.expression {
+            let position = |column: &plan::MapColumn| match &column.expression {
                 plan::Expression::Column { name, .. } => columns.iter().position(|other| *other == name),
                 _ => None,
             };

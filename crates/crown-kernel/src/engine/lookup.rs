@@ -27,7 +27,7 @@ pub(super) fn weight(
         State::Distinct(distinct) => Some(distinct.weight(words, nulls)),
         State::Materialize(materialize) => Some(materialize.weight(words, nulls)),
         State::Top(top) => Some(top.weight(words, nulls, interner)),
-        State::Window(window) => Some(window.weight(words, nulls, interner)),
+        State::WindowFunctions(window) => Some(window.weight(words, nulls, interner)),
         State::Recursion(recursion) => Some(recursion.rows.weight(words, nulls)),
         State::SetOperation(operation) => {
             let left = weight(stages, stage.inputs[0], words, nulls, interner)?;

@@ -33,7 +33,7 @@ pub(super) fn promise(state: &State, inputs: &[usize], earlier: &[RunningStage])
         State::Bag { .. } | State::Port => (false, false),
         State::Map(map) => (map.injective() && input(0).looks_up, map.injective() && input(0).lists_once),
         State::Aggregate(_) | State::Distinct(_) | State::Materialize(_) => (true, true),
-        State::Top(_) | State::Window(_) | State::Recursion(_) => (true, true),
+        State::Top(_) | State::WindowFunctions(_) | State::Recursion(_) => (true, true),
         State::SetOperation(operation) if operation.is_linear() => (input(0).looks_up && input(1).looks_up, false),
         State::SetOperation(_) => (true, true),
     };

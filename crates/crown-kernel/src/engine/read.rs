@@ -7,7 +7,7 @@ use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};
 use crate::mask::Bits;
 use crate::random::Random;
-use crate::stages::{TopCursor, WindowCursor};
+use crate::stages::{TopCursor, WindowFunctionsCursor};
 use crate::store::interner::Interner;
 use crate::store::net::{net_chunks, too_many_copies};
 use crate::tree::Cursor;
@@ -27,7 +27,7 @@ enum StageCursor {
     Position(usize),
     /// A place in the order of a top stage.
     Top(TopCursor),
-    Window(WindowCursor),
+    WindowFunctions(WindowFunctionsCursor),
     Map(Box<StageCursor>),
     /// The side of a set operation that is read, and the place in it.
     Side(usize, Box<StageCursor>),
@@ -260,7 +260,7 @@ fn start(stages: &[RunningStage], position: usize) -> StageCursor {
         State::Map(_) => StageCursor::Map(Box::new(start(stages, stage.inputs[0]))),
         State::SetOperation(_) => StageCursor::Side(0, Box::new(start(stages, stage.inputs[0]))),
         State::Top(_) => StageCursor::Top(None),
-        State::Window(_) => StageCursor::Window(None),
+        State::WindowFunctions(_) => StageCursor::WindowFunctions(None),
         _ => StageCursor::Position(0),
     }
 }
@@ -296,7 +296,7 @@ fn fill(
             Ok(true)
         }
         (State::Top(top), StageCursor::Top(inner)) => Ok(top.read(inner, rows, output)),
-        (State::Window(window), StageCursor::Window(inner)) => Ok(window.read(inner, rows, output)),
+        (State::WindowFunctions(window), StageCursor::WindowFunctions(inner)) => Ok(window.read(inner, rows, output)),
         (state, StageCursor::Position(from)) => {
             let (next, total) = match state {
                 State::Aggregate(state) => (state.read(*from, rows, output), state.rows()),
@@ -320,7 +320,7 @@ pub(super) fn known_count(stages: &[RunningStage], position: usize) -> Option<i1
         State::Aggregate(state) => Some(state.rows() as i128),
         State::Distinct(state) => Some(state.rows() as i128),
         State::Top(state) => Some(state.count()),
-        State::Window(state) => Some(state.rows() as i128),
+        State::WindowFunctions(state) => Some(state.rows() as i128),
         State::Recursion(state) => Some(state.rows.count()),
         State::SetOperation(operation) if operation.is_linear() => {
             Some(known_count(stages, stage.inputs[0])? + known_count(stages, stage.inputs[1])?)

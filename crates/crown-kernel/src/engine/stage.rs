@@ -12,7 +12,7 @@ use crate::error::{KernelError, Result};
 use crate::expression::Compiled;
 use crate::mask;
 use crate::plan;
-use crate::stages::{Aggregate, Distinct, Map, Materialize, SetOperation, Top, Window};
+use crate::stages::{Aggregate, Distinct, Map, Materialize, SetOperation, Top, WindowFunctions};
 use crate::store::interner::Interner;
 use crate::store::net::{net_chunks, Net};
 use crate::tree::{AtomChange, Sink, Tree};
@@ -58,7 +58,7 @@ pub(super) enum State {
     Materialize(Materialize),
     SetOperation(SetOperation),
     Top(Top),
-    Window(Window),
+    WindowFunctions(WindowFunctions),
     Recursion(Box<Recursion>),
     /// Rows from outside, in the step of a recursion: nothing is stored.
     Port,
@@ -132,9 +132,9 @@ impl RunningStage {
             }
             plan::Stage::Window(stage) => {
                 let (position, columns) = input(&stage.input)?;
-                let window = Window::new(stage, columns)?;
+                let window = WindowFunctions::new(stage, columns)?;
                 let columns = window.columns().to_vec();
-                (&stage.id, vec![position], State::Window(window), columns)
+                (&stage.id, vec![position], State::WindowFunctions(window), columns)
             }
             plan::Stage::Values(stage) => {
                 let names: Vec<String> = stage.columns.iter().map(|column| column.name.clone()).collect();
@@ -371,7 +371,7 @@ impl RunningStage {
                 None => Ok(()),
             },
             State::Top(top) => top.apply(inputs[0], interner, output),
-            State::Window(window) => window.apply(inputs[0], interner, output),
+            State::WindowFunctions(window) => window.apply(inputs[0], interner, output),
             State::SetOperation(operation) => {
                 let needed = if operation.is_linear() { &[] } else { inputs };
                 let left = lookup::Found::new(earlier, self.inputs[0], needed, interner)?;

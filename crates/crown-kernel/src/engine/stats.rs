@@ -110,7 +110,7 @@ fn stage_stats(stage: &RunningStage) -> Value {
         State::Distinct(state) => plain("distinct", state.rows(), state.bytes()),
         State::Materialize(state) => plain("materialize", state.rows(), state.bytes()),
         State::Top(state) => plain("top", state.state_rows(), state.bytes()),
-        State::Window(state) => plain("window", state.rows(), state.bytes()),
+        State::WindowFunctions(state) => plain("window", state.rows(), state.bytes()),
         State::Port => plain("port", 0, 0),
         State::Recursion(state) => json!({
             "id": stage.id,

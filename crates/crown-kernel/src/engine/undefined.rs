@@ -226,6 +226,6 @@ impl Engine {
     pub(super) fn can_be_undefined(&self, stage: usize) -> bool {
         let stage = &self.stages[stage];
         !stage.feeds.is_empty()
-            || matches!(stage.state, State::Map(_) | State::Top(_) | State::Window(_) | State::Aggregate(_))
+            || matches!(stage.state, State::Map(_) | State::Top(_) | State::WindowFunctions(_) | State::Aggregate(_))
     }
 }

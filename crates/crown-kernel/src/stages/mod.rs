@@ -26,9 +26,9 @@ mod set_operation;
 mod sort_key;
 mod sorted;
 mod top;
-mod window;
 mod window_frame;
 mod window_function;
+mod window_functions;
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +41,7 @@ pub use row_set::{RowSet, WeightedRows};
 pub use set_operation::SetOperation;
 pub use sorted::Sorted;
 pub use top::{Top, TopCursor};
-pub use window::{Window, WindowCursor};
+pub use window_functions::{WindowFunctions, WindowFunctionsCursor};
 
 use crate::chunk::{Nulls, Word};
 use crate::types::DataType;

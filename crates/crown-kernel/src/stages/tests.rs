@@ -186,7 +186,7 @@ macro_rules! kept {
 
 kept!(Distinct, Materialize, Aggregate);
 
-impl Kept for Window {
+impl Kept for WindowFunctions {
     fn has(&self, words: &[Word], nulls: Nulls, interner: &mut Interner) -> i64 {
         self.weight(words, nulls, interner)
     }
@@ -620,7 +620,7 @@ fn memory_follows_the_live_rows() {
             {"name": "r", "function": "aggregate", "type": "string", "arguments": [], "offset": 0,
              "ignore_nulls": false, "frame": {"unit": "range", "start": null, "end": 0}, "aggregate": running}]});
     let stages: [Box<dyn Kept>; 5] = [
-        Box::new(Window::new(&read(window), &columns).unwrap()),
+        Box::new(WindowFunctions::new(&read(window), &columns).unwrap()),
         Box::new(Distinct::new(&columns)),
         Box::new(Materialize::new(&columns)),
         Box::new(Aggregate::new(&aggregate_stage(&["s"], false), &columns).unwrap()),

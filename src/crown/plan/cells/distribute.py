@@ -24,9 +24,9 @@ from crown.ir.plan import (
     BagStage,
     Binding,
     DistinctStage,
+    MapColumn,
     MapStage,
     Node,
-    OutputColumn,
     Plan,
     Route,
     Routing,
@@ -227,7 +227,7 @@ def _folded(
         value: Expression = Column(folded.name, folded.type)
         if folded.name in counts:
             value = Call("coalesce", (value, zero(folded.type)), folded.type)
-        columns.append(OutputColumn(folded.name, folded.type, folded.name not in counts, value))
+        columns.append(MapColumn(folded.name, folded.type, folded.name not in counts, value))
     return (fold, MapStage(stage_id, fold.id, tuple(columns)))
 
 

@@ -15,10 +15,10 @@ from crown.ir.plan import (
     Atom,
     BagStage,
     Binding,
+    MapColumn,
     MapStage,
     Node,
     OrderBy,
-    OutputColumn,
     Plan,
     Route,
     Routing,
@@ -136,10 +136,10 @@ def _tagged(project: Plan, tables: tuple[Table, ...], shared: Shared, rows: _Row
     maps: list[Stage] = []
     for (stage, own), slots in zip(rows.stages, rows.slots, strict=True):
         value = {place: Column(column.name, column.type) for place, column in zip(slots.places, own, strict=True)}
-        columns = [OutputColumn(VIEW, INT32, False, Literal(slots.number, INT32))]
+        columns = [MapColumn(VIEW, INT32, False, Literal(slots.number, INT32))]
         for place in rows.columns()[1:]:
             expression: Expression = value.get(place.name, Literal(None, place.type))
-            columns.append(OutputColumn(place.name, place.type, True, expression))
+            columns.append(MapColumn(place.name, place.type, True, expression))
         maps.append(MapStage(f"$view{slots.number}", stage, tuple(columns)))
     unions: list[Stage] = []
     last = maps[0].id

@@ -62,8 +62,8 @@ def conjunction_report(draft: Draft, stage: TreeStage, planning: Planning) -> Co
         ),
         bags=draft.bags,
         candidates=tuple(
-            Candidate(to_nodes(shape, draft.atoms, order), shape.height, shape.cost)
-            for shape in draft.trees.best[:CANDIDATES]
+            Candidate(to_nodes(subtree, draft.atoms, order), subtree.height, subtree.cost)
+            for subtree in draft.trees.best[:CANDIDATES]
         ),
         considered=draft.trees.count,
         exhaustive=not any(steps.cut for steps in draft.searches),

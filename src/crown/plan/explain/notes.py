@@ -17,7 +17,7 @@ from crown.ir.render import to_text
 from crown.ir.tables import CLOCK, Table
 from crown.plan.explain.report import ConjunctionReport
 from crown.plan.planning import Planning
-from crown.plan.tree.comparisons import Verdict
+from crown.plan.tree.comparisons import ResidualVerdict
 from crown.wording import counted
 
 _FLIP = ": rows with a match, and (by anti-join) rows without one, which change with the first and last match"
@@ -32,7 +32,7 @@ def note_constructs(
     stage: TreeStage,
     optional: Sequence[OptionalAtom],
     report: ConjunctionReport,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[ResidualVerdict],
     planning: Planning,
 ) -> None:
     """Selections, cycles, a projection after enumeration, residual predicates and conditions."""
@@ -101,7 +101,7 @@ def _subquery_names(optional: Sequence[OptionalAtom]) -> Iterator[str]:
         yield from _subquery_names(one.optional)
 
 
-def _note_residual(stage: TreeStage, verdicts: Sequence[Verdict], planning: Planning) -> None:
+def _note_residual(stage: TreeStage, verdicts: Sequence[ResidualVerdict], planning: Planning) -> None:
     ordered = [to_text(verdict.predicate) for verdict in verdicts if verdict.comparison is not None]
     if ordered:
         planning.note(

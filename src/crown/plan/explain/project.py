@@ -18,7 +18,7 @@ from crown.wording import counted
 
 
 @dataclass(frozen=True)
-class ViewFacts:
+class ProjectView:
     """A view with its own plan, and which stage of the project each of its stages is."""
 
     name: str
@@ -58,9 +58,9 @@ class ProjectExplanation:
     """A database explained, perhaps with a view that does not exist yet. `print` it, or call `svg` or `json`."""
 
     project: Plan
-    views: tuple[ViewFacts, ...]
+    views: tuple[ProjectView, ...]
     tables: Mapping[str, str]
-    new: ViewFacts | None = None
+    new: ProjectView | None = None
     problems: tuple[str, ...] = ()
 
     def shared_by(self, stage: str) -> list[str]:
@@ -87,7 +87,7 @@ class ProjectExplanation:
         read = ", ".join(dict.fromkeys(sources(stage)))
         return f"{stage.id}{f' over {read}' if read else ''}: for {', '.join(readers)}"
 
-    def _addition(self, new: ViewFacts) -> str:
+    def _addition(self, new: ProjectView) -> str:
         known = {stage.id for stage in self.project.stages}
         shared = [place for place in dict.fromkeys(new.places.values()) if place in known]
         lines = [f"{new.name} WOULD"]

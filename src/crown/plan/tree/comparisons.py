@@ -21,7 +21,7 @@ _PRECISION = 18  # of decimals whose words are numbers
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ResidualVerdict:
     """A residual predicate, with its comparison or the reason why it is not one."""
 
     predicate: Expression
@@ -45,34 +45,34 @@ class _Linear:
 _ZERO = _Linear({}, 0)
 
 
-def judge_residual(stage: TreeStage) -> tuple[Verdict, ...]:
+def judge_residual(stage: TreeStage) -> tuple[ResidualVerdict, ...]:
     """Return a verdict on each residual predicate of the stage, in order."""
     lists = _Lists(stage.nodes)
     values = _values(stage)
     return tuple(_judge(predicate, values, lists) for predicate in stage.residual)
 
 
-def _judge(predicate: Expression, values: Mapping[str, tuple[str, int]], lists: _Lists) -> Verdict:
+def _judge(predicate: Expression, values: Mapping[str, tuple[str, int]], lists: _Lists) -> ResidualVerdict:
     if not (isinstance(predicate, Call) and predicate.function in ("lt", "le", "gt", "ge")):
-        return Verdict(predicate, None, "it is not a single <, <=, > or >=")
+        return ResidualVerdict(predicate, None, "it is not a single <, <=, > or >=")
     sides = [_linear(argument) for argument in predicate.arguments]
     if predicate.function in ("gt", "ge"):
         sides.reverse()
     less, more = sides
     if less is None or more is None:
-        return Verdict(predicate, None, "its sides are not numbers or times plus a constant")
+        return ResidualVerdict(predicate, None, "its sides are not numbers or times plus a constant")
     difference = less.minus(more)
     for name in tuple(difference.terms):
         base, offset = values.get(name, (name, 0))
         times = difference.terms.get(name, 0)  # 0 once an earlier name with the same base has cancelled it
         difference = difference.minus(_Linear({name: times}, 0)).minus(_Linear({base: -times}, -times * offset))
     if sorted(difference.terms.values()) != [-1, 1] or abs(difference.constant) >= 2**62:
-        return Verdict(predicate, None, "it does not compare one value with another")
+        return ResidualVerdict(predicate, None, "it does not compare one value with another")
     upper, lower = sorted(difference.terms, key=difference.terms.__getitem__)
     reason = lists.claim(lower, upper)
     if reason:
-        return Verdict(predicate, None, reason)
-    return Verdict(predicate, Comparison(lower, difference.constant, upper, predicate.function in ("lt", "gt")))
+        return ResidualVerdict(predicate, None, reason)
+    return ResidualVerdict(predicate, Comparison(lower, difference.constant, upper, predicate.function in ("lt", "gt")))
 
 
 def _linear(expression: Expression) -> _Linear | None:

@@ -28,13 +28,13 @@ from crown.plan.tree.trees import existential_tree
 PlanView: TypeAlias = Callable[[Conjunction, tuple[str, ...]], StageRows]
 
 
-def shape_conditions(draft: Draft, planning: Planning, plan_view: PlanView) -> Draft:
+def draft_conditions(draft: Draft, planning: Planning, plan_view: PlanView) -> Draft:
     """Each condition becomes one or more subtrees; where they are attached is decided when the tree is known."""
     hanging = tuple(
         hung
         for condition in draft.conditions
         for part in _parts(_carry(condition, draft.atoms))
-        for hung in [_shape(part, variables_in(draft.atoms), draft, planning, plan_view)]
+        for hung in [_hang(part, variables_in(draft.atoms), draft, planning, plan_view)]
     )
     return replace(draft, hanging=hanging)
 
@@ -74,7 +74,7 @@ def _parts(condition: Condition) -> list[Condition]:
     ]
 
 
-def _shape(
+def _hang(
     condition: Condition, outer: Hyperedge, draft: Draft, planning: Planning, plan_view: PlanView
 ) -> HangingCondition:
     held = variables_in(condition.atoms)
@@ -84,10 +84,10 @@ def _shape(
     inner_keys = [held & variables_in(part.atoms) for part in inner]
     is_tree = len(connected(edges)) == 1 and is_acyclic(edges)
     if is_tree and all(any(inner_key <= edge for edge in edges) for inner_key in inner_keys):
-        shape = existential_tree(edges, key, [planning.updates(atom.source) for atom in condition.atoms])
-        if shape is not None:
-            below = tuple(_shape(part, held, draft, planning, plan_view) for part in inner)
-            return HangingCondition(condition.negated, key, condition.atoms, shape, below)
+        subtree = existential_tree(edges, key, [planning.updates(atom.source) for atom in condition.atoms])
+        if subtree is not None:
+            below = tuple(_hang(part, held, draft, planning, plan_view) for part in inner)
+            return HangingCondition(condition.negated, key, condition.atoms, subtree, below)
     return _as_view(condition, key, draft, planning, plan_view)
 
 
@@ -109,9 +109,9 @@ def _as_view(
         Binding(name, Column(column.name, column.type)) for name, column in zip(wanted, rows.columns, strict=True)
     )
     atom = Atom(rows.stage, rows.stage, bindings)
-    shape = existential_tree([key], key, [planning.updates(rows.stage)])
-    assert shape is not None
-    return HangingCondition(condition.negated, key, (atom,), shape)
+    subtree = existential_tree([key], key, [planning.updates(rows.stage)])
+    assert subtree is not None
+    return HangingCondition(condition.negated, key, (atom,), subtree)
 
 
 def hang_conditions(draft: Draft, planning: Planning) -> Draft:
@@ -139,7 +139,7 @@ def _attach(
 ) -> None:
     first_atom, first_node = len(atoms), len(nodes)
     atoms.extend(hung.atoms)
-    for node in to_nodes(hung.shape, hung.atoms, order):
+    for node in to_nodes(hung.subtree, hung.atoms, order):
         assert node.atom is not None
         is_root = node.parent is None
         nodes.append(

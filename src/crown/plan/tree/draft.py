@@ -12,7 +12,7 @@ from crown.ir.scalars import variables_of
 from crown.plan.explain.report import BagReport
 from crown.plan.tree.hypergraph import Hyperedge
 from crown.plan.tree.keys import Dependency
-from crown.plan.tree.price import Shape
+from crown.plan.tree.price import Subtree
 from crown.plan.tree.steps import Steps
 from crown.plan.tree.trees import Trees
 from crown.types import DataType
@@ -34,7 +34,7 @@ class HangingCondition:
     negated: bool
     key: Hyperedge
     atoms: tuple[Atom, ...]
-    shape: Shape
+    subtree: Subtree
     below: tuple[HangingCondition, ...] = ()
 
 

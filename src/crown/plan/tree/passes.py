@@ -17,8 +17,8 @@ from crown.ir.plan import (
     Binding,
     DistinctStage,
     Factor,
+    MapColumn,
     MapStage,
-    OutputColumn,
     RingComponent,
     TreeStage,
     Variable,
@@ -34,7 +34,7 @@ from crown.plan.tree import extend
 from crown.plan.tree import trees as tree_search
 from crown.plan.tree.bags import bag_width, binding_order
 from crown.plan.tree.comparisons import judge_residual
-from crown.plan.tree.conditions import hang_conditions, shape_conditions
+from crown.plan.tree.conditions import draft_conditions, hang_conditions
 from crown.plan.tree.draft import Draft, RingTerm
 from crown.plan.tree.hypergraph import Hyperedge, union
 from crown.plan.tree.keys import dependencies
@@ -95,7 +95,7 @@ def plan_conditions(draft: Draft, planning: Planning) -> Draft:
     def plan_view(conjunction: Conjunction, wanted: tuple[str, ...]) -> StageRows:
         return distinct_rows(plan_conjunction(conjunction, wanted, "set", planning), wanted, planning)
 
-    return shape_conditions(draft, planning, plan_view)
+    return draft_conditions(draft, planning, plan_view)
 
 
 def group_into_bags(draft: Draft, planning: Planning) -> Draft:
@@ -241,7 +241,7 @@ def distinct_rows(rows: StageRows, wanted: tuple[str, ...], planning: Planning) 
     reduced = MapStage(
         planning.new_id("map"),
         rows.stage,
-        tuple(OutputColumn(c.name, c.type, c.nullable, Column(c.name, c.type)) for c in columns),
+        tuple(MapColumn(c.name, c.type, c.nullable, Column(c.name, c.type)) for c in columns),
     )
     planning.add(reduced)
     stage = DistinctStage(planning.new_id("distinct"), reduced.id)

@@ -23,13 +23,13 @@ GENERALISED_DEPTH = 0.5
 
 
 @dataclass(frozen=True)
-class Shape:
+class Subtree:
     """A subtree. `atom` is None for generalised and derived nodes."""
 
     variables: Hyperedge
     atom: int | None
     connex: bool
-    children: tuple[Shape, ...]
+    children: tuple[Subtree, ...]
     height: int  # relation nodes on the longest path
     moving_height: int  # the same over paths that start at an atom with updates
     cost: float  # sum over its atoms of depth (1 for the atom itself) times updates
@@ -39,30 +39,30 @@ class Shape:
     def price(self) -> tuple[int, float, int]:
         return (self.moving_height, self.cost, self.height)
 
-    def nodes(self) -> Iterator[Shape]:
+    def nodes(self) -> Iterator[Subtree]:
         yield self
         for child in self.children:
             yield from child.nodes()
 
 
-def height_added(variables: Hyperedge, atom: int | None, child: Shape) -> int:
+def height_added(variables: Hyperedge, atom: int | None, child: Subtree) -> int:
     """Return what the node above adds to the height of this child."""
     return 1 if atom is not None or not variables <= child.variables else 0
 
 
-def moving_height_above(variables: Hyperedge, atom: int | None, child: Shape) -> int:
+def moving_height_above(variables: Hyperedge, atom: int | None, child: Subtree) -> int:
     """Return the moving height that this child gives to the node above it."""
     return child.moving_height + height_added(variables, atom, child) if child.moving_height else 0
 
 
-def make_shape(
+def make_subtree(
     variables: Hyperedge,
     atom: int | None,
     connex: bool,
-    children: Sequence[Shape],
+    children: Sequence[Subtree],
     updates_of: Sequence[float],
     generalised_depth: float = GENERALISED_DEPTH,
-) -> Shape:
+) -> Subtree:
     """Return the node over its children, with its price."""
     own = 0.0 if atom is None else updates_of[atom]
     height, moving = (0, 0) if atom is None else (1, int(own > 0))
@@ -73,19 +73,19 @@ def make_shape(
         moving = max(moving, moving_height_above(variables, atom, child))
         cost += child.cost + (step or generalised_depth) * child.updates
         updates += child.updates
-    return Shape(variables, atom, connex, tuple(children), height, moving, cost, updates)
+    return Subtree(variables, atom, connex, tuple(children), height, moving, cost, updates)
 
 
-def reaches_many(shape: Shape, takes_back: Sequence[bool], known: Sequence[Dependency]) -> bool:
+def reaches_many(subtree: Subtree, takes_back: Sequence[bool], known: Sequence[Dependency]) -> bool:
     """Return whether one change of an atom whose rows leave again may change many rows of a node above it."""
-    for child in shape.children:
+    for child in subtree.children:
         leaving = any(node.atom is not None and takes_back[node.atom] for node in child.nodes())
-        if leaving and not shape.variables <= closure(child.variables & shape.variables, known):
+        if leaving and not subtree.variables <= closure(child.variables & subtree.variables, known):
             return True
-    return any(reaches_many(child, takes_back, known) for child in shape.children)
+    return any(reaches_many(child, takes_back, known) for child in subtree.children)
 
 
-def to_nodes(shape: Shape, atoms: Sequence[Atom], variable_order: Sequence[str]) -> tuple[Node, ...]:
+def to_nodes(subtree: Subtree, atoms: Sequence[Atom], variable_order: Sequence[str]) -> tuple[Node, ...]:
     """Return the nodes parents first, each key in the order of `variable_order` on both sides."""
     rank = {variable: position for position, variable in enumerate(variable_order)}
     nodes: list[Node] = []
@@ -93,7 +93,7 @@ def to_nodes(shape: Shape, atoms: Sequence[Atom], variable_order: Sequence[str])
     def ordered(variables: Hyperedge) -> tuple[str, ...]:
         return tuple(sorted(variables, key=rank.__getitem__))
 
-    def visit(current: Shape, parent: int | None, above: Hyperedge) -> None:
+    def visit(current: Subtree, parent: int | None, above: Hyperedge) -> None:
         index = len(nodes)
         names = atoms[current.atom].variables if current.atom is not None else ordered(current.variables)
         name = atoms[current.atom].name if current.atom is not None else f"[{', '.join(names)}]"
@@ -101,7 +101,7 @@ def to_nodes(shape: Shape, atoms: Sequence[Atom], variable_order: Sequence[str])
         for child in current.children:
             visit(child, index, current.variables)
 
-    visit(shape, None, frozenset())
+    visit(subtree, None, frozenset())
     return tuple(nodes)
 
 

@@ -24,7 +24,7 @@ from itertools import product
 
 from crown.plan.tree.components import components
 from crown.plan.tree.hypergraph import Hyperedge
-from crown.plan.tree.price import GENERALISED_DEPTH, Shape, make_shape, moving_height_above
+from crown.plan.tree.price import GENERALISED_DEPTH, Subtree, make_subtree, moving_height_above
 from crown.plan.tree.steps import Steps
 
 ASSIGNMENTS = 256
@@ -82,7 +82,7 @@ class _Space:
         # What connects the items: for each the variables that others hold too, and who holds them.
         self.links = [[(v, holders[v]) for v in sorted(item.variables) if len(holders[v]) > 1] for item in items]
         self.choices_of: dict[_Problem, tuple[_Choice, ...]] = {}
-        self.best_of: dict[_Problem, tuple[Shape, ...]] = {}
+        self.best_of: dict[_Problem, tuple[Subtree, ...]] = {}
         self.count_of: dict[_Problem, int] = {}
 
     def root_problem(self) -> _Problem:
@@ -182,7 +182,7 @@ class _Space:
         shared.update(dict.fromkeys(self.items[i].variables for i in holding if self.items[i].component is not None))
         return [v for v in shared if v != problem.key or not problem.rooted]
 
-    def best(self, problem: _Problem) -> tuple[Shape, ...]:
+    def best(self, problem: _Problem) -> tuple[Subtree, ...]:
         """Return the trees that no other tree beats in both height and cost, lowest first."""
         found = self.best_of.get(problem)
         if found is None:
@@ -191,27 +191,27 @@ class _Space:
                 space, below = _component(direct, problem.key, problem.free)
                 found = space.best(below)
             else:
-                shapes = [shape for choice in self.choices(problem) for shape in self.best_with(choice)]
-                found = _pareto(shapes)
+                subtrees = [subtree for choice in self.choices(problem) for subtree in self.best_with(choice)]
+                found = _pareto(subtrees)
             self.best_of[problem] = found
         return found
 
-    def best_with(self, choice: _Choice) -> tuple[Shape, ...]:
+    def best_with(self, choice: _Choice) -> tuple[Subtree, ...]:
         """Return the best trees whose root is this one: for each height the cheapest children that fit below it."""
 
-        def reached(child: Shape) -> int:
+        def reached(child: Subtree) -> int:
             return moving_height_above(choice.variables, choice.atom, child)
 
         options = [space.best(problem) for space, problem in choice.below]
         if not all(options):
             return ()
-        shapes = []
-        for limit in sorted({reached(shape) for below in options for shape in below} or {0}):
-            fitting = [[shape for shape in below if reached(shape) <= limit] for below in options]
+        subtrees = []
+        for limit in sorted({reached(subtree) for below in options for subtree in below} or {0}):
+            fitting = [[subtree for subtree in below if reached(subtree) <= limit] for below in options]
             if all(fitting):
-                children = [min(below, key=lambda shape: (shape.cost, shape.price)) for below in fitting]
-                shapes.append(self._shape(choice, children))
-        return _pareto(shapes)
+                children = [min(below, key=lambda subtree: (subtree.cost, subtree.price)) for below in fitting]
+                subtrees.append(self._subtree(choice, children))
+        return _pareto(subtrees)
 
     def count(self, problem: _Problem) -> int:
         found = self.count_of.get(problem)
@@ -230,7 +230,7 @@ class _Space:
             self.count_of[problem] = found
         return found
 
-    def every(self, problem: _Problem) -> Iterator[Shape]:
+    def every(self, problem: _Problem) -> Iterator[Subtree]:
         direct = self._is_direct(problem)
         if direct is not None:
             space, below = _component(direct, problem.key, problem.free)
@@ -238,10 +238,10 @@ class _Space:
             return
         for choice in self.choices(problem):
             for children in product(*(tuple(space.every(below)) for space, below in choice.below)):
-                yield self._shape(choice, children)
+                yield self._subtree(choice, children)
 
-    def _shape(self, choice: _Choice, children: Sequence[Shape]) -> Shape:
-        return make_shape(choice.variables, choice.atom, self.connex, children, self.updates, self.generalised_depth)
+    def _subtree(self, choice: _Choice, children: Sequence[Subtree]) -> Subtree:
+        return make_subtree(choice.variables, choice.atom, self.connex, children, self.updates, self.generalised_depth)
 
 
 def _largest_group(choice: _Choice) -> int:
@@ -267,11 +267,11 @@ def _assignments(
         yield parts
 
 
-def _pareto(shapes: list[Shape]) -> tuple[Shape, ...]:
-    kept: list[Shape] = []
-    for shape in sorted(shapes, key=lambda s: s.price):
-        if not kept or shape.cost < kept[-1].cost:
-            kept.append(shape)
+def _pareto(subtrees: list[Subtree]) -> tuple[Subtree, ...]:
+    kept: list[Subtree] = []
+    for subtree in sorted(subtrees, key=lambda s: s.price):
+        if not kept or subtree.cost < kept[-1].cost:
+            kept.append(subtree)
     return tuple(kept)
 
 
@@ -279,7 +279,7 @@ def _pareto(shapes: list[Shape]) -> tuple[Shape, ...]:
 class Trees:
     """The trees of one free-connex conjunction."""
 
-    best: tuple[Shape, ...]  # the best tree for each choice of the root, best first
+    best: tuple[Subtree, ...]  # the best tree for each choice of the root, best first
     count: int  # of all trees in normal form
     exhaustive: bool
 
@@ -294,27 +294,27 @@ def find_trees(
     """Return the best trees of a free-connex conjunction; `updates` are the expected updates per atom.
 
     >>> trees = find_trees([frozenset("ab"), frozenset("bc")], frozenset("abc"), [1.0, 1.0])
-    >>> [(shape.height, shape.cost) for shape in trees.best]
+    >>> [(subtree.height, subtree.cost) for subtree in trees.best]
     [(1, 3.0), (2, 3.0), (2, 3.0)]
     """
     steps = steps or Steps(STEPS)
     space = _space(edges, outputs, updates, steps, generalised_depth)
     problem = space.root_problem()
-    best = [shape for choice in space.choices(problem) for shape in space.best_with(choice)[:1]]
-    return Trees(tuple(sorted(best, key=lambda shape: shape.price)), space.count(problem), not steps.cut)
+    best = [subtree for choice in space.choices(problem) for subtree in space.best_with(choice)[:1]]
+    return Trees(tuple(sorted(best, key=lambda subtree: subtree.price)), space.count(problem), not steps.cut)
 
 
-def every_tree(edges: Sequence[Hyperedge], outputs: Hyperedge, updates: Sequence[float]) -> Iterator[Shape]:
+def every_tree(edges: Sequence[Hyperedge], outputs: Hyperedge, updates: Sequence[float]) -> Iterator[Subtree]:
     """Return every free-connex tree in normal form. Their number may be exponential in the number of atoms."""
     space = _space(edges, outputs, updates, Steps(STEPS))
     return space.every(space.root_problem())
 
 
-def existential_tree(edges: Sequence[Hyperedge], key: Hyperedge, updates: Sequence[float]) -> Shape | None:
+def existential_tree(edges: Sequence[Hyperedge], key: Hyperedge, updates: Sequence[float]) -> Subtree | None:
     """The best subtree of atoms none of which is connex, rooted at an atom that holds `key`; None if there is none."""
     space = _Space([_Item(edge, atom) for atom, edge in enumerate(edges)], updates, False, Steps(STEPS))
     problem = _Problem(frozenset(range(len(edges))), key, free=False, rooted=True)
-    return min(space.best(problem), key=lambda shape: shape.price, default=None)
+    return min(space.best(problem), key=lambda subtree: subtree.price, default=None)
 
 
 def _space(

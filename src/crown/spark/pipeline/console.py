@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from crown.console.embedded import as_table, matching
 from crown.console.overview import tables_overview, view_overview
-from crown.console.source import Frame, Table, ViewChange, ViewFrame, shown
+from crown.console.source import Frame, TextTable, ViewChange, ViewFrame, shown
 from crown.plan import Explanation
 from crown.plan.explain.cells import table_shares
 from crown.spark.filesystem import names_in, read_file
@@ -148,7 +148,7 @@ class PipelineSource:
             note = f"{counted(table.num_rows, 'row')} {'matches' if table.num_rows == 1 else 'match'}"
         return {"table": as_table(table.slice(offset, limit)), "more": table.num_rows > offset + limit, "note": note}
 
-    def _rejected(self, query: str) -> Table | None:
+    def _rejected(self, query: str) -> TextTable | None:
         """The rejected changes of the last batches that had some, newest first."""
         path = self._pipeline.rejects
         if path is None:
@@ -159,7 +159,7 @@ class PipelineSource:
             lines = (read_file(path, name) or b"").splitlines()
             found = (json.loads(line) for line in lines[: _REJECTED_ROWS - len(rows)])
             rows += [[shown(row.get(column)) for column in _REJECTED] for row in found]
-        return Table(_REJECTED, [True, False, True, True, False, False], rows)
+        return TextTable(_REJECTED, [True, False, True, True, False, False], rows)
 
 
 _EMPTY = ViewFrame(None, 0, 0, 0, 0, 0, 0, deltas=0, status="starting Spark")

@@ -13,7 +13,7 @@ from crown.sql.context import Context
 from crown.sql.scalar.binding import Handler, ScalarBinder, Special
 from crown.sql.scalar.coerce import cast
 from crown.sql.scalar.intervals import MONTHS, interval_amount
-from crown.sql.scalar.splits import Parts
+from crown.sql.scalar.splits import SplitParts
 from crown.sql.schema.options import MICROSECONDS
 from crown.types import BOOLEAN, DATE, INT32, INT64, STRING, TIMESTAMP, DataType
 from crown.wording import counted
@@ -148,7 +148,7 @@ def _flattened(binder: ScalarBinder, node: exp.Expr) -> Expression:
 
 
 def _split(binder: ScalarBinder, node: exp.Expr, _: Sequence[exp.Expr]) -> Expression:
-    parts = Parts(binder, node)
+    parts = SplitParts(binder, node)
     return binder.call("split", [parts.subject, parts.delimiter], types.array_of(STRING), node)
 
 

@@ -13,7 +13,7 @@ from crown.ir.expression import Expression, Literal
 from crown.sql.misspelt import nearest
 from crown.sql.scalar.binding import Handler, ScalarBinder, Special
 from crown.sql.scalar.coerce import cast, unify
-from crown.sql.scalar.splits import Parts, split_of
+from crown.sql.scalar.splits import SplitParts, split_of
 from crown.types import BOOLEAN, INT32, INT64, STRING, DataType
 from crown.wording import counted
 
@@ -74,7 +74,7 @@ def _bracket(binder: ScalarBinder, node: exp.Expr) -> Expression:
 
 def _part(binder: ScalarBinder, node: exp.Expr, made: exp.Expr) -> Expression:
     """`split(s, ',')[0]` and the like."""
-    parts = Parts(binder, made)
+    parts = SplitParts(binder, made)
     position = cast(binder.context, node, binder.bind(node.expressions[0]), INT64)
     required = binder.context.is_spark and not node.args.get("safe")
     if node.args.get("offset") == 1:
@@ -126,7 +126,7 @@ def _entry(binder: ScalarBinder, node: exp.Expr, subject: Expression, key: Expre
 def _size(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     made = split_of(parts[0]) if len(parts) == 1 else None
     if made is not None:
-        return cast(binder.context, node, Parts(binder, made).count, INT32)
+        return cast(binder.context, node, SplitParts(binder, made).count, INT32)
     (subject,) = _arguments(binder, node, parts, 1)
     if subject.type.element is None and subject.type.entry is None:
         _refuse(binder, node, "an array or a map", subject)

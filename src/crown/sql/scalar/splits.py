@@ -30,7 +30,7 @@ def split_of(node: exp.Expr) -> exp.Expr | None:
     return node if isinstance(node, _SPLITS) or named else None
 
 
-class Parts:
+class SplitParts:
     """The parts that one call makes."""
 
     def __init__(self, binder: ScalarBinder, node: exp.Expr) -> None:
@@ -89,7 +89,7 @@ def _split_index(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]
     """Flink's: from 0, NULL where there is no such part."""
     if len(parts) != 3:
         binder.context.fail(node, "UNKNOWN-FUNCTION", "split_index takes 3 arguments", hint="see docs/sql.md")
-    made = Parts(binder, exp.Split(this=parts[0].copy(), expression=parts[1].copy()))
+    made = SplitParts(binder, exp.Split(this=parts[0].copy(), expression=parts[1].copy()))
     made.node = node
     return made.part(cast(binder.context, node, binder.bind(parts[2]), INT64), required=False)
 

@@ -20,7 +20,7 @@ from crown.ir.functions import Declared
 from crown.ir.plan import Plan
 from crown.ir.tables import CLOCK, Table
 from crown.plan.cells.project import ProjectLayout, lay_out_project, stages_of
-from crown.plan.explain.project import ProjectExplanation, ViewFacts
+from crown.plan.explain.project import ProjectExplanation, ProjectView
 from crown.plan.explain.report import Report
 from crown.sql import load_schema
 from crown.sql.schema.schema import Schema, SchemaLike
@@ -561,8 +561,8 @@ def _title(statement: Statement) -> str:
     return statement.name if isinstance(statement, CreateMaterializedView) else ""
 
 
-def _facts(view: MaintainedView) -> ViewFacts:
-    return ViewFacts(view.name, view.plan, view.report, dict(view.places))
+def _facts(view: MaintainedView) -> ProjectView:
+    return ProjectView(view.name, view.plan, view.report, dict(view.places))
 
 
 def _catalog(saved: database_file.Saved, functions: Mapping[str, Declared]) -> Catalog:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from crown import types
 from crown.ir.expression import Column, Expression, Literal
-from crown.ir.plan import Frame, WindowFunction
+from crown.ir.plan import WindowFrame, WindowFunction
 from crown.ir.query import Order
 from crown.sql.clauses.grouping.aggregates import Aggregates, Collected
 from crown.sql.clauses.misplaced import refuse_window
@@ -36,7 +36,7 @@ _VALUES: Mapping[type[exp.Expr], WindowFunction] = {
     exp.Last: "last_value",
     exp.NthValue: "nth_value",
 }
-_WHOLE = Frame("rows", None, None)
+_WHOLE = WindowFrame("rows", None, None)
 _DAYS = {"DAY": 1, "WEEK": 7}
 _MICROSECONDS = {
     "MICROSECOND": 1,
@@ -61,7 +61,7 @@ class FoundWindow:
     arguments: tuple[Expression, ...] = ()
     offset: int = 0
     ignore_nulls: bool = False
-    frame: Frame | None = None
+    frame: WindowFrame | None = None
     aggregate: Collected | None = None
 
     @property
@@ -84,7 +84,7 @@ class FoundWindow:
 class _Over:
     partition: tuple[Expression, ...]
     order: tuple[Order, ...]
-    frame: Frame
+    frame: WindowFrame
 
 
 class Windows:
@@ -180,7 +180,7 @@ class Windows:
         *,
         offset: int = 0,
         ignore_nulls: bool = False,
-        frame: Frame | None = None,
+        frame: WindowFrame | None = None,
         aggregate: Collected | None = None,
     ) -> FoundWindow:
         word = aggregate.function if aggregate is not None else function
@@ -211,10 +211,10 @@ class Windows:
     def _typed(self, expression: Expression) -> Expression:
         return Literal(None, INT32) if expression.type == types.NULL else expression
 
-    def _frame(self, spec: exp.Expr | None, order: tuple[Order, ...]) -> Frame:
+    def _frame(self, spec: exp.Expr | None, order: tuple[Order, ...]) -> WindowFrame:
         if spec is None:
             # Without a frame: up to the last row that is equal in the order.
-            return Frame("range", None, 0) if order else _WHOLE
+            return WindowFrame("range", None, 0) if order else _WHOLE
         unit = str(spec.args.get("kind") or "").lower()
         if unit not in ("rows", "range") or spec.args.get("exclude"):
             self.context.fail(
@@ -226,7 +226,7 @@ class Windows:
             start, end = None, None  # all rows are equal in the order
         if start is not None and end is not None and start > end:
             self.context.fail(spec, "WINDOW-FUNCTION", "the frame ends before it starts")
-        return Frame("rows" if unit == "rows" else "range", start, end)
+        return WindowFrame("rows" if unit == "rows" else "range", start, end)
 
     def _bound(self, spec: exp.Expr, end: str, unit: str, order: tuple[Order, ...]) -> int | None:
         value, side = spec.args.get(end), str(spec.args.get(f"{end}_side") or "").upper()

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::mem::size_of;
 use std::ops::Bound;
 
-pub struct Window {
+pub struct WindowFunctions {
     input: Columns,
     columns: Columns,
     partition: Vec<usize>,
@@ -58,10 +58,10 @@ type Changes = Vec<(Box<[u8]>, u32, usize)>;
 const MOST_COPIES: i64 = 1 << 24;
 
 /// Where reading goes on: a partition, and a position in it.
-pub type WindowCursor = Option<(Box<[u8]>, usize)>;
+pub type WindowFunctionsCursor = Option<(Box<[u8]>, usize)>;
 
-impl Window {
-    pub fn new(stage: &plan::WindowStage, columns: &[(String, DataType)]) -> Result<Window> {
+impl WindowFunctions {
+    pub fn new(stage: &plan::WindowStage, columns: &[(String, DataType)]) -> Result<WindowFunctions> {
         let malformed = |what: &str| KernelError::plan("CROWN-PLAN-MALFORMED", format!("stage '{}' {what}", stage.id));
         let position = |name: &String| {
             let found = columns.iter().position(|(other, _)| other == name);
@@ -92,7 +92,7 @@ impl Window {
             _ if by_distance => return Err(malformed("has a distance without one order")),
             _ => None,
         };
-        Ok(Window {
+        Ok(WindowFunctions {
             input: columns.to_vec(),
             columns: columns.iter().cloned().chain(own).collect(),
             partition: stage.partition.iter().map(position).collect::<Result<_>>()?,
@@ -341,7 +341,7 @@ impl Window {
     }
 
     /// Appends about `limit` further rows, each distinct one once; false at the end.
-    pub fn read(&self, place: &mut WindowCursor, limit: usize, out: &mut Chunk) -> bool {
+    pub fn read(&self, place: &mut WindowFunctionsCursor, limit: usize, out: &mut Chunk) -> bool {
         let (prefix, mut from) = place.take().unwrap_or_default();
         let enough = out.len().saturating_add(limit);
         for (key, partition) in self.partitions.range::<[u8], _>((Bound::Included(&*prefix), Bound::Unbounded)) {
