@@ -87,6 +87,15 @@ wheel: java setup ## Build the wheel (one for all Pythons from 3.11, with kernel
 	$(BIN)/maturin build --release --locked --out dist
 	$(BIN)/python tools/test-wheel dist/crown_ivm-*.whl $(WHEEL_TEST)
 
+ARM := aarch64-unknown-linux-gnu
+.PHONY: wheel-arm64
+wheel-arm64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER ?= aarch64-linux-gnu-gcc
+wheel-arm64: setup ## Cross-compile the wheel for Linux on ARM into dist/, untested (needs gcc-aarch64-linux-gnu and the Rust target)
+	rm -f dist/crown_ivm-*aarch64.whl
+	$(BIN)/python tools/build-jvm --target $(ARM)
+	@# The jar in the source tree is this machine's again, whatever happens.
+	$(BIN)/maturin build --release --locked --target $(ARM) --out dist; status=$$?; $(BIN)/python tools/build-jvm; exit $$status
+
 .PHONY: docs
 docs: setup ## Build the documentation site into site/, without network; any warning fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -99,7 +108,7 @@ clean: ## Remove the virtual environment and all build artifacts
 
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: java
 java:

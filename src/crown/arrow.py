@@ -111,7 +111,7 @@ def read_table(data: Any, name: str) -> pa.Table:
     check_table(table, name)
     if table.num_rows > max(_MOST_EMPTY_ROWS, 8 * table.get_total_buffer_size()):
         raise InvalidChange(
-            f"table {name!r}: {table.num_rows} changes are too many at once",
+            f"table {name!r}: {table.num_rows} changes are too many for one batch",
             code="CROWN-CHANGE-SIZE",
             hint="apply them in several batches",
         )

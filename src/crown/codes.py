@@ -96,7 +96,7 @@ CODES: Mapping[str, Code] = {
     "CROWN-SQL-SYNTAX": Code("The query is not valid SQL.", "Correct the text at the caret."),
     "CROWN-SQL-TABLE-FUNCTION": Code("The function in FROM is not supported.", "Put the rows into a table."),
     "CROWN-SQL-TIME-WINDOW": Code(
-        "A window of time (TUMBLE, HOP, window) is not understood or not supported.",
+        "A time window (TUMBLE, HOP, window) is not understood or not supported.",
         "Write TUMBLE(ts, INTERVAL '10' MINUTE) in GROUP BY, or window_start of TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), "
         "INTERVAL '10' MINUTE)).",
     ),
@@ -173,7 +173,7 @@ CODES: Mapping[str, Code] = {
         "A date and time pattern is invalid or not supported.", "Use the letters that docs/sql.md lists."
     ),
     "CROWN-PLAN-TOO-MANY-TABLES": Code(
-        "The query joins too many tables at once, or reads its tables too often.",
+        "The query joins too many tables, or reads its tables too often.",
         "Split the query into several views.",
     ),
     "CROWN-PLAN-VERSION": Code(

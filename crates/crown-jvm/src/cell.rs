@@ -45,7 +45,7 @@ pub struct Cell {
     pub deltas: u64,
     /// The place in its source of each change of the batch, where all of them have one.
     positions: Vec<i64>,
-    /// The last hot keys that were told, and when.
+    /// The hot keys that were last reported, and when.
     hot: Option<(Instant, Value)>,
 }
 
@@ -185,7 +185,7 @@ impl Cell {
         Ok(text)
     }
 
-    /// The changes that the last batch set aside, as lines of the side output.
+    /// The changes that the last batch quarantined, as lines of the side output.
     pub fn rejected(&mut self, batch: i64, origin: &str) -> Result<Vec<String>> {
         let rejected = self.engine()?.take_rejected()?;
         let texts = |column: usize| rejected.column(column).as_string::<i32>();

@@ -38,7 +38,7 @@ struct Spec {
     ordered: bool,
     /// The operator has a row over empty input and must be called even without changes.
     wakes: bool,
-    /// Changes may cancel out on the way. The columns that may not be NULL are named.
+    /// Changes may cancel out before they are sent. Names the columns that must not be NULL.
     netting: Option<Vec<String>>,
     /// Names and types of the columns that Java fills.
     columns: Vec<(String, String)>,

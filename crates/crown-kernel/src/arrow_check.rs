@@ -134,7 +134,7 @@ fn check_views<T: ByteViewType>(array: &GenericByteViewArray<T>, text: bool) -> 
             let start = view.offset as usize;
             let bytes = buffer.and_then(|buffer| buffer.get(start..start.checked_add(length)?));
             let bytes = bytes.filter(|bytes| bytes[..4] == view.prefix.to_le_bytes());
-            bytes.ok_or_else(|| format!("row {row}: its view does not point to the bytes that it stands for"))?
+            bytes.ok_or_else(|| format!("row {row}: its view does not point to its bytes"))?
         };
         if text && std::str::from_utf8(bytes).is_err() {
             return Err(not_utf8(row));

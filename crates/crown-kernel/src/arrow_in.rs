@@ -3,7 +3,7 @@
 //! A column is accepted when its Arrow type can hold the table's type at all (any integer width,
 //! decimals of any scale, dictionaries, views, any time unit); a value that does not fit is a fault
 //! of its row, not of the batch. So a wrong column type is an error at once, while a wrong value
-//! can be set aside with its row.
+//! can be quarantined with its row.
 
 use crate::arrow_check::{check, UNREADABLE, UNSUPPORTED};
 use crate::arrow_values::{convert, Sink};
@@ -164,7 +164,7 @@ fn reserve(table: &str, batch: &RecordBatch, changes: &mut Changes) -> Result<()
     if fits {
         return Ok(());
     }
-    let message = format!("table '{table}': {length} changes are too many at once");
+    let message = format!("table '{table}': {length} changes are too many for one batch");
     Err(KernelError::invalid("CROWN-CHANGE-SIZE", message))
 }
 

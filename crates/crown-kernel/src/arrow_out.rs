@@ -239,7 +239,7 @@ fn single_copies(weights: &[i64]) -> Option<i64> {
     (first.abs() == 1 && weights.len() <= SINGLE_ROWS && !differs()).then_some(first)
 }
 
-/// A delta with all deletions before the insertions, so that a key never has two rows on the way.
+/// A delta with all deletions before the insertions, so that a key never has two rows in between.
 /// Mostly they are, and nothing is copied.
 pub fn deletes_first(delta: Vec<RecordBatch>) -> Vec<RecordBatch> {
     let deleted: Vec<BooleanArray> = delta.iter().map(deleted).collect();

@@ -24,7 +24,7 @@ struct Arrival {
     count: u32,
 }
 
-/// Rows are given and kept as the table's words, the NULL mask and the atom mask; two counters
+/// A row is passed and stored as the table's words, the NULL mask and the atom mask; two counters
 /// follow in the store.
 pub struct TableWindow {
     extent: Extent,

@@ -151,7 +151,7 @@ pub fn float_word(value: f64) -> Word {
     }
 }
 
-/// The float that a word stands for.
+/// The float that a word represents.
 pub fn word_float(word: Word) -> f64 {
     f64::from_bits(word)
 }

@@ -15,7 +15,7 @@ pub fn raise(py: Python<'_>, error: &KernelError) -> PyErr {
     };
     let raised = build(py, class, error.code, &error.message).unwrap_or_else(|failure| failure);
     match (error.code == "CROWN-FUNCTION-FAILED").then(|| cause_of(&error.message)).flatten() {
-        // An interrupt is no fault of the function.
+        // An interrupt is not the function's fault.
         Some(cause) if !cause.is_instance_of::<PyException>(py) => cause,
         Some(cause) => {
             raised.set_cause(py, Some(cause));

@@ -19,7 +19,7 @@ const BLOCK: usize = 256;
 /// The maximum number of rows that an iterator copies when the view changes.
 const MOST_KEPT: usize = 1 << 20;
 
-/// Rows apart from the view: their strings are their own.
+/// Rows copied out of the view, strings included.
 struct Block {
     rows: Chunk,
     values: Interner,

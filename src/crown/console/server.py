@@ -157,9 +157,9 @@ class _Handler(BaseHTTPRequestHandler):
         address = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(address.query).items()}
         if self.headers.get("Host", "") not in self._hosts():
-            self._refuse(HTTPStatus.FORBIDDEN, "this console only answers to its own address")
+            self._refuse(HTTPStatus.FORBIDDEN, "this console only answers requests to its own address")
         elif not hmac.compare_digest(query.get("token", "").encode(), self.token.encode()):
-            self._refuse(HTTPStatus.FORBIDDEN, "open the console by the address that was printed: its token is missing")
+            self._refuse(HTTPStatus.FORBIDDEN, "open the console at the address that was printed: the token is missing")
         else:
             self._answer(address.path, query)
 
@@ -199,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _stream(self) -> None:
         """Send a frame each second until the browser disconnects or the console closes."""
         if not self.hub.connect():
-            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many browsers show this console")
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many browsers are connected to this console")
             return
         self.close_connection = True
         try:

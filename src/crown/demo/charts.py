@@ -8,7 +8,7 @@ from html import escape
 _WIDTH, _HEIGHT = 720.0, 190.0
 _LEFT, _BOTTOM, _TOP = 64.0, 26.0, 12.0
 STYLE = """
-.scroll .chart { width: 100%; height: auto; min-width: 540px; max-width: 820px; margin: 0; }
+.scroll .chart { width: 100%; height: auto; min-width: 540px; max-width: 820px; margin: 0 auto; display: block; }
 .chart { font: 12px system-ui, sans-serif; }
 .chart text { fill: var(--muted); } .chart .bar { fill: var(--accent); } .chart .early { opacity: 0.35; }
 .chart .rule { stroke: var(--rule); } .chart .limit { stroke: var(--fair); stroke-dasharray: 6 4; stroke-width: 1.6; }

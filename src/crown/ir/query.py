@@ -7,7 +7,7 @@ frozen data. The SQL text is stored only for messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 from typing import Literal as OneOf
@@ -248,33 +248,3 @@ class Query:
     body: Body
     nested: tuple[tuple[str, Body], ...] = ()
     order: tuple[Order, ...] = ()  # ORDER BY without LIMIT: the order of pulled results only
-
-
-def body_sources(body: Body) -> Iterator[str]:
-    """Yield the source of every atom of a body."""
-    match body:
-        case Select():
-            for branch in body.branches:
-                yield from (atom.source for atom in branch.atoms)
-                yield from (source for one in branch.optional for source in _optional_sources(one))
-                yield from (source for condition in branch.conditions for source in _condition_sources(condition))
-        case SetOperation():
-            yield from body_sources(body.left)
-            yield from body_sources(body.right)
-        case Top() | Windowed():
-            yield from body_sources(body.input)
-        case Recursion():
-            for inner in (body.base, body.step, *(nested for _, nested in body.nested)):
-                yield from body_sources(inner)
-
-
-def _optional_sources(one: OptionalAtom) -> Iterator[str]:
-    yield one.atom.source
-    for below in one.optional:
-        yield from _optional_sources(below)
-
-
-def _condition_sources(condition: Condition) -> Iterator[str]:
-    yield from (atom.source for atom in condition.atoms)
-    for inner in condition.conditions:
-        yield from _condition_sources(inner)

@@ -6,16 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Literal as OneOf
 
+from crown.ir.atoms import body_sources, map_atoms
 from crown.ir.columns import stage_columns
 from crown.ir.expression import Column
 from crown.ir.plan import Atom, OrderBy, Plan, TopStage, TreeStage, ValuesStage, Variable
 from crown.ir.query import (
     NO_LIMIT,
     Body,
-    Condition,
-    Conjunction,
     Named,
-    OptionalAtom,
     Order,
     Query,
     Recursion,
@@ -24,7 +22,6 @@ from crown.ir.query import (
     Top,
     Values,
     Windowed,
-    body_sources,
 )
 from crown.ir.scalars import substitute
 from crown.ir.tables import Table, TableColumn
@@ -209,41 +206,9 @@ def _order(order: tuple[Order, ...], rows: StageRows) -> tuple[OrderBy, ...]:
 
 def _resolve(body: Body, planning: Planning) -> Body:
     """Return the body with the names of nested views replaced by their stages."""
-    match body:
-        case Select():
-            return replace(body, branches=tuple(_resolve_branch(branch, planning) for branch in body.branches))
-        case SetOperation():
-            return replace(body, left=_resolve(body.left, planning), right=_resolve(body.right, planning))
-        case Top() | Windowed():
-            return replace(body, input=_resolve(body.input, planning))
-        case Values():
-            return body
-        case Recursion():
-            raise AssertionError("a recursion is nested: its step reads it by name")
 
+    def resolve(atom: Atom) -> Atom:
+        rows = planning.nested.get(atom.source)
+        return atom if rows is None else replace(atom, source=rows.stage)
 
-def _resolve_branch(branch: Conjunction, planning: Planning) -> Conjunction:
-    return replace(
-        branch,
-        atoms=tuple(_resolve_atom(atom, planning) for atom in branch.atoms),
-        conditions=tuple(_resolve_condition(condition, planning) for condition in branch.conditions),
-        optional=tuple(_resolve_optional(one, planning) for one in branch.optional),
-    )
-
-
-def _resolve_condition(condition: Condition, planning: Planning) -> Condition:
-    return replace(
-        condition,
-        atoms=tuple(_resolve_atom(atom, planning) for atom in condition.atoms),
-        conditions=tuple(_resolve_condition(inner, planning) for inner in condition.conditions),
-    )
-
-
-def _resolve_optional(one: OptionalAtom, planning: Planning) -> OptionalAtom:
-    below = tuple(_resolve_optional(inner, planning) for inner in one.optional)
-    return replace(one, atom=_resolve_atom(one.atom, planning), optional=below)
-
-
-def _resolve_atom(atom: Atom, planning: Planning) -> Atom:
-    rows = planning.nested.get(atom.source)
-    return atom if rows is None else replace(atom, source=rows.stage)
+    return map_atoms(body, resolve)

@@ -6,25 +6,13 @@ have one, the ranks need not be maintained beyond the largest bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
+from crown.ir.atoms import atoms_of, map_atoms
 from crown.ir.expression import Call, Column, Expression, Literal, columns_of
 from crown.ir.plan import Atom
-from crown.ir.query import (
-    RANKS,
-    Body,
-    Condition,
-    Conjunction,
-    OptionalAtom,
-    Query,
-    Recursion,
-    Select,
-    SetOperation,
-    Top,
-    Values,
-    Windowed,
-)
+from crown.ir.query import RANKS, Body, Query, Windowed
 from crown.ir.scalars import all_of
 
 LARGEST = 2**31 - 1  # ranks are integers
@@ -40,7 +28,9 @@ def bound_ranks(query: Query) -> Query:
 
 
 def _bounded(query: Query, name: str, body: Windowed) -> Query:
-    atoms = [atom for one in (*(b for _, b in query.nested), query.body) for atom in _atoms(one) if atom.source == name]
+    atoms = [
+        atom for one in (*(b for _, b in query.nested), query.body) for atom in atoms_of(one) if atom.source == name
+    ]
     for position, ranked in enumerate(_chain(body)):
         if any(column.function not in RANKS for column in ranked.columns):
             continue
@@ -81,7 +71,7 @@ def _without_unread(query: Query, name: str, body: Windowed) -> Windowed:
     read = {
         column
         for one in (*(b for _, b in query.nested), query.body)
-        for atom in _atoms(one)
+        for atom in atoms_of(one)
         if atom.source == name
         for expression in (*(b.expression for b in atom.bindings), *([] if atom.filter is None else [atom.filter]))
         for column in columns_of(expression)
@@ -147,50 +137,5 @@ def _without_filter(query: Query, name: str, column: str, limit: int) -> Query:
         kept = [part for part in _conjuncts(atom.filter) if not _says_no_more(part, column, limit)]
         return replace(atom, filter=all_of(kept))
 
-    nested = tuple((n, _rewritten(b, rewrite)) for n, b in query.nested)
-    return replace(query, nested=nested, body=_rewritten(query.body, rewrite))
-
-
-def _atoms(body: Body) -> list[Atom]:
-    found: list[Atom] = []
-
-    def note(atom: Atom) -> Atom:
-        found.append(atom)
-        return atom
-
-    _rewritten(body, note)
-    return found
-
-
-def _rewritten(body: Body, rewrite: Callable[[Atom], Atom]) -> Body:
-    match body:
-        case Select():
-            return replace(body, branches=tuple(_branch(branch, rewrite) for branch in body.branches))
-        case SetOperation():
-            return replace(body, left=_rewritten(body.left, rewrite), right=_rewritten(body.right, rewrite))
-        case Top() | Windowed():
-            return replace(body, input=_rewritten(body.input, rewrite))
-        case Values():
-            return body
-        case Recursion():
-            base, step = _rewritten(body.base, rewrite), _rewritten(body.step, rewrite)
-            nested = tuple((name, _rewritten(inner, rewrite)) for name, inner in body.nested)
-            return replace(body, base=base, step=step, nested=nested)
-
-
-def _branch(branch: Conjunction, rewrite: Callable[[Atom], Atom]) -> Conjunction:
-    return replace(
-        branch,
-        atoms=tuple(map(rewrite, branch.atoms)),
-        conditions=tuple(_condition(condition, rewrite) for condition in branch.conditions),
-        optional=tuple(_optional(one, rewrite) for one in branch.optional),
-    )
-
-
-def _condition(condition: Condition, rewrite: Callable[[Atom], Atom]) -> Condition:
-    inner = tuple(_condition(one, rewrite) for one in condition.conditions)
-    return replace(condition, atoms=tuple(map(rewrite, condition.atoms)), conditions=inner)
-
-
-def _optional(one: OptionalAtom, rewrite: Callable[[Atom], Atom]) -> OptionalAtom:
-    return OptionalAtom(rewrite(one.atom), tuple(_optional(inner, rewrite) for inner in one.optional))
+    nested = tuple((n, map_atoms(b, rewrite)) for n, b in query.nested)
+    return replace(query, nested=nested, body=map_atoms(query.body, rewrite))

@@ -131,7 +131,7 @@ class Judge:
                 "DuckDB can't answer this query",
                 code="CROWN-ARGUMENT",
                 reason=str(error).splitlines()[0],
-                hint="compare the view with rows that you know, or write the query in words that both have",
+                hint="compare the view with rows that you know, or rewrite the query so that both accept it",
             ) from error
 
     def follow(self, view: View, batch: Batch | datetime) -> pa.Table:

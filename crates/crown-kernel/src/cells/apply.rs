@@ -222,7 +222,7 @@ pub(super) fn merge_inputs(view: &str, deltas: Vec<RecordBatch>) -> Vec<Input> {
 
 type Share<'a> = (usize, (Vec<Input>, &'a mut Engine));
 
-/// Each cell's delta or failure, from a thread of its own where that is worth it.
+/// Each cell's delta or failure; each runs on a separate thread if the batch is large enough.
 fn run_cells(busy: Vec<Share>) -> Vec<(usize, Result<Vec<Vec<RecordBatch>>>)> {
     let apply = |(cell, (share, engine)): Share| {
         let mut deltas = PerView::default();

@@ -18,7 +18,7 @@ use arrow::array::RecordBatch;
 pub enum OnInvalid {
     /// The whole batch is rejected.
     Raise,
-    /// The change is set aside.
+    /// The change is quarantined.
     Quarantine,
 }
 
@@ -37,7 +37,7 @@ pub enum Input {
         table: String,
         /// The changes, in order.
         changes: Changes,
-        /// The values that their words stand for.
+        /// The values that their words represent.
         values: Box<Interner>,
     },
 }
@@ -206,7 +206,7 @@ impl Engine {
 
     /// Finds what is wrong with a batch that will then be applied one change at a time: deletions
     /// of absent rows, and rows that no atom can bind. Changes with faults get weight 0. Only the
-    /// atoms that can tell are looked at.
+    /// atoms that determine it are examined.
     pub(super) fn check_updates(&mut self, batches: &mut [Batch], on_invalid: OnInvalid) -> Result<()> {
         let mut bound = AtomRows::default();
         let deletes = |batch: &Batch| batch.events.rows.weights.iter().any(|weight| *weight < 0);

@@ -142,7 +142,7 @@ impl Reader {
     }
 }
 
-/// A change that was set aside.
+/// A change that was quarantined.
 #[derive(Clone, Debug)]
 pub struct Rejection {
     /// The table that it was meant for.
@@ -151,7 +151,7 @@ pub struct Rejection {
     pub position: u64,
     /// The stable error code.
     pub code: &'static str,
-    /// Why it was set aside.
+    /// Why it was quarantined.
     pub reason: String,
     /// Its row as JSON.
     pub row: String,
@@ -164,7 +164,7 @@ pub struct Counters {
     pub batches: u64,
     /// Changes in these batches.
     pub changes: u64,
-    /// Changes that were set aside.
+    /// Changes that were quarantined.
     pub rejects: u64,
 }
 
@@ -174,7 +174,7 @@ impl Engine {
         &self.plan
     }
 
-    /// The strings and other values that words stand for.
+    /// The strings and other values that words represent.
     pub fn interner(&self) -> &Interner {
         &self.interner
     }

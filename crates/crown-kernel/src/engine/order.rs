@@ -16,7 +16,7 @@ use arrow::datatypes::SchemaRef;
 /// The rows of a stage in some order.
 pub(super) struct Ordered {
     stage: usize,
-    /// The order as it was asked for.
+    /// The requested order.
     order: String,
     sorted: Sorted,
 }

@@ -162,7 +162,7 @@ impl Engine {
         Ok(None)
     }
 
-    /// All events of one change as a batch of their own.
+    /// All events of one change, as a separate batch.
     fn apply_change(
         &mut self,
         batch: &Batch,

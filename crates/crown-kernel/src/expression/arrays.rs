@@ -21,7 +21,7 @@ const MOST_ELEMENTS: i64 = 10_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Operation {
-    /// Each element once, where it is first met.
+    /// Each element once, at its first position.
     Distinct,
     /// (array, whether ascending): NULLs first, or last if descending.
     Sort,
@@ -47,7 +47,7 @@ pub(super) enum Operation {
     Reverse,
     Flatten,
     Concat,
-    /// (array of strings, delimiter[, what stands for NULL])
+    /// (array of strings, delimiter[, replacement for NULL])
     Join,
     /// (string, delimiter)
     Split,

@@ -421,7 +421,7 @@ impl Call<'_> {
     }
 }
 
-/// Values of one kind can stand for each other without a cast.
+/// Values of one kind can replace each other without a cast.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     Boolean,

@@ -15,7 +15,7 @@ pub(super) struct TimePattern {
 #[derive(Clone, Debug, PartialEq)]
 enum Piece {
     Plain(char),
-    /// A letter and how often it stands there.
+    /// A letter and how often it is repeated.
     Field(char, usize),
 }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::mem::size_of;
 use std::ops::Bound;
 
-/// A limit that no table reaches: it stands for none.
+/// A limit that no table reaches; it means "no limit".
 const ALL: u64 = 1 << 62;
 
 pub struct Top {

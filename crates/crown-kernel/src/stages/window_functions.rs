@@ -54,7 +54,7 @@ struct Changed {
 /// them, and positions.
 type Changes = Vec<(Box<[u8]>, u32, usize)>;
 
-/// The most copies of a row: each has values of its own.
+/// The most copies of a row: each copy has separate values.
 const MOST_COPIES: i64 = 1 << 24;
 
 /// Where reading goes on: a partition, and a position in it.

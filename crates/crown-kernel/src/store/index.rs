@@ -96,7 +96,7 @@ impl Index {
         }
     }
 
-    /// Makes room for `additional` more ids at once.
+    /// Reserves space for `additional` more ids.
     pub fn reserve(&mut self, additional: usize) {
         let wanted = (self.len + additional) * 8 / 5 + 1;
         if wanted > self.slots.len() {

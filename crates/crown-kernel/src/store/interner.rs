@@ -53,7 +53,7 @@ impl Interner {
         self.index.find(hash, |id| &*self.values[*id as usize] == value).map(|id| Word::from(*id))
     }
 
-    /// The value that a word stands for.
+    /// The value that a word represents.
     pub fn get(&self, word: Word) -> &[u8] {
         &self.values[word as usize]
     }

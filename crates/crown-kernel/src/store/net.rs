@@ -54,7 +54,7 @@ impl Net {
         self.width + 3
     }
 
-    /// Makes room for `additional` more rows at once.
+    /// Reserves space for `additional` more rows.
     pub fn reserve(&mut self, additional: usize) {
         self.rows.reserve(additional * self.stride());
         self.index.reserve(additional);

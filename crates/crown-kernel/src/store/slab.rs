@@ -1,7 +1,7 @@
 //! Slabs: access without a bounds check in release builds, prefetching, and memory on huge pages.
 //!
 //! A large slab is accessed at random, so nearly every access also misses the TLB. The system is
-//! therefore asked for huge pages of 2 MB. It may refuse, and then nothing else changes.
+//! therefore asked to use huge pages of 2 MB. It may refuse, which changes nothing else.
 
 /// `items[index]`.
 ///

@@ -17,7 +17,7 @@ const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entry {
-    /// The key if it is one word; others are kept apart.
+    /// The key if it is one word; longer keys are stored separately.
     key: Word,
     /// Child rows in the semi-join view; those that depart in the current update come last. If the
     /// child is not connex, it is never enumerated, so only their number is stored (in

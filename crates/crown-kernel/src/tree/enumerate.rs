@@ -100,7 +100,7 @@ impl Walk {
         self.emitted = 0;
     }
 
-    /// Rows looked at so far.
+    /// Rows visited so far.
     #[cfg(test)]
     pub fn visits(&self) -> u64 {
         self.operations + self.candidates

@@ -97,7 +97,7 @@ impl Tree {
     }
 }
 
-/// Words and NULL mask of a row; 0 where no value is given.
+/// Words and NULL mask of a row; 0 where there is no value.
 fn row_of(values: &[Option<Option<Word>>]) -> (Vec<Word>, Nulls) {
     let words = values.iter().map(|value| value.flatten().unwrap_or(0)).collect();
     let nulls = values.iter().enumerate().filter(|(_, value)| **value == Some(None));

@@ -74,7 +74,7 @@ impl Ids {
         (0..self.holders.len()).step_by(stride).filter(held).map(|id| Ids::known(id as u32))
     }
 
-    /// Makes room for `additional` more ids at once.
+    /// Reserves space for `additional` more ids.
     pub fn reserve(&mut self, additional: usize) {
         self.index.reserve(additional);
         self.holders.reserve(additional);

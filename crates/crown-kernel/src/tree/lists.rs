@@ -13,7 +13,7 @@ use crate::store::slab::{at, at_mut, prefetch, reserve_slowly};
 
 const NONE: u32 = u32::MAX;
 
-/// How many words are written at once where a few too many do no harm.
+/// How many words are copied in one step where copying a few too many is harmless.
 pub(super) const GROUP: usize = 4;
 
 /// A list's header. Everything about it but its length goes through the pool.

@@ -14,7 +14,7 @@
 //! | `program`, `enumerate`, `expand`, `cursor` | walks from witnesses, or from the root, by column |
 //! | `optional` | optional edges: the row of NULLs for a key without a match |
 //! | `ordered`, `ranged` | lists in the order of a value, and walks over ranges of them |
-//! | `ring`, `weight`, `difference` | annotations; changes whose values overflow on the way |
+//! | `ring`, `weight`, `difference` | annotations; changes whose intermediate values overflow |
 //! | `apply`, `prefetch` | the main loop over a batch; memory requested ahead of it |
 //! | `find`, `counts`, `sample` | results by value, by position and at random |
 //! | `stats`, `compact` | figures, giving memory back |
@@ -114,7 +114,7 @@ pub struct Tree {
     children: Vec<Lists>,
     /// The lists that are kept in order too.
     orders: Orders,
-    /// The results by their position, while they are asked for.
+    /// The results by their position, while they are being read that way.
     counts: Option<Box<Counts>>,
     /// Buffers; out of their place only while they are in use.
     scratch: Option<Box<Scratch>>,

@@ -121,7 +121,7 @@ impl NodeRows {
         }
     }
 
-    /// Makes room for `additional` more rows at once.
+    /// Reserves space for `additional` more rows.
     pub fn reserve(&mut self, additional: usize) {
         reserve_slowly(&mut self.slab, additional * self.stride);
     }

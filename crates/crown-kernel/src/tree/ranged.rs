@@ -11,7 +11,7 @@ use super::ordered::Key;
 use super::program::{Program, Step};
 use super::Tree;
 
-/// Rows of a range that are fetched at once.
+/// How many rows of a range are fetched in one step.
 const FETCH: usize = 128;
 
 /// A part of a range, and where it goes on.

@@ -61,7 +61,7 @@ def plan_conjunction(
     joined = len(conjunction.atoms) + _atoms_in(conjunction.conditions) + optional
     if joined > MAX_ATOMS:
         raise PlanError(
-            f"the query joins {joined} tables at once",
+            f"the query joins {joined} tables",
             code="CROWN-PLAN-TOO-MANY-TABLES",
             sql=planning.sql,
             reason=f"at most {MAX_ATOMS} tables can be joined, including those of subqueries in FROM, EXISTS and IN",

@@ -194,7 +194,7 @@ def _bytes(text: str | None) -> int:
     """
     found = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)b?\s*", (text or "0").lower())
     if found is None:
-        raise PlanError(f"{MEMORY} is {text!r}", code="CROWN-SPARK-SETTING", hint='say a size, e.g. "8g"')
+        raise PlanError(f"{MEMORY} is {text!r}", code="CROWN-SPARK-SETTING", hint='use a size such as "8g"')
     return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
 
 
@@ -219,7 +219,7 @@ def _flow(spark: SparkSession) -> Any:
         return loader.loadClass("crown.spark.Flow").getConstructor(None).newInstance(None)
     except Exception as error:  # py4j's error, or whatever error a platform rejects a jar with
         raise PlanError(
-            "the session does not take Crown's jar",
+            "Crown's jar can't be added to the session",
             code="CROWN-JVM-JAR",
             reason=str(error).strip().splitlines()[0],
             hint=f"start the session with spark.jars={JAR}, as crown.spark.configure does, or "

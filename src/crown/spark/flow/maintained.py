@@ -152,7 +152,7 @@ def check_start(views: tuple[MaintainedView, ...], checkpoint: str | None) -> No
         raise PlanError(
             "some views of the stream run in Spark's JVM and others in Python workers",
             code="CROWN-SPARK-SETTING",
-            hint=f"make all of them under one value of {settings.ENGINE}",
+            hint=f"create all of them with the same value of {settings.ENGINE}",
         )
     if checkpoint is not None:
         spark = family[0].spark

@@ -31,7 +31,7 @@ def check_format(target: str, found: object) -> None:
         raise StateError(
             f"the notes of the target {target} have format {found}; this version of Crown reads {FORMAT}",
             code="CROWN-STATE-FORMAT",
-            hint="go on with the version of Crown that wrote it, or a newer one",
+            hint="use the version of Crown that wrote it, or a newer one",
         )
 
 

@@ -24,7 +24,7 @@ def stripped(expression: Expression) -> Expression:
 
 
 class Classes:
-    """Union-find over terms. Terms keep the order in which they were met."""
+    """Union-find over terms. Terms keep the order in which they were first seen."""
 
     def __init__(self) -> None:
         self._parent: dict[Expression, Expression] = {}

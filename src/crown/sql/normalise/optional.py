@@ -257,5 +257,5 @@ def _too_many(context: Context, branch: Branch) -> None:
         "TOO-MANY-BRANCHES",
         f"these joins have more than {MAX_BRANCHES} combinations of matched and unmatched sides",
         reason="an outer join whose ON is more than equalities with one table doubles the joins that are maintained",
-        hint="split the query by views with DISTINCT or GROUP BY, or use inner joins where rows always match",
+        hint="split the query into views with DISTINCT or GROUP BY, or use inner joins where rows always match",
     )

@@ -123,7 +123,7 @@ def concat_arrays(binder: ScalarBinder, node: exp.Expr, arrays: Sequence[Express
     element = arrays[0].type.element
     for array in arrays:
         if element is None or array.type.element is None:
-            binder.context.fail(node, "TYPE-CLASH", "arrays can only be put together with arrays")
+            binder.context.fail(node, "TYPE-CLASH", "arrays can only be concatenated with arrays")
         element = _common(binder.context, node, element, array.type.element)
     assert element is not None
     same = [of_elements(binder, node, array, element) for array in arrays]
@@ -243,7 +243,7 @@ def refuse_lambda(binder: ScalarBinder, node: exp.Expr) -> NoReturn:
     binder.context.fail(
         node,
         "UNKNOWN-FUNCTION",
-        "functions of functions are not supported",
+        "higher-order functions are not supported",
         reason="an expression is data for the engine, not code",
         hint="EXPLODE the array and compute with its rows, or pass a Python function (functions={...})",
     )

@@ -231,7 +231,7 @@ class Binder:
             node,
             "SUBQUERY-PLACE",
             "EXISTS, IN, ANY and ALL are not allowed here",
-            reason="they must be followed by a subquery, and stand where each row has a value",
+            reason="they must be followed by a subquery, and be used where each row has a value",
             hint="move it to WHERE, or to a column of a subquery in FROM",
         )
 

@@ -41,7 +41,7 @@ def _to_char(binder: ScalarBinder, node: exp.Expr) -> Expression:
         return cast(binder.context, node, subject, STRING)
     if not subject.type.is_temporal:
         binder.context.fail(
-            node, "PATTERN", "a number can't be written by a pattern", hint="use format_number(x, 2), or CAST"
+            node, "PATTERN", "numbers can't be formatted with a pattern", hint="use format_number(x, 2), or CAST"
         )
     moment = cast(binder.context, node, subject, TIMESTAMP)
     if binder.context.is_spark:

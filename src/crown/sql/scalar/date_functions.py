@@ -150,7 +150,7 @@ def interval_micros(context: Context, node: exp.Expr) -> int:
         node,
         "INTERVAL",
         "the length of a window is not understood",
-        reason="windows of time are of equal length, so it is a whole number of weeks or a shorter unit",
+        reason="time windows have equal lengths, so it is a whole number of weeks or a shorter unit",
         hint="write INTERVAL '10' MINUTE, for example",
     )
 
@@ -163,7 +163,7 @@ def _window_start(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr
             binder.context.fail(
                 parts[0],
                 "TYPE-CLASH",
-                f"a window of time needs a TIMESTAMP or DATE, not {moment.type.sql_name}",
+                f"a time window needs a TIMESTAMP or DATE, not {moment.type.sql_name}",
                 hint="cast it, or use timestamp_seconds(...) for seconds since 1970",
             )
         moment = cast(binder.context, node, moment, TIMESTAMP)

@@ -60,7 +60,7 @@ def _bracket(binder: ScalarBinder, node: exp.Expr) -> Expression:
             node,
             "TYPE-CLASH",
             f"{subject.type.shown} has no elements",
-            hint="only arrays, maps and structs are taken apart by []",
+            hint="[] works on arrays, maps and structs only",
         )
     position = cast(context, node, binder.bind(index), INT64)
     # Spark raises an error where there is no such element; other dialects return NULL.
@@ -182,9 +182,7 @@ def _array(binder: ScalarBinder, node: exp.Expr) -> Expression:
 def _map(binder: ScalarBinder, node: exp.Expr) -> Expression:
     keys, values = node.args.get("keys"), node.args.get("values")
     if not isinstance(keys, exp.Array) or not isinstance(values, exp.Array) or not keys.expressions:
-        binder.context.fail(
-            node, "UNKNOWN-FUNCTION", "only a map of written keys and values is supported", hint="map('a', 1, 'b', 2)"
-        )
+        binder.context.fail(node, "UNKNOWN-FUNCTION", "a map must list its keys and values", hint="map('a', 1, 'b', 2)")
     bound_keys = unify(binder.context, node, [binder.bind(k) for k in keys.expressions], "the keys of this map")
     bound = unify(binder.context, node, [binder.bind(v) for v in values.expressions], "the values of this map")
     pairs = [part for pair in zip(bound_keys, bound, strict=True) for part in pair]

@@ -30,7 +30,7 @@ def compare_rows(binder: ScalarBinder, node: exp.Expr, function: str) -> Express
         equal = [compare(context, node, "eq", one, other) for one, other in pairs]
         same = binder.call("and", equal, BOOLEAN, node)
         if function not in ("eq", "ne"):
-            context.fail(node, "TUPLE", "rows can't be compared so", hint="compare the columns one by one")
+            context.fail(node, "TUPLE", "rows can't be compared this way", hint="compare the columns one by one")
         return same if function == "eq" else binder.call("not", [same], BOOLEAN, node)
     found = compare(context, node, function, *pairs[-1])
     for one, other in reversed(pairs[:-1]):

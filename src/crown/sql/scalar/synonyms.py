@@ -96,7 +96,7 @@ def _text_of_decode(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Ex
             node,
             "UNKNOWN-FUNCTION",
             "decode is only supported with results that are strings",
-            reason=f"Spark would not make a {found.type.shown} of these",
+            reason=f"Spark does not return a {found.type.shown} for these",
             hint="write CASE",
         )
     return found

@@ -15,7 +15,7 @@ pub fn sha1<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     string(text(sha1_words(arguments[0].bytes()).into_iter().flat_map(u32::to_be_bytes)))
 }
 
-/// NULL for a number of bits that SHA-2 does not have; 0 stands for 256.
+/// NULL for a number of bits that SHA-2 does not have; 0 means 256.
 pub fn sha2<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     let bytes = arguments[0].bytes();
     let (digest, length): (Vec<u8>, usize) = match arguments[1].integer() {

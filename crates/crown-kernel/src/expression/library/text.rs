@@ -233,7 +233,7 @@ fn hex(digit: u8) -> u8 {
     b"0123456789ABCDEF"[usize::from(digit)]
 }
 
-/// The bytes that hexadecimal digits stand for; NULL if there are other characters.
+/// Decodes hexadecimal digits; NULL if there are other characters.
 pub fn unhex<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     let digits = arguments[0].bytes();
     let digit = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);

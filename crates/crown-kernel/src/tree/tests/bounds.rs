@@ -183,7 +183,7 @@ fn positions_are_found_without_passing_over_results() {
         assert!(visited(&tree) - before <= 4, "{} rows counted again", visited(&tree) - before);
         assert_eq!(tree.nth((1 << 20) - 1, &mut interner, &mut found).unwrap(), Some(true));
     }
-    // Whoever asks no more is not counted for.
+    // Positions that nobody reads any more are no longer counted.
     for number in 0..ROOTS {
         apply(&mut tree, &mut interner, 0, [2 * ROOTS + number, number % EACH], 1);
     }

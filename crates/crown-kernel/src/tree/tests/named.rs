@@ -63,7 +63,7 @@ fn update(atom: usize, words: &[Word], weight: i64) -> Update {
     Update { atom, row: words.iter().copied().map(Some).collect(), weight }
 }
 
-/// A tree whose deltas are looked at row by row.
+/// A tree whose deltas are checked row by row.
 struct Probe {
     tree: Tree,
     interner: Interner,

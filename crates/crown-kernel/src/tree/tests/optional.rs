@@ -122,7 +122,7 @@ fn phantoms_go_with_the_rows_that_they_stand_beside() {
 }
 
 /// A row of the optional side that shows nothing but NULL is not the phantom, though it looks the
-/// same: both are never there at once.
+/// same: the two never exist at the same time.
 #[test]
 fn a_row_of_nulls_takes_the_place_of_the_phantom() {
     let stage = star(1);

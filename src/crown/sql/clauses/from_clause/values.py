@@ -126,7 +126,7 @@ def exploded_relation(
             array_node,
             "TABLE-FUNCTION",
             f"{array.type.shown} can't be unnested",
-            hint="give an array; of a map use map_keys(m) or map_values(m)",
+            hint="give an array; for a map, use map_keys(m) or map_values(m)",
         )
     alias, names = _alias(node)
     suffix = "_outer" if outer else ""

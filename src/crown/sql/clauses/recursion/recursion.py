@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from crown.ir.query import Body, Conjunction, Recursion, Select, SetOperation, body_sources
+from crown.ir.atoms import body_sources
+from crown.ir.query import Body, Conjunction, Recursion, Select, SetOperation
 from crown.sql.clauses.bound import BoundQuery, body_of, matched_columns, relation_of, renamed, typed
 from crown.sql.clauses.from_clause.definitions import Definition, OutputColumn
 from crown.sql.clauses.grammar import Environment
@@ -65,7 +66,7 @@ def _bind_step(
         "TYPE-CLASH",
         f"the type of column {widened.name} grows with each round: it begins as {was.type.shown}",
         reason="the step computes a wider type of it each time",
-        hint="cast it in the step, or in the base, to the type that it shall have",
+        hint="cast it in the step, or in the base, to the type you want",
     )
 
 
@@ -117,7 +118,7 @@ def _check_linear(context: Context, source: str, recursion: Body, union: exp.Uni
             context.fail(
                 readers(union.expression, recursion.name)[0],
                 "RECURSION",
-                f"the step does more with rows of {recursion.name} than to join them",
+                f"the step does more with rows of {recursion.name} than join them",
                 reason="it compares or counts them, repeats them, or has a part that does not read them",
                 hint=f"join {recursion.name} with tables in each part of the step, and do the rest outside",
             )

@@ -10,7 +10,7 @@ from sqlglot import exp
 from crown.sql.context import Context
 
 _OUTSIDE: Final = "do it in the query that reads the recursive one"
-_WHY: Final = "rows of a later round could take back what rows of an earlier one have led to"
+_WHY: Final = "rows of a later round could invalidate what earlier rounds derived"
 _FORM: Final = "write WITH RECURSIVE r AS (base UNION [ALL] step), where only the step reads r"
 
 
@@ -78,7 +78,7 @@ def check_places(context: Context, union: exp.Union, name: str) -> None:
                 context,
                 table,
                 f"the step joins the recursive query {name} with itself",
-                "each round adds to what the rows of the round before lead to, not to pairs of rows",
+                "each round extends the rows of the round before, not pairs of rows",
                 "read it once, and join with the base's tables",
             )
         for place, what in _above(table, union):

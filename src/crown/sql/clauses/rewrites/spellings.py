@@ -38,7 +38,7 @@ def _check_like(context: Context, node: exp.Not) -> None:
             node,
             "UNKNOWN-FUNCTION",
             "NOT LIKE ANY and NOT LIKE ALL are not supported in this dialect",
-            reason="they can't be told from NOT of the whole",
+            reason="they can't be distinguished from NOT of the whole",
             hint="write NOT (x LIKE ANY (...)), or x NOT LIKE ... AND x NOT LIKE ...",
         )
 

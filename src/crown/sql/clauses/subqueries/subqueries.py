@@ -126,7 +126,7 @@ class SelectSubqueries:
                 node,
                 "SCALAR-SUBQUERY",
                 f"a scalar subquery has {counted(len(values), 'column')}",
-                reason="it stands for one value",
+                reason="it is a single value",
                 hint="select one column",
             )
 
