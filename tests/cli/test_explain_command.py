@@ -44,7 +44,7 @@ def files(tmp_path: Path) -> Path:
 def test_explain_prints_card_and_tree(run: Run, files: Path) -> None:
     code, out, _ = run("explain", files / "query.sql", "--schema", files / "schema.sql", "--cells", 8)
     assert code == 0
-    assert out.startswith("A change takes time in proportion to λ")
+    assert out.startswith("A change takes time proportional to λ")
     assert "\n\nGUARANTEE\n  class              free-connex\n  height             2\n" in out
     assert "TREE of" in out
     assert "ALTERNATIVES" in out

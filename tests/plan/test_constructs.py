@@ -35,7 +35,7 @@ LOOK_UP = (
     "constant delay: rows of the other branch are skipped",
 )
 UNITED = "whose rows are combined: rows with a match, and (by anti-join) rows without one"
-OPTIONAL = "which take no row away and show one row of NULLs for a key without a match"
+OPTIONAL = "which never remove a row and show one row of NULLs for a key without a match"
 PROJECTED = (
     "projection after enumeration",
     "x_dst: enumerated too, then dropped",
@@ -147,7 +147,7 @@ CONSTRUCTS = {
     "SELECT a FROM r WHERE b > (SELECT AVG(b) FROM s)": (
         "subquery",
         "a separate view, which the outer query reads like a table",
-        "the guarantee of a table: one change inside may be many here",
+        "the guarantee of a table: one change inside it may be many here",
     ),
 }
 

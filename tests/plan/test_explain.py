@@ -214,7 +214,7 @@ TABLES = "CREATE TABLE r (a INT, b INT); CREATE TABLE s (b INT, c INT)"
 
 def test_the_page_says_it_in_a_sentence_then_draws_it_then_gives_the_card() -> None:
     html = page_of("SELECT r.a, r.b, s.c FROM r JOIN s ON r.b = s.b", TABLES)
-    assert "<h1>A change takes constant time, memory grows with the tables, and the result is read row by row" in html
+    assert "<h1>A change takes constant time; memory grows with the tables; the result is read row by row" in html
     places = [html.index(part) for part in ("<h1>", "<svg", "<h2>Guarantee</h2>", "<h2>Query</h2>")]
     assert places == sorted(places)
 
@@ -230,13 +230,16 @@ def test_trees_with_the_same_card_share_it() -> None:
 @pytest.mark.parametrize(
     "sql, said",
     [
-        ("SELECT x.a, y.b, z.b AS c FROM r x JOIN r y ON x.b = y.a JOIN r z ON y.b = z.a", "in proportion to λ"),
+        ("SELECT x.a, y.b, z.b AS c FROM r x JOIN r y ON x.b = y.a JOIN r z ON y.b = z.a", "time proportional to λ"),
         (
             "SELECT x.a, y.a AS b FROM r x, r y, r z WHERE x.b = y.a AND y.b = z.a AND z.b = x.a",
             "memory may grow to O(N",
         ),
-        ("SELECT a, MIN(b) FROM r GROUP BY a", "with what is stored of the result"),
-        ("SELECT a, COUNT(*) AS n FROM r GROUP BY a HAVING COUNT(*) > 2", "reading the result may skip rows"),
+        ("SELECT a, MIN(b) FROM r GROUP BY a", "with the stored part of the result"),
+        (
+            "SELECT a, COUNT(*) AS n FROM r GROUP BY a HAVING COUNT(*) > 2",
+            "may visit rows that are not in it",
+        ),
     ],
 )
 def test_the_sentence_promises_no_more_than_the_card(sql: str, said: str) -> None:

@@ -113,7 +113,7 @@ class TestExplain:
     def test_the_first_sentence(self) -> None:
         plain = crown.View("SELECT id, len FROM message", self.schema)
         first = " ".join(str(plain.explain()).split("\n\n")[0].split())
-        assert first.startswith("A change takes constant time, memory grows with the tables,")
+        assert first.startswith("A change takes constant time; memory grows with the tables;")
         cycle = "SELECT x.id FROM message x, message y, message z WHERE x.id = y.len AND y.id = z.len AND z.id = x.len"
         assert str(crown.View(cycle, self.schema).explain()).startswith("A change takes O(N) steps")
 

@@ -307,8 +307,8 @@ def test_a_view_over_a_recursive_view() -> None:
 def test_explain_says_what_a_round_and_a_deletion_cost() -> None:
     one = crown.View(QUERIES["around what is closed"], SCHEMA)
     text = " ".join(str(one.explain()).split())
-    assert "as many rounds as it leads to new rows" in text
-    assert "a deletion first takes away every row that loses a derivation" in text
+    assert "runs in rounds until no new rows appear" in text
+    assert "a deletion first removes every row that loses a derivation" in text
     assert "a change of c derives all rows anew" in text
     assert "10,000" not in text
     page = one.explain()

@@ -58,7 +58,7 @@ def plan_with_report(query: Query, *, cells: int = 1, views: Mapping[str, Plan] 
             "subquery",
             planning.nested[name].stage,
             "a separate view, which the outer query reads like a table",
-            "the guarantee of a table: one change inside may be many here",
+            "the guarantee of a table: one change inside it may be many here",
         )
     rows = plan_body(_resolve(query.body, planning), "keep", planning)
     note_tables(planning.tables, planning)

@@ -118,7 +118,7 @@ class Loop:
         again = (
             ""
             if stage.all
-            else "; a deletion first takes away every row that loses a derivation, then shows those with another"
+            else "; a deletion first removes every row that loses a derivation, then restores those that have another"
         )
         flipping = list(dict.fromkeys(_flipping(stage)))
         anew = f"; a change of {', '.join(flipping)} derives all rows anew" if flipping else ""

@@ -231,7 +231,7 @@ def _with_keys(stage: TreeStage, draft: Draft, planning: Planning) -> list[str]:
     gained: dict[tuple[MissingKey, ...], list[str]] = {}
     for keys, gain in hints:
         gained.setdefault(keys, []).append(gain)
-    return [f"declare {_listed(keys)}: {' and '.join(gains)} then" for keys, gains in gained.items()]
+    return [f"declare {_listed(keys)}: then {' and '.join(gains)}" for keys, gains in gained.items()]
 
 
 def _listed(keys: tuple[MissingKey, ...]) -> str:

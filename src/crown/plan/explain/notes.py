@@ -89,8 +89,8 @@ def _note_optional(stage: TreeStage, optional: Sequence[OptionalAtom], planning:
             planning.note(
                 "OUTER JOIN",
                 stage.id,
-                f"optional children ({hung}), which take no row away and show one row of NULLs for a key without a "
-                "match; it goes when the first match comes and is back when the last one goes",
+                f"optional children ({hung}), which never remove a row and show one row of NULLs for a key without a "
+                "match; it is removed with the first match and returns after the last one is deleted",
             )
 
 
@@ -170,7 +170,7 @@ def note_tables(tables: tuple[Table, ...], planning: Planning) -> None:
                 "now()",
                 table.name,
                 "the time of the last advance; when it moves, the rows that satisfy the comparison are visited, and "
-                "the delta has those that come and go",
+                "the delta has those that enter or leave",
                 "updates in O(λ), when the time moves",
             )
         window = table.window

@@ -48,7 +48,7 @@ def _paging(stages: dict[str, Stage], last: Stage) -> str:
     return _walked("their number is only known when they are read")
 
 
-_WALKED = "the rows before are passed over"
+_WALKED = "earlier rows are skipped"
 
 
 def _walked(reason: str) -> str:

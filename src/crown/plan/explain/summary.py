@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crown.ir.plan import BagStage, Plan, TreeStage, every_stage
 from crown.plan.explain.report import ConjunctionReport, Report
+from crown.wording import counted
 
 RECURSION = "WITH RECURSIVE"
 
@@ -12,22 +13,22 @@ def sentence(report: Report) -> str:
     """Return the cost of the plan's worst tree, in words that need no theory."""
     if not report.conjunctions:
         return "The result is computed from its tables as they change."
-    return f"A change {_update(report)}, {_memory(report)}, and {_reading(report)}."
+    return f"A change {_update(report)}; {_memory(report)}; {_reading(report)}."
 
 
 def _update(report: Report) -> str:
     if any(construct.name == RECURSION for construct in report.constructs):
-        return "takes as many rounds as it leads to new rows, and time in proportion to all that it derives"
+        return "runs in rounds until no new rows appear, and takes time proportional to all rows that it derives"
     if _loses(report, "quadratic in the worst case"):
-        return "may take time in proportion to the tables, for it may meet all rows that are compared with it"
+        return "may take time proportional to the tables, because it may be compared with all of their rows"
     costs = {_declared(conjunction) for conjunction in report.conjunctions}
     if costs == {"O(1)"}:
         text = "takes constant time"
     elif costs <= {"O(1)", "O(λ)"}:
-        text = f"takes time in proportion to λ, which is 1 {_when_constant(report)}"
+        text = f"takes time proportional to λ (which is 1 {_when_constant(report)})"
     else:
         text = f"takes {max(costs, key=len)} steps"
-    return text + (" plus the rows of the result that it changes" if _loses(report, "updates") else "")
+    return text + (", plus one step for each result row that it changes" if _loses(report, "updates") else "")
 
 
 def _when_constant(report: Report) -> str:
@@ -37,7 +38,7 @@ def _when_constant(report: Report) -> str:
         for guarantee in conjunction.guarantees
         if guarantee.profile == "fifo"
     )
-    return "if rows are only inserted" + (" or leave in the order in which they came" if in_order else "")
+    return "if rows are only inserted" + (" or leave in the order in which they arrived" if in_order else "")
 
 
 def _memory(report: Report) -> str:
@@ -47,19 +48,24 @@ def _memory(report: Report) -> str:
     if largest != "O(N)":
         return f"memory may grow to {largest}"
     return "memory grows with the tables" + (
-        " and with what is stored of the result" if _loses(report, "space") else ""
+        " and with the stored part of the result" if _loses(report, "space") else ""
     )
 
 
 def _reading(report: Report) -> str:
-    constant = all(conjunction.delay == "O(1)" for conjunction in report.conjunctions)
-    if constant and not _loses(report, "delay"):
-        return "the result is read row by row without search"
-    return "reading the result may skip rows"
+    # A projection repeats rows ("per distinct row"), but skips none.
+    skips = any("delay" in loss and "per distinct row" not in loss for loss in _losses(report))
+    if not skips and all(conjunction.delay.startswith("O(1)") for conjunction in report.conjunctions):
+        return "the result is read row by row, without searching"
+    return "reading the result may visit rows that are not in it"
 
 
 def _loses(report: Report, word: str) -> bool:
-    return any(word in (construct.loses or "") for construct in report.constructs)
+    return any(word in loss for loss in _losses(report))
+
+
+def _losses(report: Report) -> list[str]:
+    return [construct.loses for construct in report.constructs if construct.loses]
 
 
 def totals(plan: Plan, report: Report) -> list[tuple[str, str, str]]:
@@ -68,7 +74,7 @@ def totals(plan: Plan, report: Report) -> list[tuple[str, str, str]]:
     trees = sum(isinstance(stage, TreeStage) for stage in stages)
     bags = sum(isinstance(stage, BagStage) for stage in stages)
     others = len(stages) - trees - bags
-    also = [f"{bags} bags of cycles"] * bool(bags) + [f"{others} further stages"] * bool(others)
+    also = [counted(number, noun) for number, noun in ((bags, "bag"), (others, "further stage")) if number]
     more = "; constructs store more" if _loses(report, "space") else ""
     spaces = sorted({conjunction.space for conjunction in report.conjunctions}, key=len)
     return [
