@@ -22,7 +22,7 @@ from crown.spark.pipeline.checking import Check
 from crown.wording import counted
 from crown.workload.footprint import bytes_per_row
 
-_UNKNOWN = "give the table's section rows = NUMBER"
+_UNKNOWN = "add rows = NUMBER to its section"
 
 
 @dataclass(frozen=True)

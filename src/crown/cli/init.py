@@ -181,5 +181,5 @@ def _report(folder: Path, samples: list[Sample]) -> None:
         for column in table.left_out:
             typer.echo(f"  left out: {column}, a type that Crown does not support on Spark")
     typer.echo(f"{folder / 'pipeline.toml'} can run. Next:")
-    typer.echo(f"  crown run --check {folder / 'pipeline.toml'}   # plan, guarantees, memory")
+    typer.echo(f"  crown run --check {folder / 'pipeline.toml'}     # plan, guarantees, memory")
     typer.echo(f"  crown run --console {folder / 'pipeline.toml'}   # run it, and show it in a browser")

@@ -51,6 +51,8 @@ def read_sample(path: Path) -> Sample:
     format_ = FORMATS.get(path.suffix.lower())
     if format_ is None:
         raise _unreadable(path, f"the name ends with {path.suffix or 'nothing'}", f"use {', '.join(FORMATS)}")
+    if not path.is_file():
+        raise _unreadable(path, "there is no such file", "check the path")
     try:
         data, options = _read(path, format_)
     except (OSError, pa.ArrowException, ValueError) as error:

@@ -199,9 +199,9 @@ def _improvements(height: int, stage: TreeStage, draft: Draft, planning: Plannin
     if draft.added and not is_linear(frozenset(draft.outputs), edges, draft.known):
         hints.append(f"selecting {', '.join(draft.added)} too would make the query free-connex")
     if height == 2 and not draft.bags:
-        hints.append("declare the tables fifo (or with windows) or insert_only, if they are: updates are then O(1)")
+        hints.append("declare the tables fifo (or with windows) or insert_only, if they are: then updates are O(1)")
     if height > 2 and not draft.bags:
-        hints.append("declare tables insert_only or static if they are: updates are then O(1)")
+        hints.append("declare tables insert_only or static if they are: then updates are O(1)")
     return tuple(hints)
 
 
