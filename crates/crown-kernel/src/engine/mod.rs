@@ -8,8 +8,8 @@
 //! - `batch`: changes resolved, checked and netted per atom; `table_net`: netted before that, per
 //!   table
 //! - `apply`: a batch through the stages; `updates`: one change at a time
-//! - `promise`: what set operations need of their inputs; `lookup`: single rows; `undefined`: rows that
-//!   fail from the start
+//! - `promise`: what set operations need of their inputs; `row_weights`: how often a stage has a row;
+//!   `undefined`: rows that fail from the start
 //! - `recursion`: the rounds of a recursive query
 //! - `part`: as one of the engines of a view over several cells
 //! - `results`: the views that a plan shows; `read`: their full results, counts, samples; `find`:
@@ -23,7 +23,6 @@ mod batch;
 pub(crate) mod build;
 mod emit;
 mod find;
-mod lookup;
 mod order;
 mod part;
 mod promise;
@@ -31,6 +30,7 @@ mod read;
 mod recursion;
 mod replan;
 mod results;
+mod row_weights;
 mod snapshot;
 mod stage;
 mod stats;

@@ -1,6 +1,6 @@
 //! The full result: enumerated, counted, drawn from, looked up.
 
-use super::lookup;
+use super::row_weights;
 use super::stage::{RunningStage, State};
 use super::Engine;
 use crate::chunk::{Chunk, Nulls, Word};
@@ -145,7 +145,7 @@ impl Engine {
 
     fn find(&mut self, view: usize, words: &[Word], nulls: Nulls) -> Result<i64> {
         let stage = self.views[view].stage;
-        if let Some(weight) = lookup::weight(&self.stages, stage, words, nulls, &mut self.interner)? {
+        if let Some(weight) = row_weights::weight(&self.stages, stage, words, nulls, &mut self.interner)? {
             return Ok(weight);
         }
         let mut cursor = self.cursor(view)?;
@@ -286,7 +286,7 @@ fn fill(
             let mut input = Chunk::new(stage.columns.len());
             let more = fill(stages, stage.inputs[*side], inner, &mut input, rows, interner)?;
             let asked: &[&Chunk] = if operation.gathers() { &[&input] } else { &[] };
-            let other = lookup::Found::new(stages, stage.inputs[1 - *side], asked, interner)?;
+            let other = row_weights::Found::new(stages, stage.inputs[1 - *side], asked, interner)?;
             operation.read(*side, &input, &other, output)?;
             if more || *side == 1 || !operation.reads_right() {
                 return Ok(more);

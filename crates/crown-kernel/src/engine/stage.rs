@@ -2,9 +2,9 @@
 
 use super::build::find;
 use super::emit::Discard;
-use super::lookup;
 use super::promise::{promise, Promise};
 use super::recursion::Recursion;
+use super::row_weights;
 use crate::bag::Bag;
 use crate::binding::Binder;
 use crate::chunk::{Chunk, Nulls, Word};
@@ -374,8 +374,8 @@ impl RunningStage {
             State::WindowFunctions(window) => window.apply(inputs[0], interner, output),
             State::SetOperation(operation) => {
                 let needed = if operation.is_linear() { &[] } else { inputs };
-                let left = lookup::Found::new(earlier, self.inputs[0], needed, interner)?;
-                let right = lookup::Found::new(earlier, self.inputs[1], needed, interner)?;
+                let left = row_weights::Found::new(earlier, self.inputs[0], needed, interner)?;
+                let right = row_weights::Found::new(earlier, self.inputs[1], needed, interner)?;
                 operation.apply([inputs[0], inputs[1]], [&left, &right], interner, output)
             }
         }
