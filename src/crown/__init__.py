@@ -1,4 +1,4 @@
-"""Crown keeps the answer of a SQL join query up to date while its tables change.
+"""Crown keeps the result of a SQL join query up to date while its tables change.
 
 `View` is the engine in one process; `crown.spark` runs the same plans on a cluster;
 `crown.testing` compares a view with DuckDB; `crown.errors` has all exceptions.
@@ -50,4 +50,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -14,6 +14,7 @@ from crown.plan import plan_with_report
 from crown.plan.explain.report import Candidate, ConjunctionReport, Report
 from crown.plan.explain.words import tree_text
 from crown.sql import parse
+from crown.sql.schema.schema import SchemaLike
 from crown.workload.enclosureness import enclosureness, tree_enclosureness
 from crown.workload.lifespan import AFTER, BEFORE, Lifespans, concatenate, lifespans, row_codes
 from crown.workload.log import LogSource, TableLog, read_log
@@ -98,7 +99,9 @@ _KIND_TEXT = {
 }
 
 
-def profile(log: LogSource, query: tuple[Plan, Report] | str | None = None, *, schema: Any = None) -> WorkloadProfile:
+def profile(
+    log: LogSource, query: tuple[Plan, Report] | str | None = None, *, schema: SchemaLike | None = None
+) -> WorkloadProfile:
     """Measure a log of updates (see `crown.workload.log` for its form).
 
     With a `query` (SQL with its `schema`, or what the planner made of it) the log is also measured under each tree
@@ -156,8 +159,8 @@ def stream_kind(spans: Lifespans) -> Profile:
     return "fifo" if bool(np.all(in_order[1:] >= in_order[:-1])) else "arbitrary"
 
 
-def _planned(sql: str, schema: Any) -> tuple[Plan, Report]:
-    return plan_with_report(parse(sql, schema))
+def _planned(sql: str, schema: SchemaLike | None) -> tuple[Plan, Report]:
+    return plan_with_report(parse(sql, {} if schema is None else schema))
 
 
 def _query_logs(logs: Mapping[str, TableLog], plan: Plan) -> dict[str, TableLog]:

@@ -29,7 +29,7 @@ def to_kafka(
     topic: str | None = None,
     checkpoint: str,
     key: Sequence[str] = (),
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, str | int | float | bool] | None = None,
 ) -> DataStreamWriter:
     """Return a stream writer (choose a trigger, then `.start()`) that sends each delta as one record.
 

@@ -7,7 +7,7 @@ values missing only make sense for a table with a primary key.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -19,6 +19,15 @@ from crown.spark.sources.decoding import Change, Fields, RowReader, decoded, par
 from crown.spark.sources.encodings import BINARY, DECIMALS, UNAVAILABLE, UNITS, Encodings, Unreadable, meaning_of
 
 _NO_BEFORE = "a record without `before` needs a PRIMARY KEY, or REPLICA IDENTITY FULL in PostgreSQL"
+
+
+class DebeziumOptions(TypedDict, total=False):
+    """What records without a schema can't say about their values; see `debezium`."""
+
+    decimals: str | None
+    timestamps: str | Mapping[str, str] | None
+    binary: str
+    unavailable: str
 
 
 def debezium(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from crown.changes import CHANGE_TYPE, DELETIONS, INSERT, INSERTIONS, MULTIPLICITY
 from crown.errors import SchemaError
 from crown.spark.schema import as_struct
-from crown.spark.sources.debezium import debezium
+from crown.spark.sources.debezium import DebeziumOptions, debezium
 from crown.spark.sources.decoding import Change, RowReader, decoded, parse_json
 from crown.spark.sources.encodings import Encodings, Unreadable
 from crown.spark.sources.native import remember_json
@@ -26,8 +26,8 @@ def kafka(
     servers: str | None = None,
     topic: str | None = None,
     value: str = "json",
-    options: Mapping[str, Any] | None = None,
-    **encodings: Any,
+    options: Mapping[str, str | int | float | bool] | None = None,
+    **encodings: Unpack[DebeziumOptions],
 ) -> DataFrame:
     """Return the records of a topic as changes, from its beginning on.
 
