@@ -37,6 +37,7 @@ def test_importing_crown_loads_neither_kernel_nor_arrow() -> None:
 def test_dir_shows_every_public_name_and_each_is_there() -> None:
     assert {"View", "spark", "CrownError", "__version__"} <= set(dir(crown))
     assert set(crown.__all__) <= set(dir(crown))
+    assert not {"Any", "TYPE_CHECKING", "annotations", "import_module"} & set(dir(crown))
     for name in crown.__all__:
         assert getattr(crown, name) is not None
     for name in crown.spark.__all__:

@@ -9,6 +9,7 @@ How a query flows: `crown.sql` (text to a bound Query), `crown.plan` (Query to a
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from crown.errors import CrownError, InvalidChange, PlanError, SchemaError, SqlError, StateError
@@ -50,4 +51,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+    """List what is public, and the modules that were imported: not what this file imports for itself."""
+    modules = (name for name, value in globals().items() if isinstance(value, ModuleType))
+    return sorted({*__all__, *modules})
