@@ -86,6 +86,11 @@ REFUSED = [
     ("duckdb", "SELECT r.a FROM r JOIN s NEAREST 1 BY DISTANCE r.a - s.a", "CROWN-SQL-JOIN-KIND"),
     ("duckdb", "SELECT r.a FROM r ASOF JOIN s ON r.a = s.a", "CROWN-SQL-JOIN-KIND"),
     ("duckdb", "SELECT r.a FROM r POSITIONAL JOIN s", "CROWN-SQL-JOIN-KIND"),
+    # SQL means r FULL JOIN (s NATURAL JOIN t); sqlglot gives the condition to the last join.
+    ("duckdb", "SELECT r.a FROM r FULL JOIN s NATURAL JOIN t ON t.k = r.a", "CROWN-SQL-JOIN-KIND"),
+    ("spark", "SELECT r.a FROM r JOIN s NATURAL JOIN t ON t.k = r.a", "CROWN-SQL-JOIN-KIND"),
+    ("postgres", "SELECT r.a FROM r LEFT JOIN s CROSS JOIN t ON t.k = r.a", "CROWN-SQL-JOIN-KIND"),
+    ("mysql", "SELECT r.a FROM r RIGHT JOIN s", "CROWN-SQL-JOIN-KIND"),
     ("snowflake", "SELECT r.a FROM r ASOF JOIN s MATCH_CONDITION (r.a >= s.a)", "CROWN-SQL-JOIN-KIND"),
     ("clickhouse", "SELECT a FROM r RIGHT SEMI JOIN s USING (a)", "CROWN-SQL-JOIN-KIND"),
     ("clickhouse", "SELECT r.a FROM r ANY LEFT JOIN s ON r.a = s.a", "CROWN-SQL-JOIN-KIND"),

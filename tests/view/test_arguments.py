@@ -174,6 +174,8 @@ WRONG_CALLS: dict[str, Callable[[Any], Any]] = {
     "stream text": lambda view: view.apply({}, stream="no"),
     "multiplicity flag": lambda view: view.to_arrow(multiplicity="no"),
     "multiplicity of a list": lambda view: view.multiplicity([1, "x"]),
+    "multiplicity of a short row": lambda view: view.multiplicity((1,)),
+    "multiplicity of a long row": lambda view: view.multiplicity((1, "x", 2)),
     "multiplicity of None": lambda view: view.multiplicity(None),
     "sample negative": lambda view: view.sample(-1),
     "sample text": lambda view: view.sample("3"),

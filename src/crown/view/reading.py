@@ -83,7 +83,7 @@ class Reading:
 
     def __contains__(self, row: object) -> bool:
         """Return whether the tuple is a row of the result."""
-        return isinstance(row, tuple) and self.multiplicity(row) > 0
+        return isinstance(row, tuple) and len(row) == len(self.plan.columns) and self.multiplicity(row) > 0
 
     def multiplicity(self, row: Row) -> int:
         """Return how often the row is in the result.
@@ -94,8 +94,15 @@ class Reading:
         """
         if not isinstance(row, tuple):
             raise CrownError(f"a row must be a tuple, not {shown(row)}", code="CROWN-ARGUMENT", hint="give a tuple")
+        width = len(self.plan.columns)
+        if len(row) != width:
+            raise CrownError(
+                f"the row has {counted(len(row), 'value')}, the view has {counted(width, 'column')}",
+                code="CROWN-ARGUMENT",
+                hint="give a value for each column",
+            )
         found = self._engine.multiplicity(row, view=self._name)
-        if found or len(row) != len(self.plan.columns):
+        if found:
             return found
         # A value may be given as a table takes it: an ISO date, a float for a decimal.
         (cast,) = cast_rows([column.type for column in self.plan.columns], [row])

@@ -1,6 +1,6 @@
 //! Applies a batch to all cells of a view; if one cell rejects it, the others undo it.
 
-use super::undefined::{shown, undefined};
+use super::undefined::{share_tolerance, shown, undefined};
 use super::{Cells, Home, Spread, MERGED};
 use crate::arrow_in::Changes;
 use crate::arrow_out::Output;
@@ -123,6 +123,7 @@ impl Cells {
             }
         }
         let before = undefined(&self.engines);
+        share_tolerance(&mut self.engines);
         let everyone = !spread.started;
         let busy = shares.into_iter().zip(&mut self.engines).enumerate();
         let busy: Vec<_> = busy.filter(|(_, (share, _))| everyone || !share.is_empty()).collect();

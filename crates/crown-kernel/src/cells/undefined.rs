@@ -2,7 +2,8 @@
 //!
 //! Until then no part of it is shown, as in one engine (see `engine::undefined`): if the outputs
 //! are merged, the merge withholds them; if they are disjoint, the deltas are held here. The batch
-//! that gives the last cell its value shows the whole result.
+//! that gives the last cell its value shows the whole result. Until then a cell may also lose its
+//! value again, as the one engine would still have none.
 
 use super::apply::merged_table;
 use super::{Cells, Spread};
@@ -14,6 +15,14 @@ use arrow::array::RecordBatch;
 pub(super) fn undefined(cells: &[Engine]) -> Vec<bool> {
     let views = 0..cells[0].view_names().count();
     views.map(|view| cells.iter().any(|cell| cell.check_defined(view).is_err())).collect()
+}
+
+/// Lets rows on which a stage fails wait in every cell, if rows wait for that stage in one of them.
+pub(super) fn share_tolerance(cells: &mut [Engine]) {
+    let mut stages: Vec<usize> = cells.iter().flat_map(Engine::waiting_stages).collect();
+    stages.sort_unstable();
+    stages.dedup();
+    cells.iter_mut().for_each(|cell| cell.tolerate(&stages));
 }
 
 /// What a batch shows of a view whose cells have disjoint outputs, given their deltas and the views

@@ -1,7 +1,7 @@
 //! One change at a time over several cells: a delta for every update.
 
 use super::apply::{broken, merge_inputs, plain, rows, table, First, Routed};
-use super::undefined::{shown, undefined};
+use super::undefined::{share_tolerance, shown, undefined};
 use super::{Cells, Spread};
 use crate::arrow_out::UPDATE;
 use crate::engine::{Engine, Input, OnInvalid, Steps};
@@ -109,6 +109,7 @@ impl Cells {
             shares[cell as usize].push(Input::Arrow { table: table.clone(), batches });
         }
         let before = undefined(&self.engines);
+        share_tolerance(&mut self.engines);
         let mut deltas = Vec::new();
         for (cell, (share, engine)) in shares.into_iter().zip(&mut self.engines).enumerate() {
             if !share.is_empty() || !spread.started {

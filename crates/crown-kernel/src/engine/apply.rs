@@ -263,8 +263,14 @@ impl Engine {
         let rows = &outputs[stage];
         let width = rows.columns.len();
         if undefined {
+            let was_shown = view.initial.is_none() && !view.unshown;
             (view.initial, view.unshown) = (Some(Chunk::new(width)), true);
-            return Ok(Some(Chunk::new(width)));
+            if !was_shown {
+                return Ok(Some(Chunk::new(width)));
+            }
+            // All that was shown goes: what is there now without what this batch has added.
+            let now = negated(&self.whole(stage, width)?);
+            return net_chunks(&[rows.clone(), now], width).map(Some);
         }
         let initial = view.initial.take();
         if std::mem::take(&mut view.unshown) {
@@ -298,7 +304,7 @@ impl Engine {
                 Ok(rows) => outputs.push(rows),
                 Err(error) => {
                     self.take_back(&outputs, position)?;
-                    if !undefined.is_empty() {
+                    if !(undefined.is_empty() && self.undefined.is_empty()) {
                         let before = Unshown { undefined, ..self.unshown() };
                         self.set_unshown(before);
                     }
@@ -310,9 +316,14 @@ impl Engine {
     }
 
     pub(super) fn run_stage(&mut self, position: usize, outputs: &[Chunk]) -> Result<Chunk> {
-        if self.has_undefined(position) {
+        if self.tolerates(position) {
             return self.run_around_undefined(position, outputs);
         }
+        self.run_plainly(position, outputs)
+    }
+
+    /// As `run_stage`, for a stage for which no row waits.
+    pub(super) fn run_plainly(&mut self, position: usize, outputs: &[Chunk]) -> Result<Chunk> {
         self.bind_feeds(position, outputs)?;
         let inputs: Vec<&Chunk> = self.stages[position].inputs.iter().map(|input| &outputs[*input]).collect();
         self.run_on(position, &inputs)

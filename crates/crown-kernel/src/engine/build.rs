@@ -51,6 +51,7 @@ impl Engine {
             nets,
             views,
             undefined: Vec::new(),
+            tolerant: Vec::new(),
             around: Vec::new(),
             rejected: Vec::new(),
             counters: Counters::default(),

@@ -75,6 +75,8 @@ pub struct Engine {
     views: Vec<View>,
     /// Rows that a stage could not evaluate over empty tables.
     undefined: Vec<Waiting>,
+    /// Stages for which rows wait in another cell of the view, so that rows may wait here too.
+    tolerant: Vec<usize>,
     /// The input that stages with such rows received in this batch, instead of the original one.
     around: Vec<(usize, Chunk)>,
     rejected: Vec<Rejection>,

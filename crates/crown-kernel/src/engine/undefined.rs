@@ -5,7 +5,8 @@
 //! at the stage where it fails, changes are applied around it, and nothing is shown until it has
 //! been deleted or can be evaluated. Reading the result meanwhile returns the error of that row, as
 //! the query itself would. A *batch* that produces a failing row is rejected as a whole, so only
-//! rows of the initial state are undefined, and a view that has a value never loses it.
+//! rows of the initial state are undefined, and a view that has a value never loses it. (One cell of
+//! a view may lose it while another one has none: see `cells::undefined`.)
 
 use super::results::View;
 use super::stage::State;
@@ -91,7 +92,7 @@ impl Engine {
         left
     }
 
-    /// As `run_stage`, for a stage with waiting rows. The view has no value, so further rows on
+    /// As `run_stage`, for a stage for which rows may wait. The view has no value, so further rows on
     /// which the stage fails may join them.
     pub(super) fn run_around_undefined(&mut self, stage: usize, outputs: &[Chunk]) -> Result<Chunk> {
         let before = self.undefined.clone();
@@ -160,22 +161,55 @@ impl Engine {
         }
     }
 
-    /// Makes room for rows that were waiting before a batch that is about to be undone: they will
-    /// return.
-    pub(super) fn expect_undefined(&mut self, before: &Unshown) {
-        for row in &before.undefined {
-            let same = |other: &Waiting| {
-                (other.stage, other.input, other.nulls) == (row.stage, row.input, row.nulls) && other.words == row.words
+    /// Runs the stages on the inverse of a batch, before which the rows of `before` were waiting.
+    ///
+    /// Together, a stage and the rows that wait for it have received all changes of its input. So
+    /// the stage gets the inverse, and in addition the rows that wait now without those that
+    /// waited before: what it took in leaves it, and what left it returns.
+    pub(super) fn run_back(&mut self, before: &Unshown) -> Result<()> {
+        let now = std::mem::take(&mut self.undefined);
+        let negative = before.undefined.iter().map(|row| Waiting { weight: -row.weight, ..row.clone() });
+        let moved: Vec<Waiting> = now.into_iter().chain(negative).collect();
+        let mut outputs: Vec<Chunk> = Vec::with_capacity(self.stages.len());
+        for position in 0..self.stages.len() {
+            let rows = if moved.iter().any(|row| row.stage == position) {
+                let inputs = self.stages[position].read_stages();
+                let changes = inputs.iter().enumerate().map(|(number, input)| {
+                    let mut change = outputs[*input].clone();
+                    for row in moved.iter().filter(|row| (row.stage, row.input) == (position, number)) {
+                        change.push(&row.words, row.nulls, row.weight);
+                    }
+                    let width = change.columns.len();
+                    net_chunks(&[change], width)
+                });
+                let changes = changes.collect::<Result<Vec<Chunk>>>()?;
+                self.run_changes(position, &changes)?
+            } else {
+                self.run_plainly(position, &outputs)?
             };
-            if !self.undefined.iter().any(same) {
-                self.undefined.push(Waiting { weight: 0, ..row.clone() });
-                self.stages[row.stage].lenient = true;
-            }
+            outputs.push(rows);
         }
+        Ok(())
     }
 
     pub(super) fn has_undefined(&self, stage: usize) -> bool {
         self.undefined.iter().any(|row| row.stage == stage)
+    }
+
+    /// Whether rows on which a stage fails may wait: those over it have no value anyway.
+    pub(super) fn tolerates(&self, stage: usize) -> bool {
+        self.has_undefined(stage) || self.tolerant.contains(&stage)
+    }
+
+    /// The stages for which rows wait.
+    pub(crate) fn waiting_stages(&self) -> impl Iterator<Item = usize> + '_ {
+        self.undefined.iter().map(|row| row.stage)
+    }
+
+    /// Lets rows wait for these stages until the next call, because rows of other cells do.
+    pub(crate) fn tolerate(&mut self, stages: &[usize]) {
+        self.tolerant.clear();
+        self.tolerant.extend_from_slice(stages);
     }
 
     /// Gives a stage those of the rows that wait for it that it can evaluate by now. `output` gets

@@ -189,7 +189,6 @@ impl Engine {
     /// Takes back all events of weight other than 0: their inverse is one batch. `before` was not
     /// shown before them.
     pub(super) fn take_back_updates(&mut self, batches: &[Batch], before: Unshown) -> Result<()> {
-        self.expect_undefined(&before);
         let mut bound = AtomRows::default();
         let mut faults = Vec::new();
         for batch in batches {
@@ -201,7 +200,7 @@ impl Engine {
             return Err(KernelError::state("CROWN-STATE-BROKEN", message));
         }
         self.set_bounded(false);
-        let done = self.run_stages();
+        let done = self.run_back(&before);
         self.set_bounded(true);
         done?;
         self.clear_nets();

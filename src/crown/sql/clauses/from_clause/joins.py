@@ -315,7 +315,31 @@ def _join_kind(context: Context, join: exp.Join) -> tuple[str, str, bool]:
     if (side, kind) not in _KINDS or method not in ("", "NATURAL"):
         written = " ".join(filter(None, (method, side, kind)))
         context.fail(join, "JOIN-KIND", f"{written} JOIN is not supported", hint="use INNER or OUTER JOIN")
+    _check_condition(context, join, side, kind, method)
     return side, kind, method == "NATURAL"
+
+
+def _check_condition(context: Context, join: exp.Join, side: str, kind: str, method: str) -> None:
+    """Refuse an outer join without a condition, and NATURAL JOIN with one.
+
+    SQL reads `a LEFT JOIN b NATURAL JOIN c ON p` as `a LEFT JOIN (b NATURAL JOIN c) ON p`, but sqlglot gives ON to the
+    last join. (Where a dialect can omit ON, sqlglot adds ON TRUE.)
+    """
+    conditional = join.args.get("on") is not None or bool(join.args.get("using"))
+    applied = join.this.args.get("cross_apply") is False
+    if method and conditional:
+        problem = "NATURAL JOIN takes no condition"
+    elif side and kind not in ("SEMI", "ANTI") and not (method or conditional or applied):
+        problem = f"{side} JOIN needs a condition"
+    else:
+        return
+    context.fail(
+        join,
+        "JOIN-KIND",
+        problem,
+        reason="it is unclear which join ON belongs to",
+        hint="put nested joins in parentheses, and ON after the join that it belongs to",
+    )
 
 
 def _asks_subqueries(join: exp.Join) -> bool:
