@@ -38,8 +38,8 @@ def _name(node: exp.Expr | None) -> str:
 
 
 def _select(context: Context, select: exp.Select, calls: list[exp.Anonymous]) -> None:
-    group = select.args.get("group")
-    parts = list(group.expressions) if group is not None else []
+    group = select.args.get("group") or exp.Group()
+    parts = list(group.expressions)
     grouped = [part for part in parts if _name(part) in _GROUPED]
     if not grouped:
         _refuse(context, calls[0], "a session window must be in GROUP BY of its query")
@@ -62,7 +62,7 @@ def _nest(
     context: Context, select: exp.Select, call: exp.Expr, keys: list[exp.Expr], moment: exp.Expr, gap: int
 ) -> str:
     """Put subqueries into FROM that compute the start of each row's session; return their alias."""
-    source = select.args["from_"].this if select.args.get("from_") is not None else None
+    source = select.args["from_"].this if select.args.get("from_") is not None else exp.Null()
     plain = isinstance(source, exp.Table | exp.Subquery) and not source.args.get("joins")
     if not plain or any(select.args.get(part) for part in ("joins", "laterals")):
         _refuse(context, call, "a session window over a join is not supported")
