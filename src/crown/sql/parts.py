@@ -79,7 +79,7 @@ READ: Mapping[type[exp.Expr], frozenset[str]] = {
         exp.In: words("this expressions query unnest field"),
         exp.Exists: words("this expression"),
         exp.Reduce: words("this initial merge finish"),
-        exp.Lambda: words("this expressions colon"),
+        exp.Lambda: words("this expressions"),
         exp.Any: words("this"),
         exp.All: words("this"),
         exp.Case: words("this ifs default"),
