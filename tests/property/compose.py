@@ -5,13 +5,14 @@ while the depth lasts, queries drawn from the same list. A new construct is one 
 all others, and they in it.
 
 >>> sorted(CONSTRUCTS)  # doctest: +NORMALIZE_WHITESPACE
-['among groups', 'asof join', 'collected', 'common table', 'compared outer join', 'computed', 'condition', 'constant',
- 'constant group', 'correlated scalar', 'correlated set', 'current time', 'distinct', 'distinct on', 'except',
- 'except all', 'exploded', 'filter', 'filtered aggregate', 'global aggregate', 'group', 'grouped condition',
- 'grouping sets', 'having', 'hop', 'inequality join', 'inner join', 'intersect', 'intersect all', 'join of three',
- 'lateral', 'limited subquery', 'mark', 'ordered', 'ordered window', 'outer join', 'outer joins', 'parenthesised',
- 'partition aggregate', 'pivot', 'plain columns', 'recursion', 'scalar subquery', 'scalar value', 'semi-join', 'series',
- 'shared set', 'top', 'top of each key', 'tumble', 'union', 'union all', 'unpivot', 'values', 'window subquery']
+['among groups', 'asof join', 'collected', 'common table', 'compared outer join', 'computed', 'condition',
+ 'constant', 'constant group', 'correlated scalar', 'correlated set', 'current time', 'distinct', 'distinct on',
+ 'except', 'except all', 'exploded', 'filter', 'filtered aggregate', 'global aggregate', 'group',
+ 'grouped condition', 'grouping sets', 'having', 'hop', 'inequality join', 'inner join', 'intersect',
+ 'intersect all', 'join of three', 'lateral', 'limited subquery', 'mark', 'ordered', 'ordered window', 'outer join',
+ 'outer joins', 'parenthesised', 'partition aggregate', 'pivot', 'plain columns', 'recursion', 'scalar subquery',
+ 'scalar value', 'semi-join', 'series', 'session', 'shared set', 'top', 'top of each key', 'tumble', 'union',
+ 'union all', 'union by name', 'unpivot', 'values', 'window subquery']
 """
 
 from __future__ import annotations
@@ -161,6 +162,24 @@ def _set_operation(operator: str) -> Construct:
         return of_domains(composer, depth, operator, domains)
 
     return build
+
+
+def _union_by_name(composer: Composer, depth: int) -> Query:
+    """Sides that have the columns in different orders, and perhaps one that the other lacks."""
+    domains = [composer.pick(["int", "string", "double"]) for _ in range(composer.draw(st.integers(2, 3)))]
+    every = list(range(len(domains)))
+
+    def side(shown: Sequence[int]) -> str:
+        source = composer.joined(depth, ["JOIN", "LEFT JOIN"], composer.pick([1, 1, 2]))
+        terms = ", ".join(f"{composer.of_domain(source.columns, domains[at])} AS o{at}" for at in shown)
+        return f"SELECT {terms} FROM {source.text}"
+
+    # The result has the columns of the left side first.
+    left = every[: composer.pick([len(every), len(every) - 1])]
+    right = composer.shuffled(every)
+    right = right if len(left) < len(every) else right[: composer.pick([len(every), 1])]
+    operator = composer.pick(["UNION BY NAME", "UNION ALL BY NAME"])
+    return Query(f"{side(left)} {operator} {side(right)}", tuple(domains))
 
 
 def _top(composer: Composer, depth: int) -> Query:
@@ -475,15 +494,17 @@ CONSTRUCTS: Final[dict[str, Construct]] = {
     "grouping sets": _grouping_sets,
     "common table": _common_table,
     "recursion": _recursion,
+    "union by name": _union_by_name,
     "window subquery": subqueries.windowed,
     "tumble": timed.tumble,
     "hop": timed.hop,
+    "session": timed.session,
     "asof join": timed.asof,
     "current time": timed.current_time,
     **{operator: _set_operation(operator) for operator in OPERATORS},
 }
 CLOCK: Final = frozenset({"current time"})
-TIME: Final = CLOCK | {"tumble", "hop"}
+TIME: Final = CLOCK | {"tumble", "hop", "session"}
 
 
 @st.composite

@@ -38,6 +38,21 @@ def hop(composer: Composer, depth: int) -> Query:
     return _windowed(composer, depth, f"HOP({{0}}, INTERVAL '{slide}' MINUTE, INTERVAL '{size}' MINUTE)")
 
 
+def session(composer: Composer, depth: int) -> Query:
+    """Groups by session. FROM is one query, which is the only form that is supported."""
+    source = composer.source(depth)
+    times = _times(source)
+    if not times:
+        return composer.select(composer.terms(source.columns), source.text)
+    call = f"SESSION({composer.pick(times)}, INTERVAL '{composer.pick([1, 2, 60])}' MINUTE)"
+    by: list[Term] = [composer.pick(source.columns)] if composer.chance(60) else []
+    where = [composer.predicate(source.columns)] if composer.chance(25) else []
+    shown = [*by, (call.replace("SESSION(", "SESSION_START(", 1), "time"), *composer.aggregates(source.columns)]
+    shown += [(call.replace("SESSION(", "SESSION_END(", 1), "time")] if composer.chance(50) else []
+    query = composer.select(shown, source.text, where=where)
+    return replace(query, text=f"{query.text} GROUP BY {', '.join([*(text for text, _ in by), call])}")
+
+
 def asof(composer: Composer, depth: int) -> Query:
     """Each row beside the nearest one of another query, which has one row for each value so that there are no ties."""
     source, other = composer.source(depth), composer.source(depth)

@@ -1,6 +1,6 @@
 """The queries of the Nexmark benchmark, over auctions, bids and persons, in our own wording.
 
-Two of the 23 are refused with a reason: q11 groups by sessions, and q12 by the time at which a row is processed.
+One of the 23 is refused with a reason: q12 groups by the time at which a row is processed.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ QUERIES = {
         "dir2, SPLIT_PART(url, '/', 6) AS dir3 FROM bid"
     ),
 }
-REFUSED = {"q11": "session windows are not supported", "q12": "PROCTIME is not supported"}
+REFUSED = {"q12": "PROCTIME is not supported"}
 
 
 def question(sql: str) -> str:

@@ -1,4 +1,4 @@
-"""TUMBLE, HOP, CUMULATE and Spark's window(): DuckDB computes the same windows from numbers, after every batch."""
+"""TUMBLE, HOP, CUMULATE, SESSION and Spark's windows: DuckDB computes the same from numbers, after every batch."""
 
 from __future__ import annotations
 
@@ -37,8 +37,23 @@ LENGTHS = "INTERVAL '5' MINUTE, INTERVAL '10' MINUTE"
 TEN = f"{start(10)} AS s, {start(10)} + INTERVAL 10 MINUTE AS e"
 TUMBLED = f"SELECT {TEN}, COUNT(*) FROM bid WHERE ts IS NOT NULL GROUP BY ALL"
 HOPPED = f"SELECT auction, window_start, window_end, SUM(price) FROM {hops(5, 10)} GROUP BY ALL"
+GAP = "CASE WHEN ts - LAG(ts) OVER {0} <= INTERVAL 5 MINUTE THEN 0 ELSE 1 END"
+SESSIONS = (
+    "SELECT {1} MIN(ts), MAX(ts) + INTERVAL 5 MINUTE, COUNT(*), SUM(price) FROM (SELECT *, SUM(gap) OVER {0} AS number "
+    f"FROM (SELECT *, {GAP} AS gap FROM bid WHERE ts IS NOT NULL)) GROUP BY {{1}} number"
+)
+BY_AUCTION, OF_ALL = (
+    SESSIONS.format("(PARTITION BY auction ORDER BY ts)", "auction,"),
+    SESSIONS.format("(ORDER BY ts)", ""),
+)
 GROWN = f"{start(20)} + (i + 1) * INTERVAL 5 MINUTE"
 CASES = {
+    "SELECT auction, SESSION_START(ts, INTERVAL '5' MINUTE) AS s, SESSION_END(ts, INTERVAL '5' MINUTE) AS e, "
+    "COUNT(*) AS n, SUM(price) AS t FROM bid GROUP BY auction, SESSION(ts, INTERVAL '5' MINUTE)": BY_AUCTION,
+    "SELECT b.auction, session_window.start, session_window.end, COUNT(*) AS n, SUM(price) AS t FROM bid b "
+    "GROUP BY b.auction, session_window(b.ts, '5 minutes')": BY_AUCTION,
+    "SELECT SESSION_START(ts, INTERVAL '5' MINUTE) AS s, SESSION_END(ts, INTERVAL '5' MINUTE) AS e, COUNT(*) AS n, "
+    "SUM(price) AS t FROM (SELECT ts, price FROM bid) GROUP BY SESSION(ts, INTERVAL '5' MINUTE)": OF_ALL,
     "SELECT TUMBLE_START(ts, INTERVAL '10' MINUTE) AS s, TUMBLE_END(ts, INTERVAL '10' MINUTE) AS e, COUNT(*) AS n "
     "FROM bid GROUP BY TUMBLE(ts, INTERVAL '10' MINUTE)": TUMBLED,
     "SELECT window.start, window.end, COUNT(*) AS n FROM bid GROUP BY window(ts, '10 minutes')": TUMBLED,
@@ -93,8 +108,18 @@ def test_windows_of_time(sql: str, rng: random.Random) -> None:
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("SELECT COUNT(*) FROM bid GROUP BY SESSION(ts, INTERVAL '5' MINUTE)", "session windows"),
-        ("SELECT COUNT(*) FROM bid GROUP BY session_window(ts, '5 minutes')", "session windows"),
+        ("SELECT SESSION_START(ts, INTERVAL '5' MINUTE) AS s FROM bid", "must be in GROUP BY"),
+        ("SELECT 1 FROM bid JOIN bid b USING (price) GROUP BY SESSION(b.ts, INTERVAL '5' MINUTE)", "over a join"),
+        (
+            "SELECT 1 FROM bid GROUP BY SESSION(ts, INTERVAL '5' MINUTE), SESSION(ts, INTERVAL '6' MINUTE)",
+            "two different",
+        ),
+        ("SELECT 1 FROM bid GROUP BY SESSION(ts, INTERVAL '-5' MINUTE)", "positive"),
+        ("SELECT 1 FROM bid GROUP BY SESSION(ts)", "a time and a gap"),
+        (
+            "SELECT session_window(ts, '5 minutes') AS w FROM bid GROUP BY session_window(ts, '5 minutes')",
+            "pair of times",
+        ),
         ("SELECT PROCTIME() FROM bid", "not in the data"),
         ("SELECT window(ts, '5 minutes') AS w FROM bid", "pair of times"),
         ("SELECT COUNT(*) FROM bid GROUP BY TUMBLE(ts, INTERVAL '1' MONTH)", "equal length"),

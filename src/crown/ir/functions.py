@@ -87,6 +87,11 @@ FUNCTIONS: dict[str, Function] = dict(
         ("slice", Function(3, 3)),
         ("sequence", Function(4, 4)),  # (first, last, months, step)
         *_named("make_array make_struct make_map", Function(0, None, strict=False)),
+        # (the literal JSON of the inner function's body, arrays, what it reads from the row); see
+        # `crown.sql.scalar.lambdas`
+        *_named("transform array_filter array_exists array_forall", Function(2, None, strict=False)),
+        # `reduce` has the start before the array
+        *_named("zip_with reduce", Function(3, None, strict=False)),
         # regular expressions and time patterns are literals
         ("rlike", Function(2, 2)),
         *_named("regexp_extract regexp_replace", Function(3, 3)),

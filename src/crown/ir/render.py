@@ -8,8 +8,10 @@ and quotes are left out. Spark only gets comparisons and logic over columns and 
 from __future__ import annotations
 
 import datetime
+import json
+from dataclasses import replace
 
-from crown.ir.expression import Call, Column, Expression, Literal
+from crown.ir.expression import Call, Column, Expression, Literal, columns_of, from_json
 from crown.ir.functions import declared_name
 from crown.types import BINARY, BOOLEAN, DATE, FLOAT32, STRING, TIME, TIMESTAMP, UUID
 
@@ -37,6 +39,15 @@ _INFIX = {
 _SPARK_FUNCTION = {"starts_with": "startswith", "ends_with": "endswith", "is_nan": "isnan"}
 _UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000), ("SECOND", 1_000_000))
 _COMPOUND = frozenset({*_INFIX, "and", "or", "not", "is_null", "negate", "in", "add_microseconds", "bit_not"})
+# Functions that take a function: how SQL names them, the arguments before it, and its parameters.
+_TAKES_FUNCTION = {
+    "transform": ("transform", (1,), ("x", "i")),
+    "array_filter": ("filter", (1,), ("x", "i")),
+    "array_exists": ("exists", (1,), ("x",)),
+    "array_forall": ("forall", (1,), ("x",)),
+    "zip_with": ("zip_with", (1, 2), ("x", "y")),
+    "reduce": ("aggregate", (2, 1), ("acc", "x")),
+}
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -127,9 +138,39 @@ def _write(expression: Expression, *, for_spark: bool) -> str:
         case Call("case", (*pairs, otherwise), _):
             whens = [f"WHEN {write(w)} THEN {write(t)}" for w, t in zip(pairs[::2], pairs[1::2], strict=True)]
             return f"CASE {' '.join(whens)} ELSE {write(otherwise)} END"
+        case Call(function, (Literal(str(body)), *_), _) if function in _TAKES_FUNCTION:
+            return _with_function(expression, from_json(json.loads(body)), for_spark=for_spark)
         case Call(function, arguments, _):
             name = declared_name(function) or _SPARK_FUNCTION.get(function, function)
             return f"{name}({', '.join(map(write, arguments))})"
+
+
+def _with_function(call: Call, body: Expression, *, for_spark: bool) -> str:
+    """Return a call that takes a function, which sees the last arguments of the call after its parameters."""
+    name, places, names = _TAKES_FUNCTION[call.function]
+    parameters = [f"{name}_" if _reads_name(call, name) else name for name in names]
+    captured = call.arguments[1 + len(places) :]
+
+    def shown(part: Expression) -> Expression:
+        if isinstance(part, Call):
+            return replace(part, arguments=tuple(map(shown, part.arguments)))
+        if not isinstance(part, Column):
+            return part
+        place = int(part.name)
+        return Column(parameters[place], part.type) if place < len(parameters) else captured[place - len(parameters)]
+
+    before = ", ".join(_write(call.arguments[place], for_spark=for_spark) for place in places)
+    used = [parameter for at, parameter in enumerate(parameters) if at == 0 or len(places) > 1 or _uses(body, at)]
+    head = used[0] if len(used) == 1 else f"({', '.join(used)})"
+    return f"{name}({before}, {head} -> {_write(shown(body), for_spark=for_spark)})"
+
+
+def _uses(body: Expression, parameter: int) -> bool:
+    return str(parameter) in columns_of(body)
+
+
+def _reads_name(call: Call, name: str) -> bool:
+    return name in columns_of(call)
 
 
 def _interval(microseconds: int) -> str:

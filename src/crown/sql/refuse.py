@@ -46,6 +46,8 @@ _ADVICE: dict[str | tuple[type[exp.Expr], str], tuple[str, str, str, str]] = {
         "use LEFT JOIN ... ON",
     ),
     "by_name": ("SET-OPERATION", "BY NAME", "columns are matched by position", "list the columns in the same order"),
+    (exp.Union, "side"): ("SET-OPERATION", "LEFT or FULL UNION", "it chooses columns by name", "use UNION ALL BY NAME"),
+    (exp.Union, "kind"): ("SET-OPERATION", "INNER UNION", "it chooses columns by name", "list the columns"),
     (exp.Union, "on"): ("SET-OPERATION", "CORRESPONDING", "columns are matched by position", "list the columns"),
     "search": ("RECURSION", "SEARCH or CYCLE", "rows have no order", "compute the path in the step"),
     "key_expressions": ("RECURSION", "USING KEY", "a round adds rows and replaces none", "aggregate outside of it"),

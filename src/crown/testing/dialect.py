@@ -7,6 +7,7 @@ import functools
 from sqlglot import exp
 
 from crown.sql.clauses.rewrites.clock import is_clock, is_current_date
+from crown.sql.clauses.rewrites.sessions import write_out_sessions
 from crown.sql.clauses.rewrites.time_windows import WINDOW_START, write_out_windows
 from crown.sql.context import Context
 from crown.sql.dialect import parse_to_translate
@@ -26,7 +27,9 @@ def in_duckdb(sql: str, dialect: str = "spark") -> str:
     'SELECT COUNT(CASE WHEN a THEN 1 END) FROM "r"'
     """
     query = parse_to_translate(take_options(sql)[0], dialect)[0]
-    write_out_windows(Context(sql, dialect, Schema({}, {})), query)
+    context = Context(sql, dialect, Schema({}, {}))
+    write_out_sessions(context, query)
+    write_out_windows(context, query)
     for node in reversed(list(query.walk())):  # children before their parents
         if (written := _time(node)) is not None:
             node.replace(written)

@@ -4,6 +4,7 @@ use super::calendar::{Part, Unit};
 use super::cast::{allowed, integer_range};
 use super::decimal::Rounding;
 use super::host;
+use super::lambda;
 use super::library;
 use super::node::{Arithmetic, Comparison, Node, Text};
 use super::pattern::Matcher;
@@ -17,15 +18,28 @@ use std::cmp::Ordering;
 
 type Typed = (Node, DataType);
 
+/// What an expression may read: the columns of a row, or the parameters and captured values of a
+/// function's body.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub columns: &'a [(String, DataType)],
+    pub in_body: bool,
+}
+
 pub(super) fn compile(expression: &Expression, columns: &[(String, DataType)]) -> Result<Typed> {
+    compile_in(expression, Scope { columns, in_body: false })
+}
+
+pub(super) fn compile_in(expression: &Expression, scope: Scope) -> Result<Typed> {
     match expression {
         Expression::Column { name, .. } => {
-            let index = columns.iter().position(|(other, _)| other == name);
+            let index = scope.columns.iter().position(|(other, _)| other == name);
             let index = index.ok_or_else(|| {
                 KernelError::plan("CROWN-PLAN-MALFORMED", format!("an expression reads the unknown column '{name}'"))
             })?;
-            let data_type = columns[index].1;
-            Ok((Node::Column { index, data_type }, data_type))
+            let data_type = scope.columns[index].1;
+            let node = if scope.in_body { Node::Element(index) } else { Node::Column { index, data_type } };
+            Ok((node, data_type))
         }
         Expression::Literal { value, data_type } => {
             let data_type = DataType::parse(data_type)?;
@@ -33,8 +47,13 @@ pub(super) fn compile(expression: &Expression, columns: &[(String, DataType)]) -
         }
         Expression::Call { function, arguments, data_type } => {
             let data_type = DataType::parse(data_type)?;
-            let arguments = arguments.iter().map(|argument| compile(argument, columns)).collect::<Result<Vec<_>>>()?;
+            let arguments = arguments.iter().map(|argument| compile_in(argument, scope)).collect::<Result<Vec<_>>>()?;
             let node = match host::name(function) {
+                // The calls of a batch are made together, before its rows are evaluated.
+                Some(name) if scope.in_body => {
+                    let message = format!("the body of a function calls '{}'", name.0);
+                    return Err(KernelError::plan("CROWN-PLAN-MALFORMED", message));
+                }
                 Some(name) => host::compile(name, arguments, data_type)?,
                 None => call(function, arguments, data_type)?,
             };
@@ -138,6 +157,7 @@ fn call(function: &str, arguments: Vec<Typed>, data_type: DataType) -> Result<No
             let binary = matches!(arguments.first(), Some((_, DataType::Binary)));
             call.text(Text::Substring { binary }, arguments)
         }
+        _ if lambda::named(function).is_some() => call.lambda(arguments),
         _ if take_apart::named(function).is_some() => call.nested(arguments),
         _ if library::knows(function) => call.library(arguments),
         _ => Err(call.wrong("is not a function of the kernel")),
@@ -328,6 +348,15 @@ impl Call<'_> {
         let apply = apply.ok_or_else(|| self.wrong("has arguments or a result of the wrong type"))?;
         let divides = matches!(self.function, "div" | "pmod");
         Ok(Node::Library { apply, arguments: self.at_least(1, arguments)?, data_type: self.data_type, divides })
+    }
+
+    fn lambda(&self, arguments: Vec<Typed>) -> Result<Node> {
+        let compiled = match lambda::named(self.function) {
+            Some(operation) => lambda::compile(operation, arguments, self.data_type)?,
+            None => None,
+        };
+        let compiled = compiled.ok_or_else(|| self.wrong("has arguments or a result of the wrong type"))?;
+        Ok(Node::Lambda(Box::new(compiled)))
     }
 
     fn text(&self, function: Text, arguments: Vec<Typed>) -> Result<Node> {

@@ -156,7 +156,7 @@ impl Host {
         let mut calls: Vec<Vec<Option<Value<'static>>>> = Vec::new();
         for index in 0..rows.len() {
             let nulls = rows.read(index, &mut words);
-            let row = Row { words: &words, nulls, interner };
+            let row = Row { words: &words, nulls, interner, elements: Vec::new() };
             // A row whose arguments have no value fails, if at all, when it is reached.
             let Ok(arguments) = self.arguments.iter().map(|(node, _)| node.evaluate(&row)).collect::<Result<Vec<_>>>()
             else {

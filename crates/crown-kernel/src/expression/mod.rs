@@ -7,7 +7,8 @@
 //! `compile` checks names, types and argument counts, `node` evaluates, `library` holds the
 //! functions that are NULL for a NULL, `pattern` those with a literal that is compiled in advance;
 //! `cast`, `rounding`, `decimal`, `calendar` and `text` hold what their names say, `order` the one
-//! order of values, `host` the functions that are computed elsewhere.
+//! order of values, `host` the functions that are computed elsewhere, `lambda` those that take a
+//! function.
 
 mod arrays;
 mod calendar;
@@ -17,6 +18,7 @@ mod clock;
 mod compile;
 pub(crate) mod decimal;
 pub mod host;
+mod lambda;
 mod library;
 mod like;
 mod node;
@@ -95,7 +97,7 @@ impl Compiled {
             return Ok((!nulls.has(index)).then(|| words[index]));
         }
         let encoded = {
-            let row = Row { words, nulls, interner };
+            let row = Row { words, nulls, interner, elements: Vec::new() };
             match self.node.evaluate(&row)? {
                 None => return Ok(None),
                 Some(value) => match value.encode(self.data_type) {
@@ -109,7 +111,7 @@ impl Compiled {
 
     /// Whether a boolean expression is TRUE for one row (neither FALSE nor NULL).
     pub fn is_true(&self, words: &[Word], nulls: Nulls, interner: &Interner) -> Result<bool> {
-        let value = self.node.evaluate(&Row { words, nulls, interner })?;
+        let value = self.node.evaluate(&Row { words, nulls, interner, elements: Vec::new() })?;
         Ok(value.is_some_and(|value| value.boolean()))
     }
 }
@@ -120,7 +122,7 @@ pub fn constant_from_json(expression: &str) -> Result<String> {
         .map_err(|error| KernelError::plan("CROWN-PLAN-MALFORMED", format!("not an expression: {error}")))?;
     let (node, data_type) = compile::compile(&expression, &[])?;
     let interner = Interner::default();
-    let value = node.evaluate(&Row { words: &[], nulls: 0, interner: &interner })?;
+    let value = node.evaluate(&Row { words: &[], nulls: 0, interner: &interner, elements: Vec::new() })?;
     Ok(value.map_or(Ok(serde_json::Value::Null), |value| value.to_literal(data_type))?.to_string())
 }
 

@@ -5,6 +5,7 @@ use super::cast::{cast, in_range, UNSUPPORTED};
 use super::characters::{initial_capitals, substring, substring_bytes};
 use super::decimal::{self, Rounding, Scaled};
 use super::host::Host;
+use super::lambda::Lambda;
 use super::library::{hashing, Apply, MOST};
 use super::like::Pattern;
 use super::pattern::Matcher;
@@ -25,6 +26,8 @@ pub(super) struct Row<'a> {
     pub words: &'a [Word],
     pub nulls: Nulls,
     pub interner: &'a Interner,
+    /// What the body of a function reads instead of words; empty outside of one.
+    pub elements: Vec<Evaluated<'a>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -161,6 +164,9 @@ pub(super) enum Node {
         timestamp: bool,
     },
     Host(Arc<Host>),
+    /// A parameter of the function whose body this is, or a value that it captured.
+    Element(usize),
+    Lambda(Box<Lambda>),
     Nested {
         operation: Operation,
         arguments: Vec<(Node, DataType)>,
@@ -168,7 +174,7 @@ pub(super) enum Node {
     },
 }
 
-type Evaluated<'a> = Result<Option<Value<'a>>>;
+pub(super) type Evaluated<'a> = Result<Option<Value<'a>>>;
 
 /// The value, or NULL for the whole function.
 macro_rules! present {
@@ -186,6 +192,7 @@ impl Node {
         let any = |nodes: &[Node]| nodes.iter().any(Node::can_fail);
         match self {
             Node::Column { .. } | Node::Literal(_) => false,
+            Node::Lambda(lambda) => lambda.can_fail(),
             Node::Compare { arguments, .. } | Node::IsNotDistinct(arguments) => any(&arguments[..]),
             Node::Not(argument) | Node::IsNull(argument) => argument.can_fail(),
             Node::And(arguments) | Node::Or(arguments) | Node::In(arguments) | Node::Coalesce(arguments) => {
@@ -213,6 +220,7 @@ impl Node {
             | Node::ConcatWith(_)
             | Node::Hash { .. }
             | Node::Host(_)
+            | Node::Element(_)
             | Node::Nested { operation: Operation::RequiredItem | Operation::MakeMap, .. }
             | Node::Part { .. } => true,
             Node::Nested { arguments, .. } => arguments.iter().any(|(node, _)| node.can_fail()),
@@ -227,8 +235,9 @@ impl Node {
     pub fn each_host(&self, visit: &mut dyn FnMut(&Host)) {
         let mut each = |nodes: &[Node]| nodes.iter().for_each(|node| node.each_host(visit));
         match self {
-            Node::Column { .. } | Node::Literal(_) => {}
+            Node::Column { .. } | Node::Literal(_) | Node::Element(_) => {}
             Node::Host(host) => visit(host),
+            Node::Lambda(lambda) => lambda.arguments().for_each(|node| node.each_host(visit)),
             Node::Arithmetic { arguments, .. }
             | Node::Compare { arguments, .. }
             | Node::IsNotDistinct(arguments)
@@ -372,6 +381,8 @@ impl Node {
                 Ok(Some(Value::Integer(calendar::part(value, *timestamp, *part))))
             }
             Node::Host(host) => host.evaluate(row),
+            Node::Element(index) => row.elements[*index].clone(),
+            Node::Lambda(lambda) => lambda.evaluate(row),
             Node::Nested { operation, arguments, data_type } => {
                 take_apart::apply(*operation, arguments, *data_type, row)
             }

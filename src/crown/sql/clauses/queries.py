@@ -5,7 +5,15 @@ from __future__ import annotations
 from sqlglot import exp
 
 from crown.ir.query import Query, SetOperation
-from crown.sql.clauses.bound import BoundQuery, apply_order, body_of, coerced, matched_columns, refuse_placed
+from crown.sql.clauses.bound import (
+    BoundQuery,
+    apply_order,
+    body_of,
+    coerced,
+    matched_columns,
+    refuse_placed,
+    relation_of,
+)
 from crown.sql.clauses.from_clause.derived import bind_derived
 from crown.sql.clauses.from_clause.values import bind_values
 from crown.sql.clauses.grammar import Environment, with_definitions
@@ -79,7 +87,38 @@ def _set_operation(
 ) -> BoundQuery:
     left = bind_query(context, node.this, parent, environment)
     right = bind_query(context, node.expression, parent, environment)
+    if node.args.get("by_name"):
+        left, right = _by_name(context, node, left, right, parent, environment)
     return apply_order(context, node, unite(context, node, left, right))
+
+
+def _by_name(
+    context: Context,
+    node: exp.SetOperation,
+    left: BoundQuery,
+    right: BoundQuery,
+    parent: Scope | None,
+    environment: Environment,
+) -> tuple[BoundQuery, BoundQuery]:
+    """Return both sides with the columns of either, in the order of the left one; those that a side lacks are NULL."""
+    names = list({c.name.lower(): c.name for side in (right, left) for c in side.columns}.values())
+    own = [column.name.lower() for column in left.columns]
+    names.sort(key=lambda name: own.index(name.lower()) if name.lower() in own else len(own))
+
+    def arranged(side: BoundQuery) -> BoundQuery:
+        has = [column.name.lower() for column in side.columns]
+        if has == [name.lower() for name in names]:
+            return side
+        if len(set(has)) < len(has):
+            context.fail(node, "SET-OPERATION", "BY NAME takes columns with different names", hint="give them aliases")
+        shown = [
+            exp.column(name, quoted=True) if name.lower() in has else exp.alias_(exp.Null(), name, quoted=True)
+            for name in names
+        ]
+        relation = relation_of(context, side, "", (), node)
+        return bind_rows(context, exp.Select(expressions=shown), relation, parent, environment)
+
+    return arranged(left), arranged(right)
 
 
 def unite(context: Context, node: exp.SetOperation, left: BoundQuery, right: BoundQuery) -> BoundQuery:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 from sqlglot import exp
 
@@ -238,25 +237,12 @@ def reversed_array(binder: ScalarBinder, node: exp.Expr) -> Expression:
     return binder.call("reverse", [cast(binder.context, node, subject, STRING)], STRING, node)
 
 
-def refuse_lambda(binder: ScalarBinder, node: exp.Expr) -> NoReturn:
-    """A function of a function: Crown would have to run code for each element."""
-    binder.context.fail(
-        node,
-        "UNKNOWN-FUNCTION",
-        "higher-order functions are not supported",
-        reason="an expression is data for the engine, not code",
-        hint="EXPLODE the array and compute with its rows, or pass a Python function (functions={...})",
-    )
-
-
 HANDLERS: dict[type, Handler] = {
     exp.ArraySort: _sorted,
     exp.ArrayToString: _joined,
     exp.Flatten: _flattened,
     exp.GenerateSeries: _sequence,
     exp.Reverse: reversed_array,
-    exp.Lambda: refuse_lambda,
-    exp.Transform: refuse_lambda,
 }
 SPECIAL: dict[str, Special] = {
     **{name: _listed(name) for name in _TAKES},

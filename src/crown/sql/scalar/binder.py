@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, Self
 
 from sqlglot import exp
 
@@ -20,6 +21,7 @@ from crown.sql.scalar import (
     date_parts,
     division,
     intervals,
+    lambdas,
     literals,
     nested,
     rounding,
@@ -85,6 +87,13 @@ class Binder:
         self.context = context
         self.scope = scope
         self.subqueries = subqueries
+        self.parameters: tuple[Mapping[str, Expression], ...] = ()
+
+    def with_parameters(self, parameters: Mapping[str, Expression]) -> Self:
+        """Return a binder for the body of a function."""
+        inner = copy.copy(self)
+        inner.parameters = (*self.parameters, parameters)
+        return inner
 
     def condition(self, node: exp.Expr) -> Expression:
         return boolean(self.context, node, self.bind(node))
@@ -221,6 +230,16 @@ class Binder:
         if not values:
             self.context.fail(node, "SYNTAX", "IN needs at least one value")
         return self.call("in", unify(self.context, node, [self.bind(node.this), *values], "this IN"), BOOLEAN, node)
+
+    def _exists(self, node: exp.Expr) -> Expression:
+        return lambdas.exists(self, node) if node.expression is not None else self._mark(node)
+
+    def _parameter(self, node: exp.Expr) -> Expression:
+        """sqlglot has a bare identifier where the body of a function reads a parameter."""
+        for parameters in reversed(self.parameters):
+            if (found := parameters.get(node.name.lower())) is not None:
+                return found
+        self.context.fail(node, "UNKNOWN-COLUMN", f"{node.name} is a parameter of a function, and can't be read here")
 
     def _mark(self, node: exp.Expr) -> Expression:
         """EXISTS, IN (SELECT ...) and quantified comparisons."""
@@ -523,7 +542,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.Is: Binder._is,
     exp.Between: Binder._between,
     exp.In: Binder._in,
-    exp.Exists: Binder._mark,
+    exp.Exists: Binder._exists,
+    exp.Identifier: Binder._parameter,
     exp.Any: Binder._mark,
     exp.All: Binder._mark,
     exp.Case: Binder._case,
@@ -549,6 +569,7 @@ _HANDLERS: dict[type, Handler] = {
     **date_parts.HANDLERS,
     **nested.HANDLERS,
     **arrays.HANDLERS,
+    **lambdas.HANDLERS,
     **conversions.HANDLERS,
     **dict.fromkeys(_PARTS, Binder._part),
     exp.DayOfWeek: Binder._day_of_week,

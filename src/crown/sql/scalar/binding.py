@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from sqlglot import exp
@@ -17,6 +17,13 @@ class ScalarBinder(Protocol):
 
     @property
     def context(self) -> Context: ...
+
+    @property
+    def parameters(self) -> tuple[Mapping[str, Expression], ...]:
+        """The parameters, by name, of each function whose body is being bound, from the outermost in."""
+
+    def with_parameters(self, parameters: Mapping[str, Expression]) -> ScalarBinder:
+        """Return a binder that also sees these parameters."""
 
     def bind(self, node: exp.Expr) -> Expression:
         """Return the typed expression of `node`."""

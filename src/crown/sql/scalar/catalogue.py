@@ -24,9 +24,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     ),
     "digests": words("base64 crc32 hash hex md5 sha sha1 sha2 unhex xxhash64"),
     "arrays": words(
-        "array_append array_compact array_distinct array_except array_intersect array_join array_max "
+        "aggregate array_append array_compact array_distinct array_except array_intersect array_join array_max "
         "array_min array_position array_prepend array_remove array_repeat array_sort array_union "
-        "arrays_overlap flatten sequence slice sort_array"
+        "arrays_overlap exists filter flatten forall reduce sequence slice sort_array transform zip_with"
     ),
     "dates and times": words(
         "add_months date_add date_diff date_format date_from_unix_date date_part date_sub date_trunc dateadd "

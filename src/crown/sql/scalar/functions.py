@@ -18,7 +18,18 @@ from crown.ir.expression import Expression, Literal
 from crown.sql.context import Context
 from crown.sql.diagnose import written_name
 from crown.sql.misspelt import nearest
-from crown.sql.scalar import arrays, bits, date_functions, date_parts, nested, patterns, rounding, splits, synonyms
+from crown.sql.scalar import (
+    arrays,
+    bits,
+    date_functions,
+    date_parts,
+    lambdas,
+    nested,
+    patterns,
+    rounding,
+    splits,
+    synonyms,
+)
 from crown.sql.scalar.binding import ScalarBinder, Special
 from crown.sql.scalar.catalogue import FAMILIES
 from crown.sql.scalar.coerce import cast
@@ -435,6 +446,7 @@ SPECIAL: dict[str, Special] = {
     "datepart": date_parts.named_part,
     **bits.SPECIAL,
     **arrays.SPECIAL,
+    **lambdas.SPECIAL,
     **nested.SPECIAL,
     **patterns.SPECIAL,
     **date_functions.SPECIAL,

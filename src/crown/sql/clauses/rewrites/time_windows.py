@@ -22,7 +22,6 @@ _ENDS = {"tumble_end", "hop_end"}
 _LAST = {"tumble_rowtime", "hop_rowtime"}
 _FUNCTIONS = _STARTS | _ENDS | _LAST
 _TABLES = {"tumble", "hop", "cumulate"}
-_SESSIONS = {"session", "session_start", "session_end", "session_rowtime", "session_window"}
 
 
 @dataclass(frozen=True)
@@ -43,10 +42,7 @@ class _Window:
 def write_out_windows(context: Context, query: exp.Expr) -> None:
     """Replace all time windows of the query, and reject those that can't be replaced."""
     for call in list(query.find_all(exp.Anonymous)):
-        name = _name(call)
-        if name in _SESSIONS:
-            _refuse_session(context, call)
-        if name in ("proctime", "current_watermark", "watermark"):
+        if _name(call) in ("proctime", "current_watermark", "watermark"):
             _refuse_processing_time(context, call)
     for table in list(query.find_all(exp.Table)):
         if _name(table.this) in _TABLES:
@@ -263,16 +259,6 @@ def _arguments(call: exp.Anonymous) -> list[exp.Expr]:
         return value
 
     return [bare(argument) for argument in call.expressions]
-
-
-def _refuse_session(context: Context, call: exp.Anonymous) -> NoReturn:
-    context.fail(
-        call,
-        "TIME-WINDOW",
-        "session windows are not supported",
-        reason="one row between two sessions makes them one, so a change may move all rows of a session",
-        hint="find the gaps with LAG(ts) OVER (PARTITION BY ... ORDER BY ts), and number sessions with SUM(...) OVER",
-    )
 
 
 def _refuse_processing_time(context: Context, call: exp.Anonymous) -> NoReturn:
