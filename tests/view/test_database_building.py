@@ -119,7 +119,9 @@ def test_others_read_and_write_while_a_view_is_built(db: crown.Database, name: s
         for batch in meanwhile():
             apply(db, [new, people], batch)
             people.check_result(db["people"].to_arrow())
-            db.stats(), db.explain(), db.save(tmp_path / "during.crown")
+            db.stats()
+            db.explain()
+            db.save(tmp_path / "during.crown")
         assert db["people"].count() != before
 
     pause = Pause(others)
