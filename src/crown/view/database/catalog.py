@@ -237,7 +237,12 @@ class Catalog:
         return replace(self.project, stages=(*self.project.stages, *more))
 
     def _check_unread(self, name: str) -> None:
-        readers = [view.name for view in self.views.values() if name.lower() in {n.lower() for n in view.reads}]
+        """Reject dropping a view that others read, also through plain views, which stand in its place."""
+        readers = []
+        for maintained in self.views.values():
+            written = names_of(maintained.plan.sql, dialect=self.dialect)
+            if name.lower() in {read.lower() for read in (*written, *maintained.reads)}:
+                readers.append(maintained.name)
         for view in self.schema.views.values():
             if name.lower() in {read.lower() for read in names_in(view)}:
                 readers.append(view.name)

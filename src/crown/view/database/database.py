@@ -251,8 +251,13 @@ class Database:
 
         with located_in(self._sqls(catalog)):
             prepared = self._prepare(catalog, projects, watch)
-            with self._turn:
-                self._switch(catalog, projects, watch, prepared)
+            try:
+                with self._turn:
+                    self._check_since(catalog, projects)
+                    self._switch(catalog, projects, watch, prepared)
+            finally:
+                # A traceback would keep it, and with it the batches that it has yet to take in.
+                del prepared
 
     def _prepare(self, catalog: Catalog, projects: Sequence[Plan], watch: Progress) -> _kernel.Prepared | None:
         """Build what is new in the first project, as far as other threads need not wait for it."""
@@ -260,13 +265,16 @@ class Database:
             return None
         return prepare(self._engine, projects[0], functions=catalog.functions, progress=watch)
 
-    def _switch(
-        self, catalog: Catalog, projects: Sequence[Plan], watch: Progress, prepared: _kernel.Prepared | None
-    ) -> None:
-        if self._catalog.given != catalog.given:  # by batches of other threads since the copy
+    def _check_since(self, catalog: Catalog, projects: Sequence[Plan]) -> None:
+        """Take in which tables other threads have given their first rows since the catalog was copied."""
+        if self._catalog.given != catalog.given:
             catalog.given = set(self._catalog.given)
             if projects:
                 self._catalog.check_rows(projects[0])
+
+    def _switch(
+        self, catalog: Catalog, projects: Sequence[Plan], watch: Progress, prepared: _kernel.Prepared | None
+    ) -> None:
         current, empty = self._catalog.project, catalog.tables_without_rows()
         for number, project in enumerate(projects):
             if project != current:
