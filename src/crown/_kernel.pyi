@@ -20,6 +20,9 @@ class ArrowStream:
 def rows_to_arrow(table: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[Any, ...]]) -> ArrowStream:
     """Tuples as Arrow columns of the given names and types; `table` is for messages."""
 
+class Prepared:
+    """New stages of an engine that were built while it went on."""
+
 class Engine:
     """A view of one plan: one cell, or several (`spread`).
 
@@ -101,6 +104,18 @@ class Engine:
     def advance_all(self, table: str, watermark: int) -> list[tuple[str, int, ArrowStream]]:
         """Move a time window's clock forward; return the name of each view, and the rows of its delta."""
 
+    def prepare(
+        self,
+        plan: str,
+        *,
+        functions: Functions | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Prepared | None:
+        """Build what is new in a plan as far as possible, while the views go on, for `replan` to take over.
+
+        Return None if `replan` has to do everything. `progress` is as there.
+        """
+
     def replan(
         self,
         plan: str,
@@ -114,6 +129,7 @@ class Engine:
         fresh: bool = False,
         functions: Functions | None = None,
         progress: Callable[[int, int], object] | None = None,
+        prepared: Prepared | None = None,
     ) -> None:
         """Run other views from now on; an error leaves everything as it was.
 

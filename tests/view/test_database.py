@@ -168,6 +168,23 @@ def test_drop_is_refused_while_a_view_reads_it_and_frees_the_rest(threads: int) 
     db.execute("DROP VIEW tagged")
 
 
+def test_drop_is_refused_for_a_name_that_a_view_was_written_with() -> None:
+    db = crown.Database(
+        """CREATE TABLE r (x INT); CREATE VIEW big AS SELECT x FROM r WHERE x > 5;
+        CREATE MATERIALIZED VIEW v AS SELECT COUNT(*) AS n FROM Big"""
+    )
+    with pytest.raises(SchemaError, match="view big is read by v"):
+        db.drop("big")
+    db.drop("v")
+    db.drop("big")
+
+
+def test_a_sample_takes_a_dict() -> None:
+    db = crown.Database("CREATE TABLE r (x INT); CREATE MATERIALIZED VIEW v AS SELECT x FROM r")
+    with pytest.raises(CrownError, match="where must be a dict of values by column, not 3"):
+        db["v"].sample(1, where=3)  # type: ignore[arg-type]
+
+
 def test_a_dropped_view_can_no_longer_be_read() -> None:
     db = crown.Database(SCHEMA + VIEWS)
     view = db["total"]

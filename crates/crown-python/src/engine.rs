@@ -12,7 +12,7 @@ use arrow::array::RecordBatch;
 use crown_kernel::arrow_in::Changes;
 use crown_kernel::arrow_out::deletes_first;
 use crown_kernel::cells::{Cells, Replan, SpreadPlans};
-use crown_kernel::engine::{Engine as Kernel, Input, OnInvalid, PerView, Watch};
+use crown_kernel::engine::{Apart, Engine as Kernel, Input, OnInvalid, PerView, Watch};
 use crown_kernel::error::{counted, KernelError, Result};
 use crown_kernel::expression::host::with_functions;
 use crown_kernel::mask::Bits;
@@ -27,6 +27,10 @@ use std::sync::{Mutex, PoisonError};
 pub struct Engine {
     shared: Shared,
 }
+
+/// New stages of an engine that were built while it went on, until `replan` takes them over.
+#[pyclass(module = "crown._kernel", frozen)]
+pub struct Prepared(Mutex<Option<Apart>>);
 
 /// For each view its name, and how many rows its delta has.
 type Deltas = Vec<(String, usize, ArrowStream)>;
@@ -62,6 +66,25 @@ fn plans(
     let parse = |plan: Option<&str>| plan.map(Kernel::parse_plan).transpose();
     let (front, merge) = (parse(front)?, parse(merge)?);
     Ok(SpreadPlans { cell: Kernel::parse_plan(plan)?, cells, front, merge, views, deltas })
+}
+
+/// Runs kernel code that reports its progress to a Python function. What that raises is the result.
+fn reporting<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&Watch) -> Result<T> + Send,
+) -> PyResult<T> {
+    let raised: Mutex<Option<PyErr>> = Mutex::new(None);
+    let tell = |done: u64, total: u64| {
+        let Some(progress) = &progress else { return Ok(()) };
+        attached(|py| progress.call1(py, (done, total))).map(|_| ()).map_err(|error| {
+            *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            KernelError::state("CROWN-FUNCTION-FAILED", "the report of the progress raised an exception")
+        })
+    };
+    let done = guarded(py, || work(&Watch::new(&tell)));
+    let raised = raised.into_inner().unwrap_or_else(PoisonError::into_inner);
+    raised.map_or(done, Err)
 }
 
 #[pymethods]
@@ -110,9 +133,29 @@ impl Engine {
         Ok(Engine { shared: Shared::new(cells) })
     }
 
+    /// Builds what is new in a plan as far as possible, while the views go on; None if `replan` has
+    /// to do everything. `progress` is as there.
+    #[pyo3(signature = (plan, *, functions=None, progress=None))]
+    fn prepare(
+        &self,
+        py: Python<'_>,
+        plan: &str,
+        functions: Functions<'_>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Prepared>> {
+        let known = self::functions(&functions)?;
+        let build = |watch: &Watch| {
+            let plan = Kernel::parse_plan(plan)?;
+            let Some(mut apart) = self.shared.lock()?.cells.begin_apart(&plan)? else { return Ok(None) };
+            apart.build(watch)?;
+            Ok(Some(Prepared(Mutex::new(Some(apart)))))
+        };
+        reporting(py, progress, |watch| with_functions(known, || build(watch)))
+    }
+
     /// Runs other views from now on. `progress` is called with the rows read so far and all that
     /// are to be read; if it raises, everything is as it was.
-    #[pyo3(signature = (plan, *, cells=1, front=None, merge=None, views=Vec::new(), deltas=true, empty=Vec::new(), fresh=false, functions=None, progress=None))]
+    #[pyo3(signature = (plan, *, cells=1, front=None, merge=None, views=Vec::new(), deltas=true, empty=Vec::new(), fresh=false, functions=None, progress=None, prepared=None))]
     #[allow(clippy::too_many_arguments)] // they are those of one Python call
     fn replan(
         &self,
@@ -127,24 +170,16 @@ impl Engine {
         fresh: bool,
         functions: Functions<'_>,
         progress: Option<Py<PyAny>>,
+        prepared: Option<&Prepared>,
     ) -> PyResult<()> {
         let known = self::functions(&functions)?;
-        let raised: Mutex<Option<PyErr>> = Mutex::new(None);
-        let tell = |done: u64, total: u64| {
-            let Some(progress) = &progress else { return Ok(()) };
-            attached(|py| progress.call1(py, (done, total))).map(|_| ()).map_err(|error| {
-                *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                KernelError::state("CROWN-FUNCTION-FAILED", "the report of the progress raised an exception")
-            })
-        };
-        let go_on = || {
+        let apart = prepared.and_then(|prepared| prepared.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let go_on = |watch: &Watch| {
             let plans = plans(plan, cells, front, merge, views, deltas)?;
             let how = Replan { empty: &empty, fresh };
-            self.shared.replan(|cells| cells.replan(plans, &how, &Watch::new(&tell)))
+            self.shared.replan(|cells| cells.replan(plans, &how, watch, apart))
         };
-        let done = guarded(py, || with_functions(known, go_on));
-        let raised = raised.into_inner().unwrap_or_else(PoisonError::into_inner);
-        raised.map_or(done, Err)
+        reporting(py, progress, |watch| with_functions(known, || go_on(watch)))
     }
 
     /// Applies changes and returns the delta of each view, by name.

@@ -26,7 +26,7 @@ mod _kernel {
     #[pymodule_export]
     use super::baseline::PairwiseBaseline;
     #[pymodule_export]
-    use super::engine::Engine;
+    use super::engine::{Engine, Prepared};
     #[pymodule_export]
     use super::router::Router;
     #[pymodule_export]

@@ -67,6 +67,17 @@ def open_project(
     )
 
 
+def prepare(
+    engine: _kernel.Engine,
+    project: Plan,
+    *,
+    functions: Functions,
+    progress: Callable[[int, int], object] | None = None,
+) -> _kernel.Prepared | None:
+    """Build what is new in a project while the engine goes on, for `replan`; None if that has to do everything."""
+    return engine.prepare(to_json(project), functions=called(functions), progress=progress)
+
+
 def replan(
     engine: _kernel.Engine,
     project: Plan,
@@ -77,10 +88,12 @@ def replan(
     deltas: bool,
     functions: Functions,
     progress: Callable[[int, int], object] | None = None,
+    prepared: _kernel.Prepared | None = None,
 ) -> None:
     """Switch an engine to other views. `empty` are tables that never had a row; `fresh` means that no table had one."""
+    known = called(functions)
     if layout is None:
-        engine.replan(to_json(project), empty=empty, fresh=fresh, functions=called(functions), progress=progress)
+        engine.replan(to_json(project), empty=empty, fresh=fresh, functions=known, progress=progress, prepared=prepared)
         return
     engine.replan(
         to_json(layout.cell),
@@ -91,7 +104,7 @@ def replan(
         deltas=deltas,
         empty=empty,
         fresh=fresh,
-        functions=called(functions),
+        functions=known,
         progress=progress,
     )
 

@@ -201,6 +201,12 @@ class Reading:
         drawn = (random.getrandbits(63) if seed is None else seed) % 2**64
         if where is None:
             return read_all(self._engine.sample(k, drawn, view=self._name))
+        if not isinstance(where, Mapping):
+            raise CrownError(
+                f"where must be a dict of values by column, not {shown(where)}",
+                code="CROWN-ARGUMENT",
+                hint="give where={'column': value}",
+            )
         rows = self._matching(where)
         picks = random.Random(drawn).choices(range(rows.num_rows), k=k) if rows.num_rows else []
         return rows.take(pa.array(picks, pa.int64()))

@@ -3,7 +3,7 @@
 
 use super::apply::{broken, merged_table};
 use super::{homes, Cells, Spread, SpreadPlans};
-use crate::engine::{Engine, TableRows, Watch};
+use crate::engine::{Apart, Engine, TableRows, Watch};
 use crate::error::{KernelError, Result};
 use crate::plan::Plan;
 use crate::router::Router;
@@ -18,13 +18,26 @@ pub struct Replan<'a> {
 }
 
 impl Cells {
+    /// Begins to build new stages of `plan` apart from the running ones, which go on; `None` if
+    /// `replan` has to do everything. Several cells don't: their new stages need another router.
+    pub fn begin_apart(&mut self, plan: &Plan) -> Result<Option<Apart>> {
+        if self.spread.is_some() {
+            return Ok(None);
+        }
+        self.engines[0].begin_apart(plan)
+    }
+
     /// Runs other views from now on. An error leaves everything as it was.
-    pub fn replan(&mut self, plans: SpreadPlans, how: &Replan, watch: &Watch) -> Result<()> {
+    pub fn replan(&mut self, plans: SpreadPlans, how: &Replan, watch: &Watch, mut apart: Option<Apart>) -> Result<()> {
         if self.spread.is_none() {
+            if let Some(apart) = &mut apart {
+                apart.resume(watch);
+                apart.catch_up(watch)?;
+            }
             let engine = &mut self.engines[0];
-            let rows = kept_rows(engine, &engine.wanted_tables(&plans.cell), how)?;
+            let rows = kept_rows(engine, &engine.wanted_tables(&plans.cell, apart.as_ref()), how)?;
             watch.expect(&rows);
-            engine.replan(plans.cell, rows, how.fresh, watch)?;
+            engine.replan(plans.cell, rows, how.fresh, watch, apart)?;
             *self = Cells::one(self.engines.remove(0));
             return Ok(());
         }
@@ -69,14 +82,14 @@ impl Cells {
             return Err(KernelError::plan("CROWN-PLAN-MALFORMED", "these cells do not keep the rows of their tables"));
         };
         if let Some(plan) = front_plan {
-            let rows = kept_rows(front, &front.wanted_tables(&plan), how)?;
+            let rows = kept_rows(front, &front.wanted_tables(&plan, None), how)?;
             watch.expect(&rows);
-            front.replan(plan, rows, how.fresh, watch)?;
+            front.replan(plan, rows, how.fresh, watch, None)?;
             front.check_for(&cell)?;
         }
         let mut new_router = Router::new(&cell)?;
         let mut shares: Vec<Vec<TableRows>> = self.engines.iter().map(|_| Vec::new()).collect();
-        for table in self.engines[0].wanted_tables(&cell) {
+        for table in self.engines[0].wanted_tables(&cell, None) {
             for rows in kept_rows(front, std::slice::from_ref(&table), how)? {
                 for (number, batches) in new_router.route(&rows.table, &rows.batches)? {
                     shares[number as usize].push(TableRows { table: rows.table.clone(), batches });
@@ -85,7 +98,7 @@ impl Cells {
         }
         shares.iter().for_each(|rows| watch.expect(rows));
         for (engine, rows) in self.engines.iter_mut().zip(shares) {
-            engine.replan(cell.clone(), rows, how.fresh, watch)?;
+            engine.replan(cell.clone(), rows, how.fresh, watch, None)?;
         }
         *router = new_router;
         *merge = match (merge.take(), merge_plan) {
@@ -93,7 +106,7 @@ impl Cells {
             (Some(mut merge_engine), Some(plan)) => {
                 let done = merge_rows(&merge_engine, &plan, &mut self.engines, front, how).and_then(|rows| {
                     watch.expect(&rows);
-                    merge_engine.replan(plan, rows, how.fresh, watch)
+                    merge_engine.replan(plan, rows, how.fresh, watch, None)
                 });
                 *merge = Some(merge_engine);
                 done?;
@@ -124,7 +137,7 @@ fn new_merge(
     engine.set_undoable(true);
     let rows = merge_rows(&engine, &plan, cells, front, how)?;
     watch.expect(&rows);
-    engine.replan(plan, rows, how.fresh, watch)?;
+    engine.replan(plan, rows, how.fresh, watch, None)?;
     Ok(engine)
 }
 
@@ -137,7 +150,7 @@ fn merge_rows(
     how: &Replan,
 ) -> Result<Vec<TableRows>> {
     let mut all = Vec::new();
-    for table in merge.wanted_tables(plan) {
+    for table in merge.wanted_tables(plan, None) {
         let view = cells[0].view_names().position(|name| merged_table(name) == table);
         match view {
             None => all.extend(kept_rows(front, &[table], how)?),

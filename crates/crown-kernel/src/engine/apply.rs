@@ -28,10 +28,12 @@ impl Engine {
         let mark = self.mark();
         let result = self.resolve(inputs, on_invalid).and_then(|mut batches| {
             if per_update {
-                self.apply_updates(&mut batches, on_invalid, emit)
+                self.apply_updates(&mut batches, on_invalid, emit)?;
             } else {
-                self.apply_net(&mut batches, on_invalid, emit)
+                self.apply_net(&mut batches, on_invalid, emit)?;
             }
+            self.note(batches);
+            Ok(())
         });
         self.finish(result, mark, per_update)
     }
@@ -40,8 +42,12 @@ impl Engine {
     pub fn advance(&mut self, table: &str, watermark: i64, emit: &mut dyn Emit) -> Result<()> {
         self.settle();
         let mark = self.mark();
-        let result =
-            self.leaving(table, watermark).and_then(|batch| self.apply_net(&mut [batch], OnInvalid::Raise, emit));
+        let result = self.leaving(table, watermark).and_then(|batch| {
+            let mut batches = vec![batch];
+            self.apply_net(&mut batches, OnInvalid::Raise, emit)?;
+            self.note(batches);
+            Ok(())
+        });
         self.finish(result, mark, false)
     }
 

@@ -13,6 +13,7 @@ use crate::store::interner::Interner;
 use crate::store::net::Net;
 use crate::store::pool::ColumnPool;
 use crate::types::DataType;
+use std::sync::Weak;
 
 impl Engine {
     /// Reads a plan's JSON form.
@@ -36,7 +37,8 @@ impl Engine {
     /// As `new`; the plan may have no stage and no view yet.
     pub fn without_views(plan: Plan, deltas: bool) -> Result<Engine> {
         let sources = plan.tables.iter().map(Source::new).collect::<Result<Vec<Source>>>()?;
-        let (assembly, done) = assemble(&plan, &sources, deltas, &mut |_, _| None);
+        let wants = |position| gives_deltas(&plan, position, deltas);
+        let (assembly, done) = assemble(&plan, &sources, &wants, &mut |_, _| None);
         done?;
         let Assembly { readers, stages, nets, .. } = assembly;
         let views = results::views(&plan, &stages)?;
@@ -62,6 +64,7 @@ impl Engine {
             order_asked: None,
             last_delta: 0,
             pool: ColumnPool::default(),
+            log: Weak::new(),
         };
         engine.start()?;
         Ok(engine)
@@ -89,18 +92,19 @@ pub(super) struct Origin {
 /// deltas, as requested.
 pub(super) type TakeOver<'a> = dyn FnMut(&plan::Stage, bool) -> Option<(usize, RunningStage)> + 'a;
 
-/// Builds the stages that can't be taken over. Returns what was assembled even on failure.
+/// Builds the stages that can't be taken over. `wants` says which of them must produce deltas.
+/// Returns what was assembled even on failure.
 pub(super) fn assemble(
     plan: &Plan,
     sources: &[Source],
-    deltas: bool,
+    wants: &dyn Fn(usize) -> bool,
     take_over: &mut TakeOver,
 ) -> (Assembly, Result<()>) {
     let mut assembly = Assembly { readers: sources.iter().map(|_| Vec::new()).collect(), ..Assembly::default() };
     let done = RouteBits::new(plan).and_then(|routes| {
         let mut routes = (0..).map(|number| routes.of(number));
         (0..plan.stages.len())
-            .try_for_each(|position| add_stage(plan, position, sources, deltas, take_over, &mut routes, &mut assembly))
+            .try_for_each(|position| add_stage(plan, position, sources, wants, take_over, &mut routes, &mut assembly))
     });
     (assembly, done)
 }
@@ -109,7 +113,7 @@ fn add_stage(
     plan: &Plan,
     position: usize,
     sources: &[Source],
-    deltas: bool,
+    wants: &dyn Fn(usize) -> bool,
     take_over: &mut TakeOver,
     routes: &mut impl Iterator<Item = u64>,
     assembly: &mut Assembly,
@@ -134,7 +138,7 @@ fn add_stage(
             feeds.push(Feed { atom, input, binder });
         }
     }
-    let wants_deltas = gives_deltas(plan, position, deltas);
+    let wants_deltas = wants(position);
     let read = if atoms(data).is_empty() { data.sources() } else { Vec::new() };
     let inputs = read.into_iter().map(|id| find(stages, id)).collect::<Result<Vec<usize>>>()?;
     let (stage, origin) = match take_over(data, wants_deltas) {

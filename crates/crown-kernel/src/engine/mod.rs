@@ -15,9 +15,11 @@
 //! - `results`: the views that a plan shows; `read`: their full results, counts, samples; `find`:
 //!   rows by value or position; `order`: by position in an order
 //! - `emit`: deltas on their way out; `snapshot`: saving and loading
-//! - `replan`: other stages and views over the same tables, while those that stay keep their state
+//! - `replan`: other stages and views over the same tables, while those that stay keep their state;
+//!   `apart`: new stages built beside the running ones
 //! - `stage`: one stage and its state; `stats`: figures
 
+mod apart;
 mod apply;
 mod batch;
 pub(crate) mod build;
@@ -38,6 +40,7 @@ mod table_net;
 mod undefined;
 mod updates;
 
+pub use apart::Apart;
 pub use batch::{Input, OnInvalid};
 pub use emit::{Emit, PerView};
 pub(crate) use part::{Steps, TableChanges};
@@ -57,7 +60,7 @@ use crate::store::net::Net;
 use crate::store::pool::ColumnPool;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use stage::RunningStage;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A plan at work: the stages with their state, and the tables that feed them.
 pub struct Engine {
@@ -93,6 +96,8 @@ pub struct Engine {
     ordered: Vec<order::Ordered>,
     /// The stage and the order of the last page that was not.
     order_asked: Option<(usize, String)>,
+    /// Applied batches, for stages that are built apart in the meantime.
+    log: Weak<apart::Log>,
 }
 
 /// The tree whose rows are those of the view, if the plan has nothing else, except perhaps a

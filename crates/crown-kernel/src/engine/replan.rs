@@ -5,6 +5,7 @@
 //! rows of its table. The engine is changed only after all of that has succeeded, so an error
 //! leaves it as it was.
 
+use super::apart::Apart;
 use super::apply::negated;
 use super::build::{assemble, direct, gives_deltas, Assembly};
 use super::read::read_stage;
@@ -19,6 +20,7 @@ use crate::error::{KernelError, Kind, Result};
 use crate::mask::Bits;
 use crate::plan::{self, Plan};
 use crate::source::Source;
+use crate::store::interner::Interner;
 use crate::store::net::{net_chunks, Net};
 use crate::tree::AtomChange;
 use arrow::array::RecordBatch;
@@ -47,13 +49,23 @@ impl<'a> Watch<'a> {
         Watch { tell, done: Cell::new(0), total: Cell::new(0) }
     }
 
+    /// Counts rows that were read before.
+    pub(super) fn resume(&self, rows: u64) {
+        self.done.set(self.done.get() + rows);
+        self.total.set(self.total.get() + rows);
+    }
+
     /// Expects these rows, too.
     pub fn expect(&self, rows: &[TableRows]) {
         let count: usize = rows.iter().flat_map(|rows| &rows.batches).map(RecordBatch::num_rows).sum();
         self.total.set(self.total.get() + count as u64);
     }
 
-    fn advance(&self, rows: usize) -> Result<()> {
+    pub(super) fn rows(&self) -> u64 {
+        self.done.get()
+    }
+
+    pub(super) fn advance(&self, rows: usize) -> Result<()> {
         self.done.set(self.done.get() + rows as u64);
         (self.tell)(self.done.get(), self.total.get())
     }
@@ -76,18 +88,46 @@ struct Parts {
     direct: Option<Direct>,
 }
 
+impl Parts {
+    /// Adds the stages of an engine over the same tables; returns what counts their values.
+    fn append(&mut self, engine: Engine) -> Interner {
+        let own = self.stages.len();
+        let Engine { plan, stages, undefined, interner, .. } = engine;
+        self.plan.stages.extend(plan.stages);
+        self.stages.extend(stages.into_iter().map(Some));
+        self.undefined.extend(undefined.into_iter().map(|mut waiting| {
+            waiting.stage += own;
+            waiting
+        }));
+        interner
+    }
+
+    /// Drops the stages from this position on.
+    fn truncate(&mut self, count: usize) {
+        self.plan.stages.truncate(count);
+        self.stages.truncate(count);
+        self.undefined.retain(|waiting| waiting.stage < count);
+    }
+}
+
 impl Engine {
-    /// The tables whose rows `replan` needs: those that a stage reads which is not running.
-    pub fn wanted_tables(&self, plan: &Plan) -> Vec<String> {
+    /// The tables whose rows `replan` needs: those that a stage reads which is not running, here or
+    /// apart.
+    pub fn wanted_tables(&self, plan: &Plan, apart: Option<&Apart>) -> Vec<String> {
         let is_new = |position: &usize| {
-            let data = &plan.stages[*position];
             let wants = gives_deltas(plan, *position, self.deltas);
-            !self.stages.iter().zip(&self.plan.stages).any(|(stage, old)| same(old, data) && stage.deltas == wants)
+            let runs = |engine: &Engine| engine.runs(&plan.stages[*position], wants);
+            !runs(self) && !apart.is_some_and(|apart| runs(apart.engine()))
         };
         let read: Vec<&str> =
             (0..plan.stages.len()).filter(is_new).flat_map(|position| plan.stages[position].sources()).collect();
         let tables = plan.tables.iter().map(|table| table.name.clone());
         tables.filter(|table| read.contains(&table.as_str())).collect()
+    }
+
+    /// Whether a stage is running, with or without deltas as requested.
+    pub(super) fn runs(&self, data: &plan::Stage, wants: bool) -> bool {
+        self.stages.iter().zip(&self.plan.stages).any(|(stage, old)| same(old, data) && stage.deltas == wants)
     }
 
     /// All rows of a table, or `None` if they are not all stored.
@@ -120,8 +160,15 @@ impl Engine {
 
     /// Runs `plan` from now on, which has more stages than this one, or fewer. `rows` are those of
     /// the `wanted_tables`. `fresh`: no table had a row so far, so the first delta of a new view
-    /// shows the rows that it has over empty tables.
-    pub fn replan(&mut self, plan: Plan, rows: Vec<TableRows>, fresh: bool, watch: &Watch) -> Result<()> {
+    /// shows the rows that it has over empty tables. Stages that run `apart` are taken over.
+    pub fn replan(
+        &mut self,
+        plan: Plan,
+        rows: Vec<TableRows>,
+        fresh: bool,
+        watch: &Watch,
+        apart: Option<Apart>,
+    ) -> Result<()> {
         self.settle();
         self.forget_orders();
         let sources = plan.tables.iter().map(Source::new).collect::<Result<Vec<Source>>>()?;
@@ -130,12 +177,21 @@ impl Engine {
             self.release_dropped(&plan)?;
         }
         let mut before = self.take_parts();
+        let own = before.stages.len();
+        let twin = apart.map(|apart| {
+            self.interner.learn();
+            before.append(apart.into_engine())
+        });
         let done = self.build(plan, sources, &mut before, rows, fresh, watch);
         self.clear_nets();
         self.around.clear();
         if done.is_err() {
+            before.truncate(own);
             self.put_back(before);
         } else {
+            if let Some(twin) = twin {
+                self.interner.join(twin);
+            }
             // Of tables that nobody reads any more.
             before.sources.iter().flatten().for_each(|source| source.release(&mut self.interner));
         }
@@ -196,7 +252,8 @@ impl Engine {
             let position = known.find(running)?;
             old_stages[position].take().map(|stage| (position, stage))
         };
-        let (assembly, done) = assemble(&plan, &self.sources, self.deltas, &mut take_over);
+        let wants = |position| gives_deltas(&plan, position, self.deltas);
+        let (assembly, done) = assemble(&plan, &self.sources, &wants, &mut take_over);
         let Assembly { readers, stages, nets, mut origins } = assembly;
         (self.readers, self.stages, self.nets) = (readers, stages, nets);
         let done = done.and_then(|()| {
@@ -253,7 +310,7 @@ impl Engine {
     }
 
     /// Brings the new stages up to date, in the plan's order.
-    fn build_stages(&mut self, new: &[bool], rows: Vec<TableRows>, watch: &Watch) -> Result<()> {
+    pub(super) fn build_stages(&mut self, new: &[bool], rows: Vec<TableRows>, watch: &Watch) -> Result<()> {
         for rows in rows {
             self.load_table(new, rows, watch)?;
         }
@@ -439,7 +496,7 @@ fn empty(outputs: &[Chunk]) -> Vec<Chunk> {
 type BoundRows = (Vec<Word>, Vec<(Nulls, i64)>);
 
 /// The rows that an atom makes of rows of its table.
-fn bind_rows(reader: &Reader, changes: &Changes, interner: &mut crate::store::interner::Interner) -> Result<BoundRows> {
+fn bind_rows(reader: &Reader, changes: &Changes, interner: &mut Interner) -> Result<BoundRows> {
     let (mut words, mut row, mut all, mut bits) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for index in 0..changes.len() {
         if changes.atoms_at(index) & reader.route == 0 {

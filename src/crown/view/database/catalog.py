@@ -133,7 +133,7 @@ class Catalog:
 
     def _add(self, statement: CreateMaterializedView) -> None:
         view, project = self.planned(statement)
-        self._check_rows(project)
+        self.check_rows(project)
         columns = view.plan.columns
         result = ResultSchema(view.name, columns)
         self.schema = replace(self.schema, results={**self.schema.results, view.name.lower(): result})
@@ -198,7 +198,7 @@ class Catalog:
             return replace(project, tables=tuple(kept.values()))
         return with_kept_tables(project, tables)
 
-    def _check_rows(self, project: Plan) -> None:
+    def check_rows(self, project: Plan) -> None:
         """Reject a view that needs rows that were not stored."""
         for name, missing in self.not_kept(project):
             raise PlanError(
@@ -237,7 +237,12 @@ class Catalog:
         return replace(self.project, stages=(*self.project.stages, *more))
 
     def _check_unread(self, name: str) -> None:
-        readers = [view.name for view in self.views.values() if name.lower() in {n.lower() for n in view.reads}]
+        """Reject dropping a view that others read, also through plain views, which stand in its place."""
+        readers = []
+        for maintained in self.views.values():
+            written = names_of(maintained.plan.sql, dialect=self.dialect)
+            if name.lower() in {read.lower() for read in (*written, *maintained.reads)}:
+                readers.append(maintained.name)
         for view in self.schema.views.values():
             if name.lower() in {read.lower() for read in names_in(view)}:
                 readers.append(view.name)
@@ -258,6 +263,11 @@ class Catalog:
             reason=None if kind is None else f"{name} is {kind}, and only maintained views can be read",
             hint=f"the maintained views are: {known}",
         )
+
+    def tables_without_rows(self) -> list[str]:
+        """Return the tables that never received rows."""
+        names = [*(table.name for table in self.schema.tables.values()), CLOCK]
+        return [name for name in names if name.lower() not in self.given]
 
     def table_notes(self) -> dict[str, str]:
         """Return for each table what is stored of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
@@ -46,7 +46,7 @@ from crown.view.database.facts import DatabaseViewFacts
 from crown.view.database.figures import figures
 from crown.view.database.subscribers import Callback, Changes, Subscribers
 from crown.view.deltas import paired
-from crown.view.engines import OnInvalid, State, open_project, read_all, replan
+from crown.view.engines import OnInvalid, State, open_project, prepare, read_all, replan
 from crown.view.interface import Changes as TableChanges
 from crown.view.interface import DatabaseStats, Rows
 from crown.view.located import located, located_in
@@ -177,6 +177,7 @@ class Database:
         self._deltas = deltas
         self._on_invalid: OnInvalid = on_invalid
         self._turn = Turn()
+        self._definitions = Turn()  # statements; taken before the turn
         self._subscribers = Subscribers()
 
     def _open(self, layout: ProjectLayout | None, state: State | None) -> None:
@@ -211,23 +212,32 @@ class Database:
         A view is built from the rows that are stored, and no other view changes; a statement that fails, or
         that Ctrl-C interrupts, changes nothing. Deltas of the view are relative to this initial result.
 
+        Meanwhile other threads can read and change the database. They wait while the rows are copied at the beginning,
+        and at the end, when the new view takes in what was changed since. The rest is built without them; only what
+        reads parts of other views, or a table that no view has read so far, is built at the end. With several
+        `threads`, they wait for the whole build. Statements of other threads wait for their turn in any case.
+
         `progress(done, total)` is called with the number of rows read for a view so far, and the total. True shows a
         progress bar on stderr if this takes more than a second. This is the default in terminals and notebooks.
         """
         check_text("sql", sql)
         for statement in read_statements(sql, dialect=self._catalog.dialect):
-            with self._turn, reporting(progress, _title(statement)) as report:
-                catalog = self._catalog.copy()
+            with self._definitions, reporting(progress, _title(statement)) as report:
+                catalog = self._copied()
                 self._go_on(catalog, catalog.take(statement), report)
 
     def drop(self, name: str) -> None:
         """Drop a view, and free what only it needs. Refused while another view reads it."""
         check_name(name)
-        with self._turn:
-            catalog = self._catalog.copy()
+        with self._definitions:
+            catalog = self._copied()
             self._go_on(catalog, catalog.drop(name))
 
-    def _go_on(self, catalog: Catalog, projects: Iterable[Plan], report: Progress | None = None) -> None:
+    def _copied(self) -> Catalog:
+        with self._turn:
+            return self._catalog.copy()
+
+    def _go_on(self, catalog: Catalog, projects: Sequence[Plan], report: Progress | None = None) -> None:
         """Switch the engine to these projects in order, and continue with the new tables and views.
 
         Only the first may need rows, fail or be interrupted; the others only release stages.
@@ -235,27 +245,52 @@ class Database:
 
         def watch(done: int, total: int) -> None:
             self._turn.check()
+            self._definitions.check()
             if report is not None:
                 report(done, total)
 
-        current = self._catalog.project
-        names = [*(t.name for t in catalog.schema.tables.values()), CLOCK]
-        empty = [name for name in names if name.lower() not in catalog.given]
         with located_in(self._sqls(catalog)):
-            for number, project in enumerate(projects):
-                if project != current:
-                    layout = self._laid_out(project)
-                    replan(
-                        self._engine,
-                        project,
-                        layout,
-                        empty=empty,
-                        fresh=not catalog.given,
-                        deltas=self._deltas,
-                        functions=catalog.functions,
-                        progress=watch if number == 0 else None,
-                    )
-                    current, self._layout = project, layout
+            prepared = self._prepare(catalog, projects, watch)
+            try:
+                with self._turn:
+                    self._check_since(catalog, projects)
+                    self._switch(catalog, projects, watch, prepared)
+            finally:
+                # A traceback would keep it, and with it the batches that it has yet to take in.
+                del prepared
+
+    def _prepare(self, catalog: Catalog, projects: Sequence[Plan], watch: Progress) -> _kernel.Prepared | None:
+        """Build what is new in the first project, as far as other threads need not wait for it."""
+        if not projects or projects[0] == self._catalog.project or catalog.threads > 1 or not catalog.given:
+            return None
+        return prepare(self._engine, projects[0], functions=catalog.functions, progress=watch)
+
+    def _check_since(self, catalog: Catalog, projects: Sequence[Plan]) -> None:
+        """Take in which tables other threads have given their first rows since the catalog was copied."""
+        if self._catalog.given != catalog.given:
+            catalog.given = set(self._catalog.given)
+            if projects:
+                self._catalog.check_rows(projects[0])
+
+    def _switch(
+        self, catalog: Catalog, projects: Sequence[Plan], watch: Progress, prepared: _kernel.Prepared | None
+    ) -> None:
+        current, empty = self._catalog.project, catalog.tables_without_rows()
+        for number, project in enumerate(projects):
+            if project != current:
+                layout = self._laid_out(project)
+                replan(
+                    self._engine,
+                    project,
+                    layout,
+                    empty=empty,
+                    fresh=not catalog.given,
+                    deltas=self._deltas,
+                    functions=catalog.functions,
+                    progress=watch if number == 0 else None,
+                    prepared=prepared if number == 0 else None,
+                )
+                current, self._layout = project, layout
         dropped = [view.name for key, view in self._catalog.views.items() if key not in catalog.views]
         self._catalog = catalog
         self._refresh()
