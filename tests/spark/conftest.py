@@ -16,7 +16,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install cro
 from pyspark.sql import SparkSession
 
 from crown.spark import configure
-from crown.spark.settings import ENGINE, JAR
+from crown.spark.required import ENGINE
+from crown.spark.settings import JAR
 from tests.spark.broker import Kafka, broker, jars
 from tests.support.postgres import running_server
 

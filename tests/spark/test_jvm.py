@@ -15,7 +15,8 @@ from crown.errors import PlanError
 from crown.spark import maintain, rejected, snapshot
 from crown.spark.failure import crown_error
 from crown.spark.flow.jvm import JvmFlow
-from crown.spark.settings import ENGINE, JAR, MEMORY
+from crown.spark.required import ENGINE, MEMORY
+from crown.spark.settings import JAR
 from tests.spark.streams import GRAPH, GRAPH_QUERIES, Feed, check_batches, collect_batches, history_of, wait_until
 from tests.support.judge import Change, Judge
 
@@ -244,7 +245,7 @@ import sys
 from pyspark.sql import SparkSession
 from crown.spark import maintain, snapshot
 from crown.spark.flow.jvm import JvmFlow
-from crown.spark.settings import recommended
+from crown.spark.required import recommended
 
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 for name, value in recommended(2).items():
