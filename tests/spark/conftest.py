@@ -95,8 +95,8 @@ def cells(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_server(tmp_path_factory.mktemp("postgres")) as connection:
+def postgres() -> Iterator[str]:
+    with running_server() as connection:
         yield connection
 
 
