@@ -43,7 +43,7 @@ from benchmarks.spark_overhead import (
 from benchmarks.store import machine
 from benchmarks.workloads import WORKLOADS
 from crown.spark import maintain
-from crown.spark.settings import ENGINE
+from crown.spark.required import ENGINE
 from crown.workload import streams
 
 ENGINES = ("jvm", "python")

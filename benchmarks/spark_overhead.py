@@ -42,7 +42,7 @@ from benchmarks.workloads import WORKLOADS
 from crown.spark import configure, files, maintain, run_batch
 from crown.spark.flow.chunks import log_chunks, write_blob
 from crown.spark.host.engines import rebuild
-from crown.spark.settings import ENGINE
+from crown.spark.required import ENGINE
 from crown.workload import streams
 
 CELLS = 2

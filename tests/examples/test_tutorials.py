@@ -42,9 +42,7 @@ def test_the_spark_tutorial_runs(tmp_path: Path) -> None:
 
 
 def test_the_postgres_tutorial_runs(tmp_path: Path) -> None:
-    directory = tmp_path / "server"
-    directory.mkdir()
-    with running_server(directory, wal_level="logical") as connection:
+    with running_server(wal_level="logical") as connection:
         printed = run(SCRIPTS / "postgres_cdc.py", tmp_path, CROWN_POSTGRES=connection)
     assert "the view and PostgreSQL agree: [('Bergen', 900), ('Oslo', 550)]" in printed
 

@@ -16,7 +16,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install cro
 from pyspark.sql import SparkSession
 
 from crown.spark import configure
-from crown.spark.settings import ENGINE, JAR
+from crown.spark.required import ENGINE
+from crown.spark.settings import JAR
 from tests.spark.broker import Kafka, broker, jars
 from tests.support.postgres import running_server
 
@@ -94,8 +95,8 @@ def cells(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_server(tmp_path_factory.mktemp("postgres")) as connection:
+def postgres() -> Iterator[str]:
+    with running_server() as connection:
         yield connection
 
 

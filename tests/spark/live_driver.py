@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import crown.spark
@@ -29,9 +30,18 @@ def main(servers: str, jars: str, run: str, directory: str, sql: str, cells: int
     deltas = crown.spark.maintain(spark, sql, tables, cells=cells, real_time=True)
     checkpoint = str(Path(directory) / "checkpoint")
     writer = crown.spark.to_kafka(deltas, servers=servers, topic=f"out{run}", checkpoint=checkpoint)
-    query = writer.trigger(realTime="5 seconds").start()  # type: ignore[call-overload]
+    writer = writer.trigger(realTime="5 seconds")  # type: ignore[call-overload]
+    query = writer.start()
     print("started", flush=True)
-    query.awaitTermination()
+    while True:
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            # A batch may end between a deletion and its insertion, which comes in another partition. Run again, the
+            # batch has both.
+            if "CROWN-CHANGE-ABSENT" not in str(error):
+                raise
+            query = writer.start()
 
 
 if __name__ == "__main__":

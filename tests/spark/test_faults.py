@@ -22,7 +22,8 @@ from pyspark.sql import SparkSession
 
 from crown.spark import maintain, snapshot
 from crown.spark.flow.jvm import JvmFlow
-from crown.spark.settings import ENGINE, JAR
+from crown.spark.required import ENGINE
+from crown.spark.settings import JAR
 from tests.conftest import SEED
 from tests.spark.streams import (
     GRAPH,

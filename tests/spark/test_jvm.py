@@ -15,7 +15,8 @@ from crown.errors import PlanError
 from crown.spark import maintain, rejected, snapshot
 from crown.spark.failure import crown_error
 from crown.spark.flow.jvm import JvmFlow
-from crown.spark.settings import ENGINE, JAR, MEMORY
+from crown.spark.required import ENGINE, MEMORY
+from crown.spark.settings import JAR
 from tests.spark.streams import GRAPH, GRAPH_QUERIES, Feed, check_batches, collect_batches, history_of, wait_until
 from tests.support.judge import Change, Judge
 
@@ -157,15 +158,17 @@ def test_engines_are_bounded_by_a_setting(spark: SparkSession, cells: int, tmp_p
 
 
 @pytest.mark.parametrize("cells", [1], indirect=True)
-def test_engines_that_have_grown_too_large_are_freed(spark: SparkSession, cells: int, tmp_path: Path) -> None:
-    """The first batch fits; the engine that it leaves does not."""
+def test_a_batch_whose_engine_would_be_too_large_is_not_committed(
+    spark: SparkSession, cells: int, tmp_path: Path
+) -> None:
+    """Before the batch there is room. With more memory, the stream continues from the same checkpoint."""
     flow = JvmFlow.of(spark)
     assert wait_until(lambda: flow.alive()[:2] == (0, 0)), flow.alive()
     judge = Judge(THREE_HOP, GRAPH)
     feed = Feed(tmp_path / "in", judge)
-    feed.write([Change("g", (i, i + 1)) for i in range(20_000)])
     feed.write([Change("g", (7, 7))])
-    spark.conf.set(MEMORY, str(flow.alive()[2] + (1 << 18)))
+    feed.write([Change("g", (i, i + 1)) for i in range(20_000)])
+    spark.conf.set(MEMORY, str(flow.alive()[2] + (1 << 20)))
     try:
         deltas = maintain(spark, judge.sql, feed.tables(spark), cells=cells)
     finally:
@@ -176,6 +179,9 @@ def test_engines_that_have_grown_too_large_are_freed(spark: SparkSession, cells:
     assert crown_error(str(failure.value)).code == "CROWN-JVM-MEMORY"
     assert done == [0]
     assert wait_until(lambda: flow.alive()[:2] == (0, 0)), flow.alive()
+    deltas = maintain(spark, judge.sql, feed.tables(spark), cells=cells)
+    collect_batches(deltas, tmp_path / "checkpoint", during=done.append)
+    assert done == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -244,7 +250,7 @@ import sys
 from pyspark.sql import SparkSession
 from crown.spark import maintain, snapshot
 from crown.spark.flow.jvm import JvmFlow
-from crown.spark.settings import recommended
+from crown.spark.required import recommended
 
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 for name, value in recommended(2).items():

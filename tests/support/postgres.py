@@ -8,7 +8,8 @@ import pwd
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,11 +17,17 @@ import pytest
 
 
 @contextmanager
-def running_server(directory: Path, **settings: str) -> Iterator[str]:
+def running_server(**settings: str) -> Iterator[str]:
     """Start a server on a free port and give the string to connect with; where there is none, skip the test.
 
-    The server runs as another user where the tests run as root, which PostgreSQL refuses.
+    The server runs as another user where the tests run as root, which PostgreSQL refuses. Its directory is not one of
+    pytest's: each new run of pytest closes their parent to other users, and a server that runs then loses its files.
     """
+    with tempfile.TemporaryDirectory(prefix="crown-postgres-") as directory:
+        yield from _run(Path(directory), settings)
+
+
+def _run(directory: Path, settings: Mapping[str, str]) -> Iterator[str]:
     programs = sorted(glob.glob("/usr/lib/postgresql/*/bin")) or [os.path.dirname(shutil.which("initdb") or "")]
     if not os.path.exists(os.path.join(programs[-1], "initdb")):
         pytest.skip("PostgreSQL's server is not installed (Debian: apt-get install postgresql)")
@@ -33,9 +40,6 @@ def running_server(directory: Path, **settings: str) -> Iterator[str]:
             entry = pwd.getpwnam("nobody")
         user = {"user": entry.pw_uid, "group": entry.pw_gid}
         os.chown(directory, entry.pw_uid, entry.pw_gid)
-        for parent in [directory, *directory.parents]:
-            if parent.stat().st_uid == 0 and not parent.stat().st_mode & 0o001:
-                parent.chmod(parent.stat().st_mode | 0o011)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -100,8 +100,11 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
             engine = state.engine(key, before);
             for (Chunk.Blob blob : blobs) {
               Native.addChanges(engine, blob.table(), blob.bytes(), 0, blob.bytes().length);
+              Engines.requireRoom(operator.memory);
             }
             Native.apply(engine, operator.quarantine);
+            // Before Spark commits a state whose engine does not fit.
+            Engines.requireRoom(operator.memory);
           });
     }
 

@@ -92,6 +92,7 @@ final class CellState {
     boolean ordered = !operator.ordered.isEmpty() || before.lenient();
     long version = -1;
     for (long index = before.firstChunk(); index < before.nextChunk(); index++) {
+      Engines.requireRoom(operator.memory);
       Chunk chunk = readChunk(index);
       if (chunk.snapshot()) {
         Native.addPart(engine, chunk.data());

@@ -7,7 +7,6 @@ one of Spark Connect.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -28,8 +27,9 @@ from crown.spark.flow.operators import EngineName, merge_cells, prepared, wakes
 from crown.spark.flow.processor import Operator
 from crown.spark.flow.rejects import Rejects
 from crown.spark.flow.selection import quoted
+from crown.spark.required import ENGINE, MEMORY, bytes_of
 from crown.spark.schema import CORRUPT, CORRUPT_REASON, DELETED, spark_type
-from crown.spark.settings import ENGINE, JAR, MEMORY
+from crown.spark.settings import JAR
 
 
 def possible(spark: SparkSession) -> bool:
@@ -112,7 +112,7 @@ class JvmFlow:
             list(operator.keys),
             [table["name"] for table in tables if table.get("primary_key") or table.get("window")],
             self._rejects(operator.rejects),
-            _bytes(self.spark.conf.get(MEMORY, None)),
+            bytes_of(MEMORY, self.spark.conf.get(MEMORY, None)),
         )
 
     def repacked(self, deltas: DataFrame, merge: Plan) -> DataFrame:
@@ -184,18 +184,6 @@ def _plain(name: str, type_: types.DataType) -> Column:
             return F.unix_micros(column)
         case _:
             return column
-
-
-def _bytes(text: str | None) -> int:
-    """Parse a number of bytes in the form that Spark's settings use.
-
-    >>> _bytes("2g"), _bytes("1000"), _bytes(None)
-    (2147483648, 1000, 0)
-    """
-    found = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)b?\s*", (text or "0").lower())
-    if found is None:
-        raise PlanError(f"{MEMORY} is {text!r}", code="CROWN-SPARK-SETTING", hint='use a size such as "8g"')
-    return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
 
 
 def _flow(spark: SparkSession) -> Any:

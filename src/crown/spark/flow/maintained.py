@@ -21,6 +21,7 @@ from crown.spark.checkpoint.state import check_checkpoint
 from crown.spark.flow.jvm import accept
 from crown.spark.flow.operators import EngineName
 from crown.spark.flow.topology import Topology
+from crown.spark.required import ENGINE
 
 _LOCATION = "checkpointlocation"
 _VIEWS = "_crown_views"
@@ -152,7 +153,7 @@ def check_start(views: tuple[MaintainedView, ...], checkpoint: str | None) -> No
         raise PlanError(
             "some views of the stream run in Spark's JVM and others in Python workers",
             code="CROWN-SPARK-SETTING",
-            hint=f"create all of them with the same value of {settings.ENGINE}",
+            hint=f"create all of them with the same value of {ENGINE}",
         )
     if checkpoint is not None:
         spark = family[0].spark

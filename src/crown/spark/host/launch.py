@@ -28,6 +28,7 @@ from pathlib import Path
 
 from crown.errors import StateError
 from crown.spark.host.protocol import VERSION, Connection, HostGone, socket_address
+from crown.spark.required import bytes_of
 
 _START_SECONDS = 60.0
 _IDLE_SECONDS = 3600.0
@@ -151,7 +152,7 @@ def _start(directory: Path, executor: Executor) -> Connection:
         early.unlink(missing_ok=True)
     command = [sys.executable, "-m", "crown.spark.host", "--directory", str(directory), "--executor", str(executor)]
     command += ["--idle", os.environ.get("CROWN_HOST_IDLE", str(_IDLE_SECONDS))]
-    command += ["--memory", str(parse_bytes(os.environ.get("CROWN_HOST_MEMORY", "0")))]
+    command += ["--memory", str(bytes_of("CROWN_HOST_MEMORY", os.environ.get("CROWN_HOST_MEMORY")))]
     # The worker may have been given modules by path only; the host must find the same ones.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     _started[:] = [process for process in _started if process.poll() is None]
@@ -258,16 +259,6 @@ def _claim(directory: Path) -> str | None:
     if found.st_mode & 0o077:
         return "other users have access: its mode must be 0700"
     return None
-
-
-def parse_bytes(text: str) -> int:
-    """
-    >>> parse_bytes("4g"), parse_bytes("512m"), parse_bytes("0")
-    (4294967296, 536870912, 0)
-    """
-    units = {"k": 10, "m": 20, "g": 30, "t": 40}
-    text = text.strip().lower().removesuffix("b")
-    return int(float(text[:-1]) * (1 << units[text[-1]])) if text and text[-1] in units else int(text or 0)
 
 
 def _stat_fields(pid: int) -> list[str]:

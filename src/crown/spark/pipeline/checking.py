@@ -25,6 +25,7 @@ from crown.spark.pipeline.connectors import has_connector, local_jars
 from crown.spark.pipeline.description import PipelineDescription, Sink, TableSource
 from crown.spark.pipeline.filekey import FileKey, closest
 from crown.spark.pipeline.formats import CONNECTORS, FILES, KNOWN_SINKS, KNOWN_SOURCES
+from crown.spark.required import check_settings, recommended
 from crown.sql import load_schema, parse
 from crown.sql.schema.schema import Schema
 from crown.sql.statements import names_of
@@ -90,6 +91,8 @@ def check(pipeline: PipelineDescription) -> Check:
     unread = tuple(table.name for table in pipeline.tables if table.name.lower() not in read)
     for name, sink in pipeline.written.items():
         _check_key(sink, explanations[name].plan, place.at(f"{sink.place}.key"))
+    with told(f"{place.file}: [spark]"):
+        check_settings({**recommended(pipeline.cells), **pipeline.spark}.get, plan)
     return Check(views, None, unread, plan, meaning)
 
 

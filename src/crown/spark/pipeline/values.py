@@ -37,8 +37,10 @@ def read_mapping(value: Any, place: FileKey) -> dict[str, Any]:
 
 
 def read_text(value: Any, place: FileKey) -> str:
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str):
         raise place.fault(f"is {value!r}, not a string")
+    if not value.strip():
+        raise place.fault("is empty")
     if "\0" in value:
         raise place.fault(f"is {value!r}", reason="it contains a NUL character")
     return value
