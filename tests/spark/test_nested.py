@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
 import math
 import os
 import random
@@ -31,6 +32,8 @@ from pyspark.sql.types import (
     DecimalType,
     DoubleType,
     FloatType,
+    IntegerType,
+    LongType,
     MapType,
     StringType,
     StructType,
@@ -38,9 +41,15 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from crown.spark import files, maintain, materialize, read_materialized, snapshot
+from crown._kernel import value_order
+from crown.errors import SchemaError
+from crown.spark import debezium, files, maintain, materialize, read_materialized, rejected, snapshot
+from crown.spark.pipeline.console import _sink_table
 from crown.spark.schema import as_struct
 from crown.spark.settings import ENGINE, JAR
+from crown.spark.sources.decoding import RowReader
+from crown.spark.sources.encodings import Encodings, Unreadable
+from crown.spark.sources.kafka import read_object
 from tests.spark.streams import run_to_end
 
 pytestmark = pytest.mark.spark
@@ -166,11 +175,123 @@ def test_views_go_on_with_the_other_engine(spark: SparkSession, rng: random.Rand
         tables.write()
         tables.write()
         views = maintain(spark, VIEWS, tables.streams(spark), cells=2)
-        sinks = {**sums, "carried": {"parquet": target}}
+        sinks: dict[str, Any] = {**sums, "carried": {"parquet": target}}
         views.start(sinks, checkpoint=checkpoint, trigger={"availableNow": True}).awaitTermination()
         for name, sum_ in sums.items():
             assert sum_.rows == tables.answer(spark, VIEWS[name]), (engine, name)
         assert counted(read_materialized(spark, target).collect()) == tables.answer(spark, VIEWS["carried"]), engine
     spark.conf.unset(ENGINE)
+    table = _sink_table(target)
+    assert isinstance(table, pa.Table), table
+    shown = sum(table["_multiplicity"].to_pylist()) if "_multiplicity" in table.column_names else table.num_rows
+    assert shown == read_materialized(spark, target).count(), "the console's page of rows"
     for name in ("carried", "grouped"):
         assert counted(snapshot(spark, checkpoint, view=name).collect()) == tables.answer(spark, VIEWS[name]), name
+
+
+def test_one_change_at_a_time(spark: SparkSession, rng: random.Random, tmp_path: Path) -> None:
+    tables = Tables(tmp_path / "in", rng)
+    sum_ = Sum()
+    for _ in range(2):
+        tables.write(6)
+        deltas = maintain(spark, VIEWS["carried"], tables.streams(spark), cells=2, real_time=True)
+        own = deltas.drop("_batch", "_after", "_attempt", "_position").where("_change_type <> 'none'")
+        writer = own.writeStream.foreachBatch(sum_).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        run_to_end(writer.trigger(availableNow=True))
+        assert sum_.rows == tables.answer(spark, VIEWS["carried"])
+
+
+CONNECT = [
+    {"field": "k", "type": "struct", "fields": [{"field": "a", "type": "int32"}, {"field": "b", "type": "array"}]},
+    {
+        "field": "prices",
+        "type": "map",
+        "keys": {"type": "int32"},
+        "values": {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}},
+    },
+    {"field": "at", "type": "array", "items": {"type": "int64", "name": "io.debezium.time.MicroTimestamp"}},
+]
+
+
+def record(before: Any, after: Any) -> str:
+    images = [{"field": name, "type": "struct", "fields": CONNECT} for name in ("before", "after")]
+    payload = {"op": "c" if before is None else "d" if after is None else "u", "before": before, "after": after}
+    return json.dumps({"schema": {"fields": images}, "payload": payload})
+
+
+def test_from_debezium_by_a_nested_key_to_postgres(spark: SparkSession, tmp_path: Path, postgres: str) -> None:
+    import psycopg
+
+    keys = [{"a": 1, "b": ["x", None]}, {"a": 1, "b": []}, {"a": None, "b": None}]
+    first = {"k": keys[0], "prices": [[7, "AeJA"], [8, None]], "at": [1, None, 1_700_000_000_000_000]}
+    second = {"k": keys[1], "prices": None, "at": []}
+    third = {"k": keys[2], "prices": [], "at": None}
+    changed = {**first, "prices": [[7, "AeI="]]}
+    batches = [
+        [record(None, row) for row in (first, second, third)],
+        [record(first, changed), record(second, None), record(None, {**second, "at": ["soon"]})],
+    ]
+    (tmp_path / "in").mkdir()
+    for number, lines in enumerate(batches):
+        file = tmp_path / "in" / f"{number}.txt"
+        file.write_text("\n".join(lines))
+        os.utime(file, (1_700_000_000 + number,) * 2)
+    records = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "in"))
+    schema = "k STRUCT<a: INT, b: ARRAY<STRING>> NOT NULL, prices MAP<INT, DECIMAL(8,2)>, at ARRAY<TIMESTAMP>"
+    deltas = maintain(
+        spark,
+        "SELECT k, prices, at FROM t",
+        {"t": debezium(records, schema)},
+        keys={"t": ["k"]},
+        cells=2,
+        batch=True,
+        on_invalid="quarantine",
+        rejects=str(tmp_path / "rejects"),
+    )
+    writer = materialize(deltas, checkpoint=str(tmp_path / "checkpoint"), postgres=postgres, table="nested")
+    run_to_end(writer.trigger(availableNow=True))
+    with psycopg.connect(postgres) as opened:
+        stored = opened.execute("SELECT k, prices, at FROM nested ORDER BY k").fetchall()
+    at = ["1970-01-01T00:00:00.000001Z", None, "2023-11-14T22:13:20.000000Z"]
+    assert stored == [(keys[2], {}, None), (keys[0], {"7": 4.82}, at)]
+    (row,) = rejected(spark, str(tmp_path / "rejects")).collect()
+    assert "column at: 'soon' is not a timestamp" in row.reason
+    with pytest.raises(SchemaError, match="CROWN-SCHEMA-KEY"):
+        maintain(spark, "SELECT at FROM t", {"t": debezium(records, schema)}, keys={"t": ["prices"]}, cells=2)
+
+
+def test_json_of_nested_columns() -> None:
+    days = MapType(DateType(), BooleanType())
+    row = StructType().add("a", ArrayType(LongType())).add("s", StructType().add("N", DoubleType())).add("d", days)
+    rows = RowReader(row, Encodings(decimals="string"))
+
+    def read(**columns: Any) -> list[Any]:
+        (change,) = read_object(rows, json.dumps(columns), None)
+        return list(change.row)
+
+    assert read() == [None, None, None]
+    assert read(a=[1, None], s={"n": 1.5, "other": 2}, d={}) == [[1, None], {"N": 1.5}, []]
+    day = datetime.date(2024, 2, 29)
+    assert read(d={"2024-02-29": None})[2] == read(d=[["2024-02-29", None]])[2] == [(day, None)]
+    numbers = RowReader(StructType().add("m", MapType(IntegerType(), StringType())), Encodings())
+    assert read_object(numbers, '{"m": {"1": "x"}}', None)[0].row == [[(1, "x")]]
+    for wrong in (
+        {"a": 1},
+        {"a": [1, "x"]},
+        {"a": {"0": 1}},
+        {"s": [1.5]},
+        {"s": {"N": "x"}},
+        {"d": 1},
+        {"d": {"today": True}},
+        {"d": [["2024-02-29", True], ["2024-02-29", False]]},
+        {"d": [[None, True]]},
+        {"d": [["2024-02-29"]]},
+    ):
+        with pytest.raises(Unreadable, match=r"column [asd]: "):
+            read(**wrong)
+
+
+def test_deltas_have_an_order_by_nested_values() -> None:
+    rows = pa.table({"a": [[1], None, [], [1, None], [None], [1, 0]], "_change_type": ["insert"] * 6})
+    order = pa.table(value_order(rows))["place"].to_pylist()
+    assert [rows["a"][place].as_py() for place in order] == [[], [1], [1, 0], [1, None], [None], None]

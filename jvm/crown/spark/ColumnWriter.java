@@ -27,13 +27,17 @@ import org.apache.spark.sql.types.TimestampNTZType;
  * crates/crown-jvm/src/columns.rs} reads them.
  */
 abstract class ColumnWriter {
+  /** Whether its rows have no bound in bytes. */
+  final boolean grows;
+
   private final int width;
   private ByteBuffer present;
   private boolean nulls;
   ByteBuffer values;
   ByteBuffer bytes;
 
-  ColumnWriter(int rows, int width) {
+  ColumnWriter(int rows, int width, boolean grows) {
+    this.grows = grows;
     this.width = width;
     present = direct(rows);
     values = direct((rows + 1) * width);
@@ -98,7 +102,7 @@ abstract class ColumnWriter {
     nulls = false;
   }
 
-  /** How many bytes are written that no count of rows bounds. */
+  /** How many bytes of a column that grows are written. */
   long unbounded() {
     return 0;
   }
@@ -121,7 +125,7 @@ abstract class ColumnWriter {
   }
 
   private static ColumnWriter fixed(int rows, int width, Put put) {
-    return new ColumnWriter(rows, width) {
+    return new ColumnWriter(rows, width, false) {
       @Override
       void putValue(Row from, int field, int row, boolean there) {
         values.position(row * width);
@@ -138,7 +142,7 @@ abstract class ColumnWriter {
 
   private abstract static class Texts extends ColumnWriter {
     Texts(int rows) {
-      super(rows, 4);
+      super(rows, 4, true);
       bytes = direct(16 * rows);
     }
 

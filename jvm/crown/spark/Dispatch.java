@@ -120,7 +120,7 @@ public final class Dispatch implements MapPartitionsFunction<Row, Row> {
     /** Whether strings or nested values have filled the block before it has enough rows. */
     private boolean heavy() {
       for (ColumnWriter column : columns) {
-        if (column.unbounded() > BLOCK_BYTES) {
+        if (column.grows && column.unbounded() > BLOCK_BYTES) {
           return true;
         }
       }

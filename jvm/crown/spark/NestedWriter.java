@@ -17,7 +17,7 @@ abstract class NestedWriter extends ColumnWriter {
   final ColumnWriter[] parts;
 
   private NestedWriter(int rows, int width, DataType... types) {
-    super(rows, width);
+    super(rows, width, true);
     parts = Stream.of(types).map(type -> ColumnWriter.of(type, rows)).toArray(ColumnWriter[]::new);
   }
 

@@ -79,10 +79,12 @@ def spark_type(type_: types.DataType) -> DataType:
         return DecimalType(*parts)
     if type_.element is not None:
         return ArrayType(spark_type(type_.element))
-    if type_.entry is not None:
-        return MapType(*map(spark_type, type_.entry))
+    if (entry := type_.entry) is not None:
+        return MapType(spark_type(entry[0]), spark_type(entry[1]))
     if type_.is_nested:
         return StructType([StructField(name, spark_type(field)) for name, field in type_.fields])
+    if type_ == types.UUID:
+        return StringType()
     if type_ not in _SPARK_TYPES:
         raise SchemaError(
             f"a view on Spark can't have a column of type {type_.sql_name}",
@@ -112,8 +114,9 @@ def _crown_type(type_: DataType) -> types.DataType | None:
             return None if key is None or value is None else types.map_of(key, value)
         case StructType():
             fields = [(field.name, crown_type(field.dataType)) for field in type_.fields]
-            known = [(name, field) for name, field in fields if field is not None]
-            return types.struct_of(known) if known and len(known) == len(fields) else None
+            known = {name.lower(): (name, field) for name, field in fields if field is not None}
+            # Names differ by more than case, as those of columns do.
+            return types.struct_of(known.values()) if known and len(known) == len(fields) else None
     return _CROWN_TYPES.get(type(type_)) or (types.STRING if isinstance(type_, StringType) else None)
 
 

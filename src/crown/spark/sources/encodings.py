@@ -102,9 +102,10 @@ Reader: TypeAlias = Callable[[Any, Meaning], Any]
 
 def meaning_of(field: Mapping[str, Any]) -> Meaning:
     """Return what the Connect schema of a field says of its values."""
-    parts = {"element": field.get("items"), "key": field.get("keys"), "value": field.get("values")}
-    parts |= {inner.get("field"): inner for inner in field.get("fields") or () if isinstance(inner, dict)}
-    if nested := tuple((str(name), meaning_of(part)) for name, part in parts.items() if isinstance(part, dict)):
+    if field.get("type") in ("array", "map", "struct"):
+        parts: dict[Any, Any] = {"element": field.get("items"), "key": field.get("keys"), "value": field.get("values")}
+        parts |= {inner.get("field"): inner for inner in field.get("fields") or () if isinstance(inner, dict)}
+        nested = tuple((str(name), meaning_of(part)) for name, part in parts.items() if isinstance(part, dict))
         return Meaning(_meaning(field.get("name"), None).kind, None, nested)
     scale = (field.get("parameters") or {}).get("scale")
     return _meaning(field.get("name"), scale)
