@@ -20,6 +20,9 @@ class ArrowStream:
 def rows_to_arrow(table: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[Any, ...]]) -> ArrowStream:
     """Tuples as Arrow columns of the given names and types; `table` is for messages."""
 
+def value_order(rows: object) -> ArrowStream:
+    """The places of rows of deltas in the order of their values, NULLs last, in a column `place`."""
+
 class Prepared:
     """New stages of an engine that were built while it went on."""
 

@@ -131,7 +131,8 @@ CODES: Mapping[str, Code] = {
     "CROWN-SCHEMA-EMPTY": Code("The schema has no table, or a table has no columns.", "Define at least one of each."),
     "CROWN-SCHEMA-FILE": Code("The schema file can't be read.", "Check the path and the permissions."),
     "CROWN-SCHEMA-KEY": Code(
-        "A primary key is defined twice, or names a column that does not exist.", "Write PRIMARY KEY (a, b) once."
+        "A primary key is defined twice, or names a column that does not exist or can't be in a key.",
+        "Write PRIMARY KEY (a, b) once.",
     ),
     "CROWN-SCHEMA-KIND": Code(
         "The object is not a schema.", "Give CREATE TABLE text, a dict of columns, or an Arrow or Spark schema."

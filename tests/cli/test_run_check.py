@@ -79,7 +79,7 @@ MISTAKES = {
     "no path": ('path = "in"\n', "", ["tables.g has no path"]),
     "no schema": ('schema = "src BIGINT, dst BIGINT"', "", ["tables.g has no schema"]),
     "a misspelt type": ("dst BIGINT", "dst BIGNT", ["tables.g.schema", "BIGNT"]),
-    "a type that Crown lacks": ("dst BIGINT", "dst ARRAY<INT>", ["a.dst", "ARRAY<INT>"]),
+    "a type that Crown lacks": ("dst BIGINT", "dst INTERVAL DAY", ["a.dst", "INTERVAL"]),
     "a key in the schema": ("src BIGINT,", "src BIGINT PRIMARY KEY,", ["tables.g.schema", "key = ['src']"]),
     "a key that is no column": ('path = "in"', 'path = "in"\nkey = "id"', ["tables.g", "id"]),
     "a window of nothing": ('path = "in"', 'path = "in"\nwindow = {row = 3}', ["tables.g"]),

@@ -221,7 +221,7 @@ def test_options_are_checked(spark: SparkSession) -> None:
         with pytest.raises(SchemaError, match=message):
             debezium(records, "id BIGINT, at TIMESTAMP", **options)
     with pytest.raises(SchemaError, match="column x"):
-        debezium(records, "id BIGINT, x ARRAY<INT>")
+        debezium(records, "id BIGINT, x MAP<ARRAY<INT>, INT>")
 
 
 def test_marks_are_no_columns_of_the_table(spark: SparkSession, tmp_path: Path) -> None:

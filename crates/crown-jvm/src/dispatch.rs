@@ -5,7 +5,7 @@
 //! row.
 
 use crate::blob::{self, bytes_of, copied, TARGET_BYTES};
-use crate::columns::{filled, read, Column, BUFFERS};
+use crate::columns::{Column, Filled};
 use crate::errors::{arrow, guarded, Result};
 use crate::handle;
 use crate::netting::Netting;
@@ -243,8 +243,8 @@ pub extern "system" fn Java_crown_spark_Native_dispatcher<'local>(
     guarded(env, |env| Ok(handle::open(Dispatcher::new(&spec.try_to_string(env)?)?)))
 }
 
-/// `buffers`: three for each column, then one byte per row for "is deleted" and one int for its
-/// cell, or null.
+/// `buffers`: those of each column, then one byte per row for "is deleted" and one int for its cell,
+/// or null.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_crown_spark_Native_addRows<'local>(
     env: EnvUnowned<'local>,
@@ -258,13 +258,13 @@ pub extern "system" fn Java_crown_spark_Native_addRows<'local>(
         let dispatcher = unsafe { dispatcher(handle) };
         let count = usize::try_from(rows).unwrap_or(0);
         let mut arrays = Vec::with_capacity(dispatcher.columns.len());
-        for (position, column) in dispatcher.columns.iter().enumerate() {
-            arrays.push(read(env, column, &buffers, BUFFERS * position, count)?);
+        let mut filled = Filled::new(&buffers);
+        for column in &dispatcher.columns {
+            arrays.push(filled.column(env, column, count)?);
         }
-        let extra = BUFFERS * dispatcher.columns.len();
-        let deleted = filled(env, &buffers, extra, count)?;
+        let deleted = filled.bytes(env, count)?;
         let deleted = deleted.map(|bytes| bytes.iter().map(|byte| *byte != 0).collect::<Vec<bool>>().into());
-        let cells = filled(env, &buffers, extra + 1, 4 * count)?;
+        let cells = filled.bytes(env, 4 * count)?;
         let cells = cells.map(|bytes| {
             let (values, _) = bytes.as_chunks::<4>();
             Int32Array::from_iter_values(values.iter().map(|value| i32::from_ne_bytes(*value)))

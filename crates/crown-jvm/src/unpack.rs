@@ -4,10 +4,11 @@ use crate::blob::{self, copied};
 use crate::columns::{readable, show};
 use crate::errors::{arrow, guarded, Result};
 use crate::handle;
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::{concat_batches, lexsort_to_indices, take_record_batch, SortColumn, SortOptions};
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::{concat_batches, take_record_batch};
 use arrow::datatypes::{DataType, Field, Int8Type, Schema};
 use crown_kernel::arrow_in::CHANGE_TYPE;
+use crown_kernel::arrow_order::by_value;
 use crown_kernel::error::KernelError;
 use jni::objects::{JByteArray, JByteBuffer, JClass, JIntArray, JObjectArray};
 use jni::sys::jlong;
@@ -35,19 +36,12 @@ impl Deltas {
         Ok(())
     }
 
-    /// Sorts all rows by their values, NULLs last: the same order for every engine that returns the
-    /// same deltas.
+    /// Sorts all rows by their values.
     fn sort(&mut self) -> Result<()> {
         let plain = self.batches.iter().map(with_plain_kinds).collect::<Result<Vec<_>>>()?;
         let Some(first) = plain.first() else { return Ok(()) };
         let all = concat_batches(first.schema_ref(), &plain).map_err(arrow)?;
-        let by = |(field, values): (&Arc<Field>, &ArrayRef)| {
-            // "delete" comes before "insert", whose number is the smaller one.
-            let descending = field.name() == CHANGE_TYPE;
-            SortColumn { values: values.clone(), options: Some(SortOptions { descending, nulls_first: false }) }
-        };
-        let by: Vec<SortColumn> = all.schema().fields().iter().zip(all.columns()).map(by).collect();
-        let order = lexsort_to_indices(&by, None).map_err(arrow)?;
+        let order = by_value(&all)?;
         self.batches.clear();
         for start in (0..order.len()).step_by(SORTED_ROWS) {
             let places = order.slice(start, SORTED_ROWS.min(order.len() - start));

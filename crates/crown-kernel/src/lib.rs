@@ -12,7 +12,7 @@
 //! | [`plan`] | the plan as data, read from JSON |
 //! | [`engine`] | a plan at work: one batch in, one delta out, whole or not at all; reads, look-ups, snapshots |
 //! | [`cells`], [`router`] | a view over several engines, and the routing of changes to them |
-//! | [`arrow_check`], [`arrow_in`], [`arrow_values`], [`arrow_out`] | Arrow arrays checked, read as words, and written |
+//! | [`arrow_check`], [`arrow_in`], [`arrow_values`], [`arrow_out`], [`arrow_order`] | Arrow arrays checked, read as words, written and sorted |
 //! | `source`, `table_window` | a table's primary key and profile, and its window of time |
 //! | `binding` | rows of a table as rows of an atom: columns to variables, filters, NULLs |
 //! | [`tree`] | one join tree: propagation, live views, enumeration of deltas and of the full result |
@@ -52,6 +52,7 @@
 
 pub mod arrow_check;
 pub mod arrow_in;
+pub mod arrow_order;
 pub mod arrow_out;
 pub mod arrow_values;
 mod bag;

@@ -10,6 +10,7 @@ mod errors;
 mod functions;
 mod import;
 mod iterate;
+mod order;
 mod router;
 mod shared;
 mod stream;
@@ -27,6 +28,8 @@ mod _kernel {
     use super::baseline::PairwiseBaseline;
     #[pymodule_export]
     use super::engine::{Engine, Prepared};
+    #[pymodule_export]
+    use super::order::value_order;
     #[pymodule_export]
     use super::router::Router;
     #[pymodule_export]

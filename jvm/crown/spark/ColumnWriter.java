@@ -6,7 +6,20 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.time.LocalDateTime;
 import java.time.ZoneOffset;
+import java.util.List;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.ByteType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.TimestampNTZType;
 
 /**
  * One column of a block of rows, in plain direct buffers: a validity byte per row, and values in
@@ -14,55 +27,58 @@ import org.apache.spark.sql.Row;
  * crates/crown-jvm/src/columns.rs} reads them.
  */
 abstract class ColumnWriter {
-  private final ByteBuffer present;
+  /** Whether its rows have no bound in bytes. */
+  final boolean grows;
+
+  private final int width;
+  private ByteBuffer present;
   private boolean nulls;
   ByteBuffer values;
   ByteBuffer bytes;
 
-  private ColumnWriter(int rows, int width) {
+  ColumnWriter(int rows, int width, boolean grows) {
+    this.grows = grows;
+    this.width = width;
     present = direct(rows);
     values = direct((rows + 1) * width);
   }
 
-  /** For a Crown type. Dates come as days and timestamps as microseconds, which Spark computes. */
-  static ColumnWriter of(String type, int rows) {
-    switch (type) {
-      case "boolean":
-        return fixed(rows, 1, (row, i, to) -> to.put((byte) (row.getBoolean(i) ? 1 : 0)));
-      case "int8":
-        return fixed(rows, 1, (row, i, to) -> to.put(row.getByte(i)));
-      case "int16":
-        return fixed(rows, 2, (row, i, to) -> to.putShort(row.getShort(i)));
-      case "int32":
-      case "date":
-        return fixed(rows, 4, (row, i, to) -> to.putInt(row.getInt(i)));
-      case "int64":
-      case "timestamp":
-        return fixed(rows, 8, (row, i, to) -> to.putLong(row.getLong(i)));
-      case "timestamp_ntz":
-        return fixed(rows, 8, (row, i, to) -> to.putLong(micros((LocalDateTime) row.get(i))));
-      case "float32":
-        return fixed(rows, 4, (row, i, to) -> to.putFloat(row.getFloat(i)));
-      case "float64":
-        return fixed(rows, 8, (row, i, to) -> to.putDouble(row.getDouble(i)));
-      case "string":
-        return new Texts(rows) {
-          @Override
-          byte[] bytesOf(Row row, int index) {
-            return row.getString(index).getBytes(StandardCharsets.UTF_8);
-          }
-        };
-      case "binary":
-        return new Texts(rows) {
-          @Override
-          byte[] bytesOf(Row row, int index) {
-            return (byte[]) row.get(index);
-          }
-        };
-      default:
-        int scale = Integer.parseInt(type.substring(type.indexOf(',') + 1, type.length() - 1).trim());
-        return fixed(rows, 16, (row, i, to) -> putDecimal(to, row.getDecimal(i), scale));
+  /** For a Spark type. Dates come as days and timestamps as microseconds, which Spark computes. */
+  static ColumnWriter of(DataType type, int rows) {
+    if (type instanceof BooleanType) {
+      return fixed(rows, 1, (row, i, to) -> to.put((byte) (row.getBoolean(i) ? 1 : 0)));
+    } else if (type instanceof ByteType) {
+      return fixed(rows, 1, (row, i, to) -> to.put(row.getByte(i)));
+    } else if (type instanceof ShortType) {
+      return fixed(rows, 2, (row, i, to) -> to.putShort(row.getShort(i)));
+    } else if (type instanceof IntegerType) {
+      return fixed(rows, 4, (row, i, to) -> to.putInt(row.getInt(i)));
+    } else if (type instanceof LongType) {
+      return fixed(rows, 8, (row, i, to) -> to.putLong(row.getLong(i)));
+    } else if (type instanceof TimestampNTZType) {
+      return fixed(rows, 8, (row, i, to) -> to.putLong(micros((LocalDateTime) row.get(i))));
+    } else if (type instanceof FloatType) {
+      return fixed(rows, 4, (row, i, to) -> to.putFloat(row.getFloat(i)));
+    } else if (type instanceof DoubleType) {
+      return fixed(rows, 8, (row, i, to) -> to.putDouble(row.getDouble(i)));
+    } else if (type instanceof DecimalType decimal) {
+      return fixed(rows, 16, (row, i, to) -> putDecimal(to, row.getDecimal(i), decimal.scale()));
+    } else if (type instanceof StringType) {
+      return new Texts(rows) {
+        @Override
+        byte[] bytesOf(Row row, int index) {
+          return row.getString(index).getBytes(StandardCharsets.UTF_8);
+        }
+      };
+    } else if (type instanceof BinaryType) {
+      return new Texts(rows) {
+        @Override
+        byte[] bytesOf(Row row, int index) {
+          return (byte[]) row.get(index);
+        }
+      };
     }
+    return NestedWriter.of(type, rows);
   }
 
   /** Writes field {@code field} of a row at position {@code row}; positions are in order. */
@@ -75,15 +91,29 @@ abstract class ColumnWriter {
 
   abstract void putValue(Row from, int field, int row, boolean there);
 
-  /** The column's three buffers; null for those that it does not need. */
-  final void fill(ByteBuffer[] buffers, int first) {
-    buffers[first] = nulls ? present : null;
-    buffers[first + 1] = values;
-    buffers[first + 2] = bytes;
+  /** Adds the column's three buffers, null for those that it does not need. */
+  void fill(List<ByteBuffer> buffers) {
+    buffers.add(nulls ? present : null);
+    buffers.add(values);
+    buffers.add(bytes);
   }
 
   void clear() {
     nulls = false;
+  }
+
+  /** How many bytes of a column that grows are written. */
+  long unbounded() {
+    return 0;
+  }
+
+  /** Makes room for this many rows. */
+  void reserve(int rows) {
+    if (rows > present.capacity()) {
+      int more = Math.max(rows, 2 * present.capacity());
+      present = direct(more).put(present.clear()).clear();
+      values = direct((more + 1) * width).put(values.clear()).clear();
+    }
   }
 
   static ByteBuffer direct(int size) {
@@ -95,7 +125,7 @@ abstract class ColumnWriter {
   }
 
   private static ColumnWriter fixed(int rows, int width, Put put) {
-    return new ColumnWriter(rows, width) {
+    return new ColumnWriter(rows, width, false) {
       @Override
       void putValue(Row from, int field, int row, boolean there) {
         values.position(row * width);
@@ -112,7 +142,7 @@ abstract class ColumnWriter {
 
   private abstract static class Texts extends ColumnWriter {
     Texts(int rows) {
-      super(rows, 4);
+      super(rows, 4, true);
       bytes = direct(16 * rows);
     }
 
@@ -136,6 +166,11 @@ abstract class ColumnWriter {
     void clear() {
       super.clear();
       bytes.clear();
+    }
+
+    @Override
+    long unbounded() {
+      return bytes.position();
     }
   }
 

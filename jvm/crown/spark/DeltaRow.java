@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.Encoder;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.encoders.AgnosticEncoder;
 import org.apache.spark.sql.catalyst.encoders.ExpressionEncoder;
 import org.apache.spark.sql.catalyst.encoders.RowEncoder;
@@ -13,6 +14,8 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.types.AbstractDataType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -37,17 +40,15 @@ public final class DeltaRow {
   private final long[] numbers;
   private int row;
 
-  DeltaRow(int columns, int numbers) {
-    this.columns = new ColumnReader[columns];
-    for (int i = 0; i < columns; i++) {
-      this.columns[i] = new ColumnReader();
-    }
+  DeltaRow(DataType[] columns, int numbers) {
+    this.columns = ColumnReader.of(columns);
     this.numbers = new long[numbers];
   }
 
   void take(ByteBuffer[] buffers) {
-    for (int i = 0; i < columns.length; i++) {
-      columns[i].take(buffers, 3 * i);
+    int next = 0;
+    for (ColumnReader column : columns) {
+      next = column.take(buffers, next);
     }
   }
 
@@ -96,7 +97,7 @@ public final class DeltaRow {
   }
 
   public Decimal decimal(int column, int precision, int scale) {
-    return Decimal.apply(columns[column].decimal(row, scale), precision, scale);
+    return columns[column].decimal(row, precision, scale);
   }
 
   public UTF8String text(int column) {
@@ -105,6 +106,18 @@ public final class DeltaRow {
 
   public byte[] bytes(int column) {
     return columns[column].text(row);
+  }
+
+  public ArrayData array(int column) {
+    return columns[column].array(row);
+  }
+
+  public MapData map(int column) {
+    return columns[column].map(row);
+  }
+
+  public InternalRow struct(int column) {
+    return columns[column].struct(row);
   }
 
   public UTF8String change(int column) {
@@ -151,11 +164,15 @@ public final class DeltaRow {
   }
 
   private static String method(String type) {
+    int nested = type.indexOf('<');
+    if (nested >= 0) {
+      return type.substring(0, nested);
+    }
     return switch (type) {
       case "boolean" -> "bool";
       case "date" -> "int32";
       case "timestamp", "timestamp_ntz" -> "int64";
-      case "string" -> "text";
+      case "string", "uuid" -> "text";
       case "binary" -> "bytes";
       default -> type;
     };

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.Iterator;
 import java.util.NoSuchElementException;
 import org.apache.spark.TaskContext;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.util.TaskCompletionListener;
 
 /** The rows of blobs of deltas, one after the other. */
@@ -16,7 +17,7 @@ abstract class DeltaRows implements Iterator<DeltaRow> {
   private long open;
   private int place;
 
-  DeltaRows(int columns, int numbers) {
+  DeltaRows(DataType[] columns, int numbers) {
     row = new DeltaRow(columns, numbers);
     TaskContext context = TaskContext.get();
     if (context != null) {

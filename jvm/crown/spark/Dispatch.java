@@ -1,10 +1,13 @@
 package crown.spark;
 
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.Iterator;
+import java.util.List;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.types.DataType;
 
 /**
  * Rows of changes in, packed blobs out.
@@ -23,7 +26,7 @@ public final class Dispatch implements MapPartitionsFunction<Row, Row> {
   private final int[] keys;
   private final String spec;
   private final String[] names;
-  private final String[] types;
+  private final DataType[] types;
   private final int deleted;
   private final int cell;
   private final int corrupt;
@@ -37,7 +40,7 @@ public final class Dispatch implements MapPartitionsFunction<Row, Row> {
       int[] keys,
       String spec,
       String[] names,
-      String[] types,
+      DataType[] types,
       String[] extras,
       Rejects rejects,
       boolean live) {
@@ -48,14 +51,14 @@ public final class Dispatch implements MapPartitionsFunction<Row, Row> {
     this.spec = spec;
     this.names = names;
     this.types = types;
-    this.deleted = place(types, extras, "deleted");
-    this.cell = place(types, extras, "cell");
-    this.corrupt = place(types, extras, "corrupt");
-    this.reason = place(types, extras, "reason");
+    this.deleted = place(extras, "deleted");
+    this.cell = place(extras, "cell");
+    this.corrupt = place(extras, "corrupt");
+    this.reason = place(extras, "reason");
     this.rejects = rejects;
   }
 
-  private static int place(String[] types, String[] extras, String name) {
+  private int place(String[] extras, String name) {
     int found = java.util.Arrays.asList(extras).indexOf(name);
     return found < 0 ? -1 : types.length + found;
   }
@@ -114,10 +117,10 @@ public final class Dispatch implements MapPartitionsFunction<Row, Row> {
       return count > 0 || rows.hasNext();
     }
 
-    /** Whether strings have filled the block before it has enough rows. */
+    /** Whether strings or nested values have filled the block before it has enough rows. */
     private boolean heavy() {
       for (ColumnWriter column : columns) {
-        if (column.bytes != null && column.bytes.position() > BLOCK_BYTES) {
+        if (column.grows && column.unbounded() > BLOCK_BYTES) {
           return true;
         }
       }
@@ -125,17 +128,18 @@ public final class Dispatch implements MapPartitionsFunction<Row, Row> {
     }
 
     private ByteBuffer[] buffers() {
-      int all = columns.length + (positions == null ? 0 : 1);
-      ByteBuffer[] buffers = new ByteBuffer[3 * all + 2];
-      for (int i = 0; i < columns.length; i++) {
-        columns[i].fill(buffers, 3 * i);
+      List<ByteBuffer> buffers = new ArrayList<>();
+      for (ColumnWriter column : columns) {
+        column.fill(buffers);
       }
       if (positions != null) {
-        buffers[3 * columns.length + 1] = positions;
+        buffers.add(null);
+        buffers.add(positions);
+        buffers.add(null);
       }
-      buffers[3 * all] = deletions;
-      buffers[3 * all + 1] = cells;
-      return buffers;
+      buffers.add(deletions);
+      buffers.add(cells);
+      return buffers.toArray(new ByteBuffer[0]);
     }
 
     private boolean wellFormed(Row row, long position) {

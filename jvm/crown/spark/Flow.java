@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.UUID;
 import java.util.WeakHashMap;
+import java.util.stream.Stream;
 import org.apache.spark.api.java.function.ForeachPartitionFunction;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Dataset;
@@ -15,6 +16,8 @@ import org.apache.spark.sql.functions;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.StreamingQueryListener;
 import org.apache.spark.sql.streaming.TimeMode;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** The operators of a maintained query, for Python to put together. */
@@ -30,12 +33,11 @@ public final class Flow {
       List<Integer> keys,
       String spec,
       List<String> names,
-      List<String> types,
       List<String> extras,
       Rejects rejects,
       boolean live) {
-    Dispatch dispatch =
-        new Dispatch(table, Operator.ints(keys), spec, texts(names), texts(types), texts(extras), rejects, live);
+    DataType[] types = types(changes.schema(), names.size());
+    Dispatch dispatch = new Dispatch(table, Operator.ints(keys), spec, texts(names), types, texts(extras), rejects, live);
     return changes.mapPartitions(dispatch, Encoders.row(Packing.PACKED));
   }
 
@@ -66,17 +68,23 @@ public final class Flow {
 
   /** Blobs of deltas as rows of {@code schema}; see {@link Unpack}. */
   public Dataset<Row> unpack(Dataset<Row> deltas, List<String> types, boolean numbered, String schema) {
-    return rows(deltas, new Unpack(types.size(), numbered), types, schema);
+    StructType rows = (StructType) StructType.fromJson(schema);
+    return rows(deltas, new Unpack(types(rows, types.size()), numbered), types, rows);
   }
 
   /** Blobs of deltas of real-time mode as rows of {@code schema}; see {@link UnpackLive}. */
   public Dataset<Row> unpackLive(Dataset<Row> deltas, List<String> types, String schema) {
-    return rows(deltas, new UnpackLive(types.size()), types, schema);
+    StructType rows = (StructType) StructType.fromJson(schema);
+    return rows(deltas, new UnpackLive(types(rows, types.size())), types, rows);
   }
 
   private static Dataset<Row> rows(
-      Dataset<Row> deltas, MapPartitionsFunction<Row, DeltaRow> unpack, List<String> types, String schema) {
-    return deltas.mapPartitions(unpack, DeltaRow.encoder((StructType) StructType.fromJson(schema), texts(types))).toDF();
+      Dataset<Row> deltas, MapPartitionsFunction<Row, DeltaRow> unpack, List<String> types, StructType schema) {
+    return deltas.mapPartitions(unpack, DeltaRow.encoder(schema, texts(types))).toDF();
+  }
+
+  private static DataType[] types(StructType schema, int columns) {
+    return Stream.of(schema.fields()).limit(columns).map(StructField::dataType).toArray(DataType[]::new);
   }
 
   public Operator operator(

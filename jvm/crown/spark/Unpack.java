@@ -6,9 +6,10 @@ import java.util.TreeMap;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.types.DataType;
 
 /**
- * Blobs of deltas in, their rows of {@code columns} columns out.
+ * Blobs of deltas in, their rows of {@code columns} out.
  *
  * <p>With {@code numbered}, each row also has the number of the batch and its position in the
  * batch. A batch that Spark runs again produces the same deltas, but a rebuilt engine may list them
@@ -20,10 +21,10 @@ public final class Unpack implements MapPartitionsFunction<Row, DeltaRow> {
   /** A position is the number of the cell and that of the row among the cell's, in one number. */
   private static final int CELL_SHIFT = 40;
 
-  private final int columns;
+  private final DataType[] columns;
   private final boolean numbered;
 
-  public Unpack(int columns, boolean numbered) {
+  public Unpack(DataType[] columns, boolean numbered) {
     this.columns = columns;
     this.numbered = numbered;
   }
@@ -48,7 +49,7 @@ public final class Unpack implements MapPartitionsFunction<Row, DeltaRow> {
   private static final class Plain extends DeltaRows {
     private final Iterator<Row> deltas;
 
-    Plain(int columns, Iterator<Row> deltas) {
+    Plain(DataType[] columns, Iterator<Row> deltas) {
       super(columns, 0);
       this.deltas = deltas;
     }
@@ -77,7 +78,7 @@ public final class Unpack implements MapPartitionsFunction<Row, DeltaRow> {
     private boolean gathered;
     private long position;
 
-    Numbered(int columns, Iterator<Row> deltas) {
+    Numbered(DataType[] columns, Iterator<Row> deltas) {
       super(columns, 2);
       this.deltas = deltas;
     }

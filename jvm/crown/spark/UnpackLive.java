@@ -3,15 +3,16 @@ package crown.spark;
 import java.util.Iterator;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.types.DataType;
 
 /**
  * Blobs of deltas of {@link LiveProcessor} in, their rows out. Each row has the number of its
  * batch, the batch whose state the cell started from, the attempt, and its position in the attempt.
  */
 public final class UnpackLive implements MapPartitionsFunction<Row, DeltaRow> {
-  private final int columns;
+  private final DataType[] columns;
 
-  public UnpackLive(int columns) {
+  public UnpackLive(DataType[] columns) {
     this.columns = columns;
   }
 
@@ -26,7 +27,7 @@ public final class UnpackLive implements MapPartitionsFunction<Row, DeltaRow> {
     private Row from;
     private long position;
 
-    LiveDeltaRows(int columns, Iterator<Row> deltas) {
+    LiveDeltaRows(DataType[] columns, Iterator<Row> deltas) {
       super(columns, 4);
       this.deltas = deltas;
     }

@@ -95,7 +95,8 @@ def _read(path: Path, format_: str) -> tuple[pa.Table, tuple[tuple[str, str], ..
 def _type(arrow: pa.DataType, format_: str) -> DataType | None:
     """Return the type of a column; text for values that only text can hold, such as a time of day.
 
-    Arrays, structs, maps and times of day stay out: Spark's cells don't carry them.
+    Arrays, structs and maps stay out, since a first query needs none, and times of day, since Spark's cells don't carry
+    them.
     """
     found = None if pa.types.is_nested(arrow) or pa.types.is_time(arrow) else crown_type(arrow)
     if found is not None or format_ == "parquet":

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     BooleanType,
     ByteType,
@@ -17,6 +18,7 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     LongType,
+    MapType,
     ShortType,
     StringType,
     StructField,
@@ -70,9 +72,19 @@ def spark_type(type_: types.DataType) -> DataType:
     """
     >>> spark_type(types.decimal(12, 2))
     DecimalType(12,2)
+    >>> spark_type(types.array_of(types.STRING)).simpleString()
+    'array<string>'
     """
     if (parts := type_.as_decimal) is not None and type_.is_decimal:
         return DecimalType(*parts)
+    if type_.element is not None:
+        return ArrayType(spark_type(type_.element))
+    if (entry := type_.entry) is not None:
+        return MapType(spark_type(entry[0]), spark_type(entry[1]))
+    if type_.is_nested:
+        return StructType([StructField(name, spark_type(field)) for name, field in type_.fields])
+    if type_ == types.UUID:
+        return StringType()
     if type_ not in _SPARK_TYPES:
         raise SchemaError(
             f"a view on Spark can't have a column of type {type_.sql_name}",
@@ -84,8 +96,27 @@ def spark_type(type_: types.DataType) -> DataType:
 
 def crown_type(type_: DataType) -> types.DataType | None:
     """Return the name of a Spark type in plans; None where Crown has no such type."""
-    if isinstance(type_, DecimalType):
-        return types.exact_decimal(type_.precision, type_.scale)
+    try:
+        return _crown_type(type_)
+    except types.TooDeep:
+        return None
+
+
+def _crown_type(type_: DataType) -> types.DataType | None:
+    match type_:
+        case DecimalType():
+            return types.exact_decimal(type_.precision, type_.scale)
+        case ArrayType():
+            element = crown_type(type_.elementType)
+            return None if element is None else types.array_of(element)
+        case MapType():
+            key, value = crown_type(type_.keyType), crown_type(type_.valueType)
+            return None if key is None or value is None else types.map_of(key, value)
+        case StructType():
+            fields = [(field.name, crown_type(field.dataType)) for field in type_.fields]
+            known = {name.lower(): (name, field) for name, field in fields if field is not None}
+            # Names differ by more than case, as those of columns do.
+            return types.struct_of(known.values()) if known and len(known) == len(fields) else None
     return _CROWN_TYPES.get(type(type_)) or (types.STRING if isinstance(type_, StringType) else None)
 
 
@@ -105,11 +136,8 @@ def table_schema(
                 raise SchemaError(f"there is no table {name!r}", code="CROWN-SCHEMA-OPTION")
     return {
         name: {
-            "columns": {
-                field.name: _column_type(field)
-                for field in frame.schema.fields
-                if field.name not in _feed_columns(frame)
-            },
+            "columns": {field.name: _column_type(field.dataType) for field in _own(frame)},
+            "not_null": tuple(field.name for field in _own(frame) if not field.nullable),
             "primary_key": tuple(keys.get(name, ())),
             "profile": profiles.get(name, "arbitrary" if frame.isStreaming else "static"),
             "window": windows.get(name),
@@ -118,11 +146,18 @@ def table_schema(
     }
 
 
-def _column_type(field: StructField) -> str:
-    written = field.dataType.simpleString()
-    if crown_type(field.dataType) is None:
+def _own(frame: DataFrame) -> list[StructField]:
+    """Return the table's own columns."""
+    return [field for field in frame.schema.fields if field.name not in _feed_columns(frame)]
+
+
+def _column_type(type_: DataType) -> str:
+    written = type_.simpleString()
+    own = crown_type(type_)
+    if own is None:
         return types.UnreadType("null", written.upper())
-    return written if field.nullable else f"{written} NOT NULL"
+    # A nested type's text does not quote the names of its fields.
+    return own if own.is_nested else written
 
 
 def _feed_columns(frame: DataFrame) -> frozenset[str]:

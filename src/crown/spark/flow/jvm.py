@@ -23,7 +23,7 @@ from crown.plan import to_json
 from crown.spark.checkpoint.identity import operator_fingerprint
 from crown.spark.checkpoint.state import Accepted
 from crown.spark.flow.cell_keys import cell_keys
-from crown.spark.flow.operators import EngineName, merge_cells, prepared, wakes
+from crown.spark.flow.operators import EngineName, cell_of_key, merge_cells, prepared, wakes
 from crown.spark.flow.processor import Operator
 from crown.spark.flow.rejects import Rejects
 from crown.spark.flow.selection import quoted
@@ -58,15 +58,14 @@ class JvmFlow:
         ordered = bool(table.primary_key or table.window)
         rows = prepared(changes, plan, name)
         fields = [(column.name, column.type) for column in table.columns] or [("_row", types.BOOLEAN)]
-        columns = [_plain(field, type_) for field, type_ in fields]
+        columns = [_column(field, type_) for field, type_ in fields]
         if MULTIPLICITY in rows.columns:
             fields.append((MULTIPLICITY, types.INT64))
             columns.append(F.col(MULTIPLICITY).cast(LongType()))
         marks = {"deleted": DELETED, "corrupt": CORRUPT, "reason": CORRUPT_REASON}
         extras = {mark: F.col(column) for mark, column in marks.items() if column in rows.columns}
         if keyed and cells > 1:
-            key = (F.col(quoted(column)) for column in table.primary_key)
-            extras["cell"] = F.pmod(F.hash(*key), F.lit(cells)).cast("int")
+            extras["cell"] = cell_of_key(table, cells)
         nets = not ordered and not live and MULTIPLICITY not in rows.columns and self.rejects is None
         spec = _Spec(
             table=name,
@@ -83,7 +82,6 @@ class JvmFlow:
             list(cell_keys(cells)),
             spec.json(),
             [field for field, _ in fields],
-            [type_ for _, type_ in fields],
             list(extras),
             self._rejects(self.rejects),
             live,
@@ -174,16 +172,35 @@ def _delta_types(plan: Plan) -> list[str]:
     return [*(column.type for column in plan.columns), "change", *(["int64"] if plan.bag else [])]
 
 
-def _plain(name: str, type_: types.DataType) -> Column:
-    """A column as Java takes it: dates and timestamps, whose classes depend on settings, as days and microseconds."""
-    column = F.col(quoted(name)).cast(BooleanType() if name == "_row" else spark_type(type_))
-    match type_:
-        case "date":
-            return F.unix_date(column)
-        case "timestamp":
-            return F.unix_micros(column)
-        case _:
-            return column
+def _column(name: str, type_: types.DataType) -> Column:
+    """A column as Java takes it."""
+    return _plain(F.col(quoted(name)).cast(BooleanType() if name == "_row" else spark_type(type_)), type_)
+
+
+def _plain(value: Column, type_: types.DataType) -> Column:
+    """A value with dates and timestamps, whose classes depend on settings, as days and microseconds."""
+    if type_ == types.DATE:
+        return F.unix_date(value)
+    if type_ == types.TIMESTAMP:
+        return F.unix_micros(value)
+    if not _has_classes(type_):
+        return value
+    if (element := type_.element) is not None:
+        return F.transform(value, lambda one: _plain(one, element))
+    if (entry := type_.entry) is not None:
+        key, item = entry
+        # From entries, whose keys stay different ones.
+        pairs = F.transform(
+            F.map_entries(value), lambda one: F.struct(_plain(one["key"], key), _plain(one["value"], item))
+        )
+        return F.map_from_entries(pairs)
+    fields = (_plain(value.getField(name), field).alias(name) for name, field in type_.fields)
+    return F.when(value.isNotNull(), F.struct(*fields))
+
+
+def _has_classes(type_: types.DataType) -> bool:
+    parts = (type_.element, *(type_.entry or ()), *(field for _, field in type_.fields))
+    return type_ in (types.DATE, types.TIMESTAMP) or any(_has_classes(part) for part in parts if part is not None)
 
 
 def _flow(spark: SparkSession) -> Any:

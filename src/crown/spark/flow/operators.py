@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from crown.changes import CHANGE_TYPE, DELETIONS, INSERTIONS, MULTIPLICITY
+from crown.errors import SchemaError
 from crown.ir.plan import Plan
+from crown.ir.tables import Table
 from crown.spark.flow.processor import Operator
 from crown.spark.flow.selection import quoted, selection
 from crown.spark.schema import CORRUPT, CORRUPT_REASON, DELETED
@@ -64,6 +66,19 @@ def prepared(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
     if wanted is None:
         return chosen
     return chosen.where(f"({wanted}) OR {CORRUPT} IS NOT NULL" if checked else wanted)
+
+
+def cell_of_key(table: Table, cells: int) -> Column:
+    """Return the cell of each row of a table, by its primary key."""
+    for column in table.columns:
+        if column.name in table.primary_key and "map<" in column.type:
+            raise SchemaError(
+                f"the primary key of table {table.name} contains {column.name}, of type {column.type.sql_name}",
+                code="CROWN-SCHEMA-KEY",
+                reason="Spark can't route rows by a map, because equal maps may list their entries in different orders",
+                hint="leave it out of the key, or use one cell",
+            )
+    return F.pmod(F.hash(*(F.col(quoted(name)) for name in table.primary_key)), F.lit(cells)).cast("int")
 
 
 def merge_cells(merge: Plan) -> int:

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from crown.arrow import arrow_type
@@ -18,10 +17,10 @@ from crown.plan import to_json
 from crown.spark.flow.cell_keys import cell_keys
 from crown.spark.flow.dispatch import Dispatcher
 from crown.spark.flow.netting import Netting
-from crown.spark.flow.operators import EngineName, merge_cells, prepared, wakes
+from crown.spark.flow.operators import EngineName, cell_of_key, merge_cells, prepared, wakes
 from crown.spark.flow.processor import DELTAS, PACKED, CellProcessor, Operator
 from crown.spark.flow.rejects import Rejects
-from crown.spark.flow.selection import compares, quoted
+from crown.spark.flow.selection import compares
 from crown.spark.flow.unpack import NumberingUnpacker, Repacker, Unpacker
 from crown.spark.sources.parquet import FileDispatcher, file_names
 
@@ -47,8 +46,7 @@ class PythonFlow:
         rows = prepared(changes, plan, name)
         column = _CELL_COLUMN if keyed and cells > 1 else None
         if column is not None:
-            key = (F.col(quoted(name)) for name in table.primary_key)
-            rows = rows.withColumn(column, F.pmod(F.hash(*key), F.lit(cells)).cast("int"))
+            rows = rows.withColumn(column, cell_of_key(table, cells))
         netting = None if ordered or MULTIPLICITY in rows.columns else self._netting(table)
         dispatcher = Dispatcher(name, cell_keys(cells), routed, self.rejects, column, ordered, netting=netting)
         return rows.mapInArrow(dispatcher, PACKED)
@@ -75,6 +73,8 @@ def _untouched(changes: DataFrame, plan: Plan, table: Table) -> bool:
         or table.window
         or not table.columns
         or MULTIPLICITY in changes.columns
+        # Writers of Parquet differ in how they name and type the parts; Spark knows their ways.
+        or any(column.type.is_nested for column in table.columns)
         or compares(plan, table.name)
     )
 

@@ -69,8 +69,8 @@ def to_spark_sql(expression: Expression) -> str | None:
 
 def _means_the_same(expression: Expression) -> bool:
     match expression:
-        case Column():
-            return True
+        case Column(_, type_):
+            return "map<" not in type_  # Spark does not compare maps
         case Literal(None, _) | Literal(str(), "float32" | "float64" | "binary"):
             return False
         case Literal(str(text), "string"):

@@ -12,6 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from crown._kernel import value_order
 from crown.changes import BATCH, CHANGE_TYPE, DELETE, MULTIPLICITY, POSITION
 from crown.spark.flow.chunks import read_blob
 from crown.spark.flow.dispatch import Dispatcher
@@ -62,14 +63,9 @@ class NumberingUnpacker:
         for cell in sorted(cells):
             rows = pa.Table.from_batches(cells.pop(cell), own)
             positions = pa.array(np.arange(rows.num_rows, dtype=np.int64) + (cell << _CELL_SHIFT))
-            rows = rows.take(_order(rows)).append_column(BATCH, pa.repeat(pa.scalar(number), rows.num_rows))
+            order = pa.table(value_order(rows))["place"]
+            rows = rows.take(order).append_column(BATCH, pa.repeat(pa.scalar(number), rows.num_rows))
             yield from rows.append_column(POSITION, positions).cast(schema).to_batches(_ROWS)
-
-
-def _order(rows: pa.Table) -> pa.Array:
-    # Columns are numbered, so that user names can't clash.
-    names = [str(number) for number in range(rows.num_columns)]
-    return pc.sort_indices(rows.rename_columns(names), [(name, "ascending") for name in names])
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,7 @@ def _sink_table(path: str) -> pa.Table | str:
     names, weight, parts, rows = found
     if rows > _MOST_ROWS:
         return f"the table has more than {_MOST_ROWS:,} rows to read; use crown.spark.read_materialized"
-    signed = pa.concat_tables([pq.read_table(f"{path}/{part}") for part in parts])
+    signed = _with_texts(pa.concat_tables([pq.read_table(f"{path}/{part}") for part in parts]))
     net = signed.group_by(names).aggregate([(weight, "sum")])
     net = net.filter(pc.greater(net[f"{weight}_sum"], 0))
     copies = net[f"{weight}_sum"]
@@ -196,3 +196,12 @@ def _sink_table(path: str) -> pa.Table | str:
     if net.num_rows and pc.max(copies).as_py() > 1:
         shown_columns = shown_columns.append_column("_multiplicity", copies)
     return shown_columns
+
+
+def _with_texts(table: pa.Table) -> pa.Table:
+    """The table with nested columns as the text that is shown of them: Arrow does not group by nested values."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_nested(field.type):
+            texts = [None if value is None else str(value) for value in table.column(place).to_pylist()]
+            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
+    return table

@@ -7,12 +7,14 @@ read as microseconds and written as text in UTC.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     BooleanType,
     ByteType,
@@ -23,15 +25,18 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     LongType,
+    MapType,
     ShortType,
     StringType,
     StructField,
+    StructType,
     TimestampNTZType,
     TimestampType,
 )
 
 from crown.errors import InvalidChange, SchemaError
 from crown.spark.flow.selection import quoted
+from crown.spark.sinks.kafka import JSON
 
 _TYPES: dict[type[DataType], str] = {
     BooleanType: "boolean",
@@ -45,9 +50,14 @@ _TYPES: dict[type[DataType], str] = {
     DateType: "date",
     TimestampType: "timestamp with time zone",
     TimestampNTZType: "timestamp without time zone",
+    ArrayType: "jsonb",
+    MapType: "jsonb",
+    StructType: "jsonb",
 }
 _EPOCH = datetime.datetime(1970, 1, 1)
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+# The text \u0000, unless its backslash is itself escaped.
+_NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 WEIGHT = "_weight"
 
 
@@ -62,7 +72,8 @@ def postgres_type(field: StructField) -> str:
         raise SchemaError(
             f"column {field.name!r} is of type {type_.simpleString()}",
             code="CROWN-SINK-TYPE",
-            reason="the PostgreSQL sink supports numbers, strings, booleans, binary, dates and timestamps",
+            reason="the PostgreSQL sink supports numbers, strings, booleans, binary, dates, timestamps and, as jsonb, "
+            "arrays, structs and maps",
             hint="cast the column, or leave it out",
         )
     return _TYPES[type(type_)]
@@ -79,6 +90,9 @@ def readable(fields: Sequence[StructField]) -> list[Column]:
             column = column.cast("string")
         elif isinstance(field.dataType, DateType):
             column = F.unix_date(column)
+        elif _TYPES.get(type(field.dataType)) == "jsonb":
+            # In UTC, so that a row that is deleted has the text that it had when it was inserted.
+            column = F.to_json(column, {**JSON, "timeZone": "UTC"})
         columns.append(column.alias(f"c{position}"))
     return columns
 
@@ -121,12 +135,20 @@ def _writer(type_: DataType) -> Callable[[Any], str]:
             return lambda value: (_EPOCH + datetime.timedelta(days=value)).date().isoformat()
         case FloatType() | DoubleType():
             return repr
+        case ArrayType() | MapType() | StructType():
+            return _json
         case _:
             return str
 
 
 def _text(value: str) -> str:
     if "\0" in value:
+        raise ValueError("a string with a NUL character")
+    return value.translate(_ESCAPES)
+
+
+def _json(value: str) -> str:
+    if _NUL_IN_JSON.search(value):
         raise ValueError("a string with a NUL character")
     return value.translate(_ESCAPES)
 

@@ -15,7 +15,7 @@ from crown.spark.flow.selection import quoted
 
 _NOT_OF_THE_ROW = (CHANGE_TYPE, MULTIPLICITY, BATCH, AFTER, ATTEMPT, POSITION)
 # NULLs are written, and times in full precision.
-_JSON = {
+JSON = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
@@ -75,4 +75,4 @@ def _records(deltas: DataFrame, key: Sequence[str]) -> DataFrame:
 
 
 def _json(columns: Sequence[str]) -> Any:
-    return F.to_json(F.struct(*(F.col(quoted(name)) for name in columns)), _JSON)
+    return F.to_json(F.struct(*(F.col(quoted(name)) for name in columns)), JSON)

@@ -19,12 +19,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from crown.changes import CHANGE_TYPE, INSERT
 from crown.errors import SchemaError
-from crown.spark.schema import CORRUPT, CORRUPT_REASON, KEYED_RECORD, crown_type
-from crown.spark.sources.encodings import Encodings, Meaning, Reader, Unreadable, reader
+from crown.spark.schema import CORRUPT, CORRUPT_REASON, KEYED_RECORD, crown_type, spark_type
+from crown.spark.sources.encodings import Encodings, Meaning, Reader, Unreadable
+from crown.spark.sources.nested import column_reader, find_field
 
 _MARKS = (CHANGE_TYPE, CORRUPT, CORRUPT_REASON, KEYED_RECORD)
 # Treated like the row before it: both belong to one record, which is counted once.
@@ -66,7 +67,7 @@ class RowReader:
         fault = None
         values: list[Any] = []
         for column, own, read in self._readers:
-            found = _find(image, column)
+            found = find_field(image, column)
             value = None
             if found is not None and image[found] is not None:
                 meaning = (fields or {}).get(found, own)
@@ -82,7 +83,7 @@ class RowReader:
         found = []
         for field in self.row.fields:
             type_ = crown_type(field.dataType)
-            read = None if type_ is None else reader(type_, self.encodings)
+            read = None if type_ is None else column_reader(field.name, type_, self.encodings)
             if type_ is None or read is None:
                 raise SchemaError(
                     f"column {field.name} of type {field.dataType.simpleString()} can't be read from records",
@@ -105,11 +106,20 @@ def decoded(records: DataFrame, rows: RowReader, read: RecordReader, *, value: s
     """Return the changes of records with their text in the column `value`, and perhaps their key in `key`."""
     rows.check()
     output = StructType(
-        [*(StructField(f.name, f.dataType) for f in rows.row.fields), *(StructField(m, StringType()) for m in _MARKS)]
+        [
+            *(StructField(field.name, _nullable(field.dataType)) for field in rows.row.fields),
+            *(StructField(mark, StringType()) for mark in _MARKS),
+        ]
     )
     texts = [F.col(value).cast("string").alias("value")]
     texts.append((F.col(key).cast("string") if key in records.columns else F.lit(None).cast("string")).alias("key"))
     return records.select(*texts).mapInArrow(Decoder(rows, output, read), output)
+
+
+def _nullable(type_: DataType) -> DataType:
+    """The type with parts that may be NULL, which records can always have."""
+    found = crown_type(type_)
+    return spark_type(found) if found is not None and found.is_nested else type_
 
 
 @dataclass(frozen=True)
@@ -147,13 +157,6 @@ def parse_json(text: str) -> Any:
         return json.loads(text, parse_float=Decimal, parse_constant=str)
     except (ValueError, InvalidOperation, RecursionError) as error:
         raise Unreadable("the record is not JSON") from error
-
-
-def _find(image: Mapping[str, Any], column: str) -> str | None:
-    """Return the field of a column; names match as Spark matches them, whatever their case."""
-    if column in image:
-        return column
-    return next((name for name in image if name.lower() == column.lower()), None)
 
 
 def _array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:

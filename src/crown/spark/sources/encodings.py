@@ -62,10 +62,17 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a field's values stand for: `kind` is a value of `_MEANINGS`, empty where they stand for themselves."""
+    """What a field's values stand for: `kind` is a value of `_MEANINGS`, empty where they stand for themselves.
+
+    `parts` are the meanings of a nested field's parts, by name: `element`, `key` and `value`, or the fields.
+    """
 
     kind: str = ""
     scale: int | None = None
+    parts: tuple[tuple[str, Meaning], ...] = ()
+
+    def part(self, name: str) -> Meaning:
+        return next((meaning for part, meaning in self.parts if part == name), Meaning())
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,11 @@ Reader: TypeAlias = Callable[[Any, Meaning], Any]
 
 def meaning_of(field: Mapping[str, Any]) -> Meaning:
     """Return what the Connect schema of a field says of its values."""
+    if field.get("type") in ("array", "map", "struct"):
+        parts: dict[Any, Any] = {"element": field.get("items"), "key": field.get("keys"), "value": field.get("values")}
+        parts |= {inner.get("field"): inner for inner in field.get("fields") or () if isinstance(inner, dict)}
+        nested = tuple((str(name), meaning_of(part)) for name, part in parts.items() if isinstance(part, dict))
+        return Meaning(_meaning(field.get("name"), None).kind, None, nested)
     scale = (field.get("parameters") or {}).get("scale")
     return _meaning(field.get("name"), scale)
 

@@ -17,7 +17,7 @@ from crown.sql.schema import foreign
 from crown.sql.schema.ddl import read_ddl
 from crown.sql.schema.options import PROFILES
 from crown.sql.schema.tables import ResultSchema, TableSchema, ViewSchema
-from crown.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, UnreadType
+from crown.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, UnreadType
 from crown.wording import with_article
 
 _UNITS = {
@@ -153,8 +153,8 @@ def _dict_columns(name: str, columns: Mapping[Any, Any]) -> tuple[TableColumn, .
         nullable = True
         if text.lower().rstrip().endswith("not null"):
             text, nullable = text.rstrip()[: -len("not null")], False
-        is_unread = isinstance(given, UnreadType)
-        type_ = given if is_unread else foreign.arrow_type(given) or typenames.from_name(text)
+        is_known = isinstance(given, DataType)
+        type_ = given if is_known else foreign.arrow_type(given) or typenames.from_name(text)
         if type_ is None and not (foreign.is_arrow_type(given) or (isinstance(given, str) and typenames.is_type(text))):
             raise _type_error(name, str(column), text)
         result.append(TableColumn(str(column), type_ or UnreadType("null", text.strip()), nullable))
