@@ -13,6 +13,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # maturin is called by pip and found by name.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+# Compiled modules are kept in .venv, even where the environment forbids to write them next to the sources: tests start
+# Python so often that compiling again would take half of their time.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates/crown-kernel crates/crown-python -name '*.rs' -o -name Cargo.toml)
 JVM_SOURCES := tools/build-jvm $(shell find crates/crown-jvm jvm -name '*.rs' -o -name '*.java' -o -name Cargo.toml)

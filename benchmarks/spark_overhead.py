@@ -117,7 +117,7 @@ def session() -> SparkSession:
 
 @dataclass(frozen=True)
 class Drained:
-    """One run of a stream: its batches after the first, in which its workers start."""
+    """One run of a stream: its batches after those in which its workers start and its code is compiled."""
 
     rows_per_second: float
     updates: int  # changes as the cells see them: replicated ones count in each
@@ -125,10 +125,10 @@ class Drained:
     cpu_seconds: dict[str, float]  # of the whole run, by kind of process
 
 
-def drained(frame: DataFrame, directory: Path, files: str = "large") -> Drained:
-    """A run over the large batches, of which each has as many changes."""
-    parts = (directory / files).iterdir()
-    batch_rows = sum(pyarrow.parquet.read_metadata(part).num_rows for part in parts) // BATCHES
+def drained(frame: DataFrame, directory: Path, files: str = "large", *, warm: int = 1) -> Drained:
+    """A run over batches with as many changes each; the first `warm` of them are not timed."""
+    parts = list((directory / files).iterdir())
+    batch_rows = sum(pyarrow.parquet.read_metadata(part).num_rows for part in parts) * CELLS // len(parts)
     checkpoint = tempfile.mkdtemp(dir=directory)
     before = usage()
     query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
@@ -136,7 +136,7 @@ def drained(frame: DataFrame, directory: Path, files: str = "large") -> Drained:
     spent = used(before, usage())
     progress = [p for p in query.recentProgress if p.numInputRows]
     shutil.rmtree(checkpoint, ignore_errors=True)
-    steady = progress[1:]
+    steady = progress[warm:]
     seconds = sum(p.durationMs["triggerExecution"] for p in steady) / 1000
     reports = [p.observedMetrics["crown"] for p in progress if "crown" in (p.observedMetrics or {})]
     return Drained(
