@@ -45,8 +45,9 @@ from crown._kernel import value_order
 from crown.errors import SchemaError
 from crown.spark import debezium, files, maintain, materialize, read_materialized, rejected, snapshot
 from crown.spark.pipeline.console import _sink_table
+from crown.spark.required import ENGINE
 from crown.spark.schema import as_struct
-from crown.spark.settings import ENGINE, JAR
+from crown.spark.settings import JAR
 from crown.spark.sources.decoding import RowReader
 from crown.spark.sources.encodings import Encodings, Unreadable
 from crown.spark.sources.kafka import read_object
