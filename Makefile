@@ -54,8 +54,8 @@ test-kernel: setup ## Run only the kernel tests (cargo)
 	cargo test --locked --quiet -p crown-kernel -p crown-jvm
 
 .PHONY: test-python
-test-python: java setup $(VENV)/spark.jsa ## Run only the Python tests (pytest, two processes); select with ARGS="-k name"
-	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+test-python: java setup $(VENV)/spark.jsa ## Run only the Python tests (pytest, three processes, since many tests wait); select with ARGS="-k name"
+	$(BIN)/pytest -n 3 --dist loadfile $(ARGS)
 
 .PHONY: coverage
 coverage: setup ## Run the Python tests without Spark and report line coverage (HTML in artifacts/coverage)

@@ -53,7 +53,7 @@ def test_a_host_that_ended_takes_nothing_away(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")
 def test_a_real_grandchild_is_counted_after_it_ended() -> None:
-    busy = "import time\nwhile time.process_time() < 0.2: pass"
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
     program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}]); print(); input()"
     before = usage()
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
@@ -61,4 +61,4 @@ def test_a_real_grandchild_is_counted_after_it_ended() -> None:
         child.stdout.readline()
         spent = used(before, usage())
         child.communicate(b"\n")
-    assert spent["workers"] >= 0.2
+    assert spent["workers"] >= 0.2  # the system counts whole ticks
