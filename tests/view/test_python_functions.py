@@ -48,6 +48,7 @@ QUERIES = [
     "SELECT r.k, s.y FROM r, s WHERE score(r.x, s.y) > 3 AND r.k <> s.k",
     "SELECT half(k) AS h, COUNT(*) AS n, SUM(score(x, k)) AS total FROM r GROUP BY half(k)",
     "SELECT k, score(SUM(x), CAST(COUNT(*) AS INT)) AS s FROM r GROUP BY k HAVING tag(COUNT(*), 'a') <> '1/a'",
+    "SELECT name, half(SUM(k)) AS h, tag(half(SUM(k)), name) AS t FROM r GROUP BY name",
     "SELECT DISTINCT tag(half(k), name) AS t FROM r",
     "SELECT k, name FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.y = half(r.k)) ORDER BY tag(k, name), k, x LIMIT 3",
     "SELECT CASE WHEN k > 1 THEN half(k) ELSE half(4) END AS c, score(2, 3) AS d FROM r",

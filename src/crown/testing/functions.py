@@ -40,8 +40,14 @@ def register(connection: duckdb.DuckDBPyConnection, sql: str, functions: Mapping
         )
         weakref.finalize(owner, connection.remove_function, names[name])
     query = sqlglot.parse_one(sql, read="duckdb")
-    for call in query.find_all(exp.Anonymous):
-        call.set("this", names.get(str(call.this).lower(), call.this))
+    for call in list(query.find_all(exp.Anonymous)):
+        name = str(call.this).lower()
+        if name in functions:
+            # DuckDB's sums are wider than Spark's, and a function takes its own types only.
+            types = [_in_duckdb(type_.sql_name) for type_ in functions[name].arguments]
+            given = zip(call.expressions, types, strict=True)
+            call.set("this", names[name])
+            call.set("expressions", [exp.cast(value, to, copy=False, dialect="duckdb") for value, to in given])
     return query.sql("duckdb")
 
 
