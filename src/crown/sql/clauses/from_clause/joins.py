@@ -53,9 +53,43 @@ def bind_from(context: Context, select: exp.Select, parent: Scope | None, enviro
     relation = one_row(context) if clause is None else _item(context, clause.this, parent, environment)
     for lateral in select.args.get("laterals") or ():
         relation = _lateral_view(context, relation, lateral)
-    for join in select.args.get("joins") or ():
+    joins = select.args.get("joins") or ()
+    _check_commas(context, joins)
+    for join in joins:
         relation = _join(context, relation, join, parent, environment)
     return relation
+
+
+def is_comma(join: exp.Expr) -> bool:
+    """Whether a join is a comma, or JOIN without a condition, which sqlglot reads alike."""
+    return isinstance(join, exp.Join) and not any(
+        join.args.get(part) for part in ("method", "side", "kind", "on", "using")
+    )
+
+
+def follows_comma(joins: Sequence[exp.Expr]) -> exp.Expr | None:
+    """Return the first join after a comma whose rows depend on whether the comma or the join binds more tightly."""
+    after = False
+    for join in joins:
+        words = [str(join.args.get(part) or "").upper() for part in ("method", "side")]
+        if after and any(word in ("NATURAL", "RIGHT", "FULL") for word in words):
+            return join
+        after = after or is_comma(join)
+    return None
+
+
+def _check_commas(context: Context, joins: Sequence[exp.Expr]) -> None:
+    """Spark and SQLite join from left to right. Elsewhere `a, b RIGHT JOIN c` is `a, (b RIGHT JOIN c)`."""
+    join = None if context.is_spark or context.dialect.lower() == "sqlite" else follows_comma(joins)
+    if join is not None:
+        written = " ".join(str(join.args[part]).upper() for part in ("method", "side") if join.args.get(part))
+        context.fail(
+            join,
+            "JOIN-KIND",
+            f"{written} JOIN after a comma is not supported in this dialect",
+            reason="the join would be made before the comma",
+            hint="write CROSS JOIN instead of the comma to join from left to right, or put the join in parentheses",
+        )
 
 
 def _lateral_view(context: Context, left: Relation, lateral: exp.Lateral) -> Relation:
@@ -95,7 +129,9 @@ def _item(context: Context, node: exp.Expr, parent: Scope | None, environment: E
         )
     for pivot in node.args.get("pivots") or ():
         relation = bind_pivot(context, relation, pivot, parent, environment)
-    for join in node.args.get("joins") or ():
+    joins = node.args.get("joins") or ()
+    _check_commas(context, joins)
+    for join in joins:
         relation = _join(context, relation, join, parent, environment)
     return relation
 
