@@ -325,7 +325,9 @@ COMMAS = [
 @pytest.mark.parametrize("sql", COMMAS)
 def test_a_comma_before_a_join_is_joined_first_as_in_spark(sql: str) -> None:
     view, judge = crown.View(sql, SCHEMA), Judge(sql, SCHEMA)
-    judge.follow(view, {"a": [(1, 1, 1, "x"), (2, 2, 1, "x")], "b": [(1, 5, "w")], "d": [(1, 7, 0.5), (9, 8, 0.5)]})
+    rows: list[tuple[str, tuple[Any, ...]]] = [("a", (1, 1, 1, "x")), ("a", (2, 2, 1, "x")), ("b", (1, 5, "w"))]
+    rows += [("d", (1, 7, 0.5)), ("d", (9, 8, 0.5))]
+    judge.follow(view, [Change(table, row, 1) for table, row in rows])
     judge.follow(view, [Change("b", (1, 5, "w"), -1)])
 
 
