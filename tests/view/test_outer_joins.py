@@ -316,6 +316,7 @@ def test_random_outer_joins(number: int, rng: random.Random) -> None:
 
 
 COMMAS = [
+    "SELECT a.id, b.v, d.l FROM a JOIN b RIGHT JOIN d ON b.k = d.k",
     "SELECT a.id, b.v, d.l FROM a, b RIGHT JOIN d ON b.k = d.k",
     "SELECT a.id, b.v, d.l FROM a, b full join d ON b.k = d.k",
     "SELECT a.id, b.v, d.l FROM a, (SELECT v FROM b) AS b NATURAL LEFT JOIN (SELECT k, l FROM d) AS d",

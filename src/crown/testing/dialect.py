@@ -6,7 +6,6 @@ import functools
 
 from sqlglot import exp
 
-from crown.sql.clauses.from_clause.joins import follows_comma, is_comma
 from crown.sql.clauses.rewrites.clock import is_clock, is_current_date
 from crown.sql.clauses.rewrites.sessions import write_out_sessions
 from crown.sql.clauses.rewrites.time_windows import WINDOW_START, write_out_windows
@@ -61,10 +60,6 @@ def _as_in_spark(node: exp.Expr) -> exp.Expr:
         return exp.PercentileCont(this=node.this, expression=node.args["quantile"])  # between values, not one of them
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct) and len(node.this.expressions) > 1:
         return _count_of_several(node)
-    if follows_comma(node.args.get("joins") or ()) is not None:
-        # Crown joins from left to right here, as Spark; DuckDB makes other joins before a comma.
-        for join in filter(is_comma, node.args["joins"]):
-            join.set("kind", "CROSS")
     if isinstance(node, exp.Select) and (group := node.args.get("group")) and group.find(*_GROUPING_SETS):
         # Over no rows DuckDB has a group for the empty grouping set; Spark has none.
         return node.having("COUNT(*) > 0", copy=False)  # (in place: the SELECTs in it are visited too)

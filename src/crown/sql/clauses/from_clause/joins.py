@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 
 from crown.ir.expression import Call, Column, Expression, columns_of
 from crown.ir.tables import TableColumn
@@ -60,29 +61,20 @@ def bind_from(context: Context, select: exp.Select, parent: Scope | None, enviro
     return relation
 
 
-def is_comma(join: exp.Expr) -> bool:
-    """Whether a join is a comma, or JOIN without a condition, which sqlglot reads alike."""
-    return isinstance(join, exp.Join) and not any(
-        join.args.get(part) for part in ("method", "side", "kind", "on", "using")
-    )
-
-
-def follows_comma(joins: Sequence[exp.Expr]) -> exp.Expr | None:
-    """Return the first join after a comma whose rows depend on whether the comma or the join binds more tightly."""
-    after = False
-    for join in joins:
-        words = [str(join.args.get(part) or "").upper() for part in ("method", "side")]
-        if after and any(word in ("NATURAL", "RIGHT", "FULL") for word in words):
-            return join
-        after = after or is_comma(join)
-    return None
-
-
 def _check_commas(context: Context, joins: Sequence[exp.Expr]) -> None:
-    """Spark and SQLite join from left to right. Elsewhere `a, b RIGHT JOIN c` is `a, (b RIGHT JOIN c)`."""
-    join = None if context.is_spark or context.dialect.lower() == "sqlite" else follows_comma(joins)
-    if join is not None:
+    """Refuse `a, b RIGHT JOIN c` where it is `a, (b RIGHT JOIN c)`, because joins are made from left to right here.
+
+    A comma is a join of no kind for sqlglot, as JOIN without a condition is.
+    """
+    if Dialect.get_or_raise(context.dialect).parser_class.JOINS_HAVE_EQUAL_PRECEDENCE:
+        return
+    commas = [
+        at for at, join in enumerate(joins) if not any(map(join.args.get, ("method", "side", "kind", "on", "using")))
+    ]
+    for join in joins[commas[0] + 1 :] if commas else ():
         written = " ".join(str(join.args[part]).upper() for part in ("method", "side") if join.args.get(part))
+        if not any(word in ("NATURAL", "RIGHT", "FULL") for word in written.split()):
+            continue
         context.fail(
             join,
             "JOIN-KIND",
