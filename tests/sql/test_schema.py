@@ -110,6 +110,8 @@ def test_spark() -> None:
         ("CREATE TABLE t (a INT); CREATE TABLE T (a INT)", "CROWN-SCHEMA-DUPLICATE"),
         ("CREATE TABLE t (a INT, PRIMARY KEY (b))", "CROWN-SCHEMA-KEY"),
         ("CREATE TABLE t (a INT) WINDOW (RANGE INTERVAL 1 DAY ON a)", "CROWN-SCHEMA-OPTION"),
+        ("CREATE TABLE t (a INT) WITH (window = 'ROWS 2')", "CROWN-SCHEMA-OPTION"),
+        ("CREATE TABLE t (a INT) TBLPROPERTIES ('profile' = 'insert_only')", "CROWN-SCHEMA-OPTION"),
         ("", "CROWN-SCHEMA-EMPTY"),
         ("missing.sql", "CROWN-SCHEMA-FILE"),
         ({"t": {"a": "money"}}, "CROWN-SCHEMA-TYPE"),

@@ -85,6 +85,7 @@ def test_a_nested_value_of_a_column() -> None:
         ("SELECT TRANSFORM(ARRAY(k), x -> x + y) FROM t", "no table in FROM has a column y"),
         ("SELECT TRANSFORM(k, x -> x) FROM t", "takes an array"),
         ("SELECT AGGREGATE(ARRAY(k), 0, (a, x) -> a + 0.5D) FROM t", "starts with INT"),
+        ("SELECT AGGREGATE(ARRAY(k), 0, (a, x) -> a + x, (a, i) -> a) FROM t", "last function .* has 1 parameter"),
         ("SELECT ARRAY_SORT(ARRAY(k), (a, b) -> a - b) FROM t", "not supported"),
     ],
 )

@@ -403,3 +403,14 @@ def test_the_element_before_the_first_is_an_error(array: str) -> None:
     with pytest.raises(crown.CrownError) as caught:
         view.insert("t", [(0, ["x", "y"], "x,y")])
     assert caught.value.code == "CROWN-ARRAY-INDEX"
+
+
+def test_fields_that_differ_only_in_case_are_ambiguous() -> None:
+    schema = "CREATE TABLE r (s STRUCT<a: INT, A: INT>)"
+    view = crown.View("SELECT s FROM r", schema)
+    view.insert("r", [({"a": 1, "A": 2},)])
+    assert list(view) == [({"a": 1, "A": 2},)]
+    for sql in ("SELECT s.a FROM r", "SELECT s.`A` FROM r", "SELECT s['A'] FROM r"):
+        with pytest.raises(crown.CrownError) as caught:
+            crown.View(sql, schema)
+        assert caught.value.code == "CROWN-SQL-AMBIGUOUS-COLUMN"

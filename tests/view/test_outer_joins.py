@@ -313,3 +313,27 @@ def test_random_outer_joins(number: int, rng: random.Random) -> None:
     except crown.CrownError as error:
         pytest.skip(f"{error.code}: {sql}")
     follow(sql, rng, batches=4)
+
+
+COMMAS = [
+    "SELECT a.id, b.v, d.l FROM a JOIN b RIGHT JOIN d ON b.k = d.k",
+    "SELECT a.id, b.v, d.l FROM a, b RIGHT JOIN d ON b.k = d.k",
+    "SELECT a.id, b.v, d.l FROM a, b full join d ON b.k = d.k",
+    "SELECT a.id, b.v, d.l FROM a, (SELECT v FROM b) AS b NATURAL LEFT JOIN (SELECT k, l FROM d) AS d",
+]
+
+
+@pytest.mark.parametrize("sql", COMMAS)
+def test_a_comma_before_a_join_is_joined_first_as_in_spark(sql: str) -> None:
+    view, judge = crown.View(sql, SCHEMA), Judge(sql, SCHEMA)
+    rows: list[tuple[str, tuple[Any, ...]]] = [("a", (1, 1, 1, "x")), ("a", (2, 2, 1, "x")), ("b", (1, 5, "w"))]
+    rows += [("d", (1, 7, 0.5)), ("d", (9, 8, 0.5))]
+    judge.follow(view, [Change(table, row, 1) for table, row in rows])
+    judge.follow(view, [Change("b", (1, 5, "w"), -1)])
+
+
+@pytest.mark.parametrize("sql", COMMAS)
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "mysql"])
+def test_where_a_comma_comes_after_joins_it_is_refused(sql: str, dialect: str) -> None:
+    with pytest.raises(crown.CrownError, match="JOIN after a comma is not supported"):
+        crown.View(sql, SCHEMA, dialect=dialect)

@@ -162,6 +162,8 @@ def _reduced(binder: ScalarBinder, node: exp.Expr) -> Expression:
     finish = node.args.get("finish")
     if finish is None:
         return found
+    if isinstance(finish, exp.Lambda) and len(finish.expressions) > 1:  # `transform` would pass a position
+        binder.context.fail(finish, "UNKNOWN-FUNCTION", "the last function that aggregate takes has 1 parameter")
     last = _typed(_bound(binder, node, "aggregate", finish, [start.type, INT32], 1))
     single = binder.call("make_array", [found], types.array_of(start.type), node)
     finished = _call(binder, node, "transform", last, [single], types.array_of(last.expression.type))

@@ -34,6 +34,14 @@ def get_field(binder: ScalarBinder, node: exp.Expr, subject: Expression, name: s
             f"the struct has no field {name}",
             hint=nearest(name, known) or f"it has {', '.join(known)}",
         )
+    if len(found) > 1:
+        binder.context.fail(
+            node,
+            "AMBIGUOUS-COLUMN",
+            f"the struct has {counted(len(found), 'field')} called {name}",
+            reason="names of fields are compared without case",
+            hint="rename one of the fields",
+        )
     position = found[0]
     return binder.call("get_field", [subject, Literal(position, INT32)], fields[position][1], node)
 

@@ -19,6 +19,8 @@ from crown.sql.schema.tables import TableSchema, ViewSchema
 from crown.types import UnreadType, WrittenType
 
 _TYPE = re.compile(r'[`"\]]?\s*:?\s*([A-Za-z_]\w*)')
+# What changes results must not be ignored, as other properties are.
+_NOT_PROPERTIES = ("window", "windows", "profile", "profiles", "primary_key", "not_null")
 _CLOSING = {"(": ")", "<": ">"}
 
 
@@ -88,6 +90,14 @@ def check_parts(sql: str, create: exp.Create | exp.Drop) -> None:
     for item in given.expressions if given is not None else ():
         if type(item) not in harmless.PROPERTIES:  # all are kinds of Property
             raise _unread(sql, item if span(item) else create.this, _words(item, "Property"))
+        if item.name.lower() in _NOT_PROPERTIES:
+            raise _error(
+                sql,
+                span(item.this) or span(create.this),
+                "OPTION",
+                f"{item.name} is not read from properties",
+                "write it as SQL: CREATE TABLE t (a INT NOT NULL, PRIMARY KEY (a)) PROFILE fifo WINDOW (ROWS 1000)",
+            )
     if create.args["kind"] == "TABLE" and create.args.get("expression") is not None:
         raise _unread(sql, create.expression, "AS SELECT")
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 
 from crown.ir.expression import Call, Column, Expression, columns_of
 from crown.ir.tables import TableColumn
@@ -53,9 +54,34 @@ def bind_from(context: Context, select: exp.Select, parent: Scope | None, enviro
     relation = one_row(context) if clause is None else _item(context, clause.this, parent, environment)
     for lateral in select.args.get("laterals") or ():
         relation = _lateral_view(context, relation, lateral)
-    for join in select.args.get("joins") or ():
+    joins = select.args.get("joins") or ()
+    _check_commas(context, joins)
+    for join in joins:
         relation = _join(context, relation, join, parent, environment)
     return relation
+
+
+def _check_commas(context: Context, joins: Sequence[exp.Expr]) -> None:
+    """Refuse `a, b RIGHT JOIN c` where it is `a, (b RIGHT JOIN c)`, because joins are made from left to right here.
+
+    A comma is a join of no kind for sqlglot, as JOIN without a condition is.
+    """
+    if Dialect.get_or_raise(context.dialect).parser_class.JOINS_HAVE_EQUAL_PRECEDENCE:
+        return
+    commas = [
+        at for at, join in enumerate(joins) if not any(map(join.args.get, ("method", "side", "kind", "on", "using")))
+    ]
+    for join in joins[commas[0] + 1 :] if commas else ():
+        written = " ".join(str(join.args[part]).upper() for part in ("method", "side") if join.args.get(part))
+        if not any(word in ("NATURAL", "RIGHT", "FULL") for word in written.split()):
+            continue
+        context.fail(
+            join,
+            "JOIN-KIND",
+            f"{written} JOIN after a comma is not supported in this dialect",
+            reason="the join would be made before the comma",
+            hint="write CROSS JOIN instead of the comma to join from left to right, or put the join in parentheses",
+        )
 
 
 def _lateral_view(context: Context, left: Relation, lateral: exp.Lateral) -> Relation:
@@ -95,7 +121,9 @@ def _item(context: Context, node: exp.Expr, parent: Scope | None, environment: E
         )
     for pivot in node.args.get("pivots") or ():
         relation = bind_pivot(context, relation, pivot, parent, environment)
-    for join in node.args.get("joins") or ():
+    joins = node.args.get("joins") or ()
+    _check_commas(context, joins)
+    for join in joins:
         relation = _join(context, relation, join, parent, environment)
     return relation
 
