@@ -20,7 +20,9 @@ from crown.types import UnreadType, WrittenType
 
 _TYPE = re.compile(r'[`"\]]?\s*:?\s*([A-Za-z_]\w*)')
 # What changes results must not be ignored, as other properties are.
-_NOT_PROPERTIES = ("window", "windows", "profile", "profiles", "fifo", "insert_only", "static", "primary_key", "not_null")
+_NOT_PROPERTIES = {
+    *("window", "windows", "profile", "profiles", "fifo", "insert_only", "static", "primary_key", "not_null"),
+}
 _CLOSING = {"(": ")", "<": ">"}
 
 
