@@ -49,11 +49,12 @@ from crown.workload import streams
 ENGINES = ("jvm", "python")
 # Changes in a micro-batch of each measure.
 SPEED, SCAN, CELLS = 300_000, 1_000_000, 100_000
-# Java compiles what a query generates on a second core, as long as there is one: with one cell for nothing, with two
-# at their cost. So cells are compared after that.
+# Java compiles what a query generates on a second core, as long as there is one: with one cell for
+# nothing, with two at their cost. So cells are compared after that.
 WARM = 24
 PARTS = (*ENGINES, "scan")
-# The query whose lost engine is rebuilt: its result is small enough to come as the delta of a few batches.
+# The query whose lost engine is rebuilt: its result is small enough to come as the delta of a few
+# batches.
 RECOVERED = "four_hop_project"
 
 

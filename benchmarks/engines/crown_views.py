@@ -28,7 +28,8 @@ def run(job: Job) -> Outcome:
     stream = Stream.load(job.folder)
     totals = Outcome(version=crown.__version__, seconds=0.0, inserted=0, deleted=0)
     apply, state_bytes = (_apart if job.options.get("apart") else _together)(sqls, job.threads)
-    # What pyarrow imports when it is first used (pandas, if it is installed) is not the engine's memory.
+    # What pyarrow imports when it is first used (pandas, if it is installed) is not the engine's
+    # memory.
     sample = pa.table({"x": [1], "_change_type": ["insert"]})
     _checksum(0, sample, signed_weights(sample))
     before = _resident()

@@ -6,8 +6,8 @@ import os
 import subprocess
 import sys
 
-# The first Ctrl-C comes while the work waits. The second comes at the first, second, third ... call or return in the
-# main thread since the first one's handler was called.
+# The first Ctrl-C comes while the work waits. The second comes at the first, second, third ... call
+# or return in the main thread since the first one's handler was called.
 PROGRAM = """
 import os, signal, sys, time
 from crown.cli.interrupt import Interrupted, supervise

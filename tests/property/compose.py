@@ -226,7 +226,8 @@ def _ordered_window(composer: Composer, depth: int) -> Query:
     by = ", ".join(text for text, _ in [composer.pick(source.columns) for _ in range(composer.draw(st.integers(0, 1)))])
     part = f"PARTITION BY {by} " if by else ""
     terms = composer.terms(source.columns)
-    # Functions that tell equal rows apart share one order: with two, which copy is which would be open.
+    # Functions that tell equal rows apart share one order: with two, which copy is which would be
+    # open.
     every = ", ".join(f"{column} {composer.direction()}" for column, _ in composer.shuffled(source.columns))
     for _ in range(composer.draw(st.integers(1, 2))):
         text, domain = composer.pick(source.columns)

@@ -23,7 +23,8 @@ CREATE TABLE x (id INT);
 """
 NODES = 6
 BASES = ("SELECT id FROM x", "SELECT src FROM e WHERE w = 1", "SELECT n.id FROM n JOIN x ON x.id = n.id", "SELECT 1")
-# From what node to what node the step leads: FROM without the recursion, the two nodes, and conditions.
+# From what node to what node the step leads: FROM without the recursion, the two nodes, and
+# conditions.
 STEPS = (
     ("e", "e.src", "e.dst", ""),
     ("e", "e.src", "e.dst", "e.w <> 2"),

@@ -50,8 +50,8 @@ def spark(quick_python: str) -> Iterator[SparkSession]:
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         # Deep regular expressions in Spark's own error messages need more than the default stack.
         "spark.driver.extraJavaOptions": "-Xss4m",
-        # Many queries over a few rows: compiling them would take most of the time. Those of applications that tests
-        # start are compiled.
+        # Many queries over a few rows: compiling them would take most of the time. Those of
+        # applications that tests start are compiled.
         **INTERPRETED,
         # Workers must find `tests.*` as this process does.
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),

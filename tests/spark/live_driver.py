@@ -12,7 +12,8 @@ import crown.spark
 
 
 def main(servers: str, jars: str, run: str, directory: str, sql: str, cells: int) -> None:
-    # Each partition of each of Spark's stages needs a slot of its own: two of each topic, and the cells.
+    # Each partition of each of Spark's stages needs a slot of its own: two of each topic, and the
+    # cells.
     builder = SparkSession.builder.master("local[8]").appName("crown-live")
     for name, value in {
         "spark.jars": jars,
@@ -37,8 +38,8 @@ def main(servers: str, jars: str, run: str, directory: str, sql: str, cells: int
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
-            # A batch may end between a deletion and its insertion, which comes in another partition. Run again, the
-            # batch has both.
+            # A batch may end between a deletion and its insertion, which comes in another
+            # partition. Run again, the batch has both.
             if "CROWN-CHANGE-ABSENT" not in str(error):
                 raise
             query = writer.start()

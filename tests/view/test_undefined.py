@@ -51,8 +51,8 @@ UNDEFINED = {
 }
 
 
-# With these, one cell has a value and another none: a row of `b` fails against the count of `a` alone. The rows show
-# where they are, so that the outputs of cells are disjoint.
+# With these, one cell has a value and another none: a row of `b` fails against the count of `a`
+# alone. The rows show where they are, so that the outputs of cells are disjoint.
 PARTLY = {
     "cross join": """SELECT b.y, p.m FROM b CROSS JOIN (SELECT COUNT(*) AS m FROM a) AS p
         WHERE 6 / p.m > 0 AND 6 / (b.y - p.m) < 100""",

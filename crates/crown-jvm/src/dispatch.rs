@@ -243,8 +243,8 @@ pub extern "system" fn Java_crown_spark_Native_dispatcher<'local>(
     guarded(env, |env| Ok(handle::open(Dispatcher::new(&spec.try_to_string(env)?)?)))
 }
 
-/// `buffers`: those of each column, then one byte per row for "is deleted" and one int for its cell,
-/// or null.
+/// `buffers`: those of each column, then one byte per row for "is deleted" and one int for its
+/// cell, or null.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_crown_spark_Native_addRows<'local>(
     env: EnvUnowned<'local>,

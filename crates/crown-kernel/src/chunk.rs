@@ -1,7 +1,8 @@
 //! Rows between stages: a signed multiset in columns.
 
 /// One value: integers, floats (one NaN, no -0), dates, timestamps, booleans and decimals of up to
-/// 18 digits inline; strings, binary and wider decimals as ids of the interner. NULLs are in a mask.
+/// 18 digits inline; strings, binary and wider decimals as ids of the interner. NULLs are in a
+/// mask.
 pub type Word = u64;
 
 /// The columns of a row that are NULL (see [`crate::mask`]); the word of such a column is 0.

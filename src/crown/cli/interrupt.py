@@ -52,8 +52,8 @@ def supervise(work: Callable[[threading.Event], Result], *, last_line: str, give
     if threading.current_thread() is not threading.main_thread():
         return work(threading.Event())
     stop = threading.Event()
-    # A queue that a signal handler may put into at any moment: setting an event takes a lock, on which a Ctrl-C inside
-    # the handler of another would deadlock.
+    # A queue that a signal handler may put into at any moment: setting an event takes a lock, on
+    # which a Ctrl-C inside the handler of another would deadlock.
     presses: SimpleQueue[int] = SimpleQueue()
     results: list[Result] = []
     errors: list[BaseException] = []

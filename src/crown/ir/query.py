@@ -24,9 +24,9 @@ AggregateFunction: TypeAlias = OneOf[
     "percentile_cont", "percentile_disc", "mode", "bit_and", "bit_or", "bit_xor",
 ]  # fmt: skip
 RANKS: Final = ("row_number", "rank", "dense_rank")
-# A construct of the query that adds branches: the rows of an outer join
-# without a match, the rows that pass a NOT EXISTS because they have no group, the further queries
-# of a UNION ALL. "outer values" adds none: a subquery joined with the outer values that it is compared with.
+# A construct of the query that adds branches: the rows of an outer join without a match, the rows
+# that pass a NOT EXISTS because they have no group, the further queries of a UNION ALL. "outer
+# values" adds none: a subquery joined with the outer values that it is compared with.
 Origin: TypeAlias = OneOf["outer join", "not exists", "union all", "outer values"]
 
 

@@ -32,8 +32,8 @@ from crown.changes import AFTER, ATTEMPT, BATCH, CHANGE_TYPE, COMMIT_COLUMNS, MU
 from crown.errors import SchemaError
 from crown.ir.plan import Plan
 
-# Between Spark and the cells, this replaces `_change_type`: whether the row is deleted; null if the change type is
-# unknown.
+# Between Spark and the cells, this replaces `_change_type`: whether the row is deleted; null if the
+# change type is unknown.
 DELETED = "_deleted"
 # Of a record that can't be read: its text and the fault; of one that only a table with a primary
 # key can take, its text (empty: it belongs to the record of the row before).

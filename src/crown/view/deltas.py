@@ -29,7 +29,8 @@ def paired(plan: Plan, delta: pa.Table) -> pa.Table:
     if key is None or not delta.num_rows:
         return delta
     words = delta[CHANGE_TYPE].to_pylist()
-    # As text: a key may be NaN, which Python finds unequal to itself, or nested, which it can't hash.
+    # As text: a key may be NaN, which Python finds unequal to itself, or nested, which it can't
+    # hash.
     keys = [repr(k) for k in zip(*(delta.column(position).to_pylist() for position in key), strict=True)]
     keys = keys or [""] * len(words)
     inserted = {keys[row]: row for row, word in enumerate(words) if word == INSERT}

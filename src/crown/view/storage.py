@@ -171,8 +171,8 @@ def _check_about(path: str | os.PathLike[str], about: dict[str, Any], state: Map
     tables = about.get("tables")
     checks = {
         "deltas": isinstance(about.get("deltas"), bool),
-        # Each thread has its part, unless the query can't be partitioned and one engine holds everything
-        # view.
+        # Each thread has its part, unless the query can't be partitioned and one engine holds
+        # everything view.
         "threads": type(threads) is int and 0 < threads < 1 << 20 and (cells == threads or "engine" in state),
         "on_invalid": about.get("on_invalid") in ("raise", "quarantine"),
         "plan": isinstance(about.get("plan"), str),

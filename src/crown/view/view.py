@@ -135,7 +135,8 @@ class View(Reading):
         self._name = ""
         self._functions = functions
         self._tables = Tables(tables, plan.tables)
-        # A saved view's rows stay in their cells, even if this version would route them differently.
+        # A saved view's rows stay in their cells, even if this version would route them
+        # differently.
         self._layout = layout_of(plan, threads, on_invalid) if layout is None else layout
         engine = open_engine(plan, self._layout, deltas=deltas, state=state, functions=functions)
         self._engine = located(engine, plan.sql)

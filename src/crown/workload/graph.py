@@ -32,7 +32,8 @@ def power_law_graph(nodes: int, edges: int, *, seed: int, exponent: float = 2.7)
     source, target = (_Popularity(ranking, exponent, generator) for ranking in (popular, blurred))
     attempts = 0
     while len(found) < edges:
-        # Popular pairs repeat more and more often as the graph fills up; a uniform draw then completes it.
+        # Popular pairs repeat more and more often as the graph fills up; a uniform draw then
+        # completes it.
         attempts += 1
         flat = attempts > 20
         draw = 2 * (edges - len(found)) + 16

@@ -8,7 +8,8 @@
 //! - `batch`: changes resolved, checked and netted per atom; `table_net`: netted before that, per
 //!   table
 //! - `apply`: a batch through the stages; `updates`: one change at a time
-//! - `promise`: what set operations need of their inputs; `row_weights`: how often a stage has a row;
+//! - `promise`: what set operations need of their inputs; `row_weights`: how often a stage has a
+//!   row;
 //!   `undefined`: rows that fail from the start
 //! - `recursion`: the rounds of a recursive query
 //! - `part`: as one of the engines of a view over several cells

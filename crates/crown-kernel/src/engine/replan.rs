@@ -71,8 +71,8 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Rows that may stay undefined when a new stage can't evaluate them: that of a global aggregate over
-/// nothing.
+/// Rows that may stay undefined when a new stage can't evaluate them: that of a global aggregate
+/// over nothing.
 const FEW: usize = 16;
 const BLOCK: usize = 65536;
 

@@ -5,8 +5,8 @@
 //! at the stage where it fails, changes are applied around it, and nothing is shown until it has
 //! been deleted or can be evaluated. Reading the result meanwhile returns the error of that row, as
 //! the query itself would. A *batch* that produces a failing row is rejected as a whole, so only
-//! rows of the initial state are undefined, and a view that has a value never loses it. (One cell of
-//! a view may lose it while another one has none: see `cells::undefined`.)
+//! rows of the initial state are undefined, and a view that has a value never loses it. (One cell
+//! of a view may lose it while another one has none: see `cells::undefined`.)
 
 use super::results::View;
 use super::stage::State;
@@ -92,8 +92,8 @@ impl Engine {
         left
     }
 
-    /// As `run_stage`, for a stage for which rows may wait. The view has no value, so further rows on
-    /// which the stage fails may join them.
+    /// As `run_stage`, for a stage for which rows may wait. The view has no value, so further rows
+    /// on which the stage fails may join them.
     pub(super) fn run_around_undefined(&mut self, stage: usize, outputs: &[Chunk]) -> Result<Chunk> {
         let before = self.undefined.clone();
         let has_atoms = self.stages[stage].has_atoms();

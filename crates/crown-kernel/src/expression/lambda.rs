@@ -1,8 +1,9 @@
 //! Functions that take a function, such as `transform(a, x -> x + 1)`.
 //!
-//! The plan has the body of the inner function as the JSON of an expression, in a literal. Its columns are numbered: first
-//! its parameters, then the values that it reads from the row, which are the last arguments of the call. So everything
-//! else sees a call like any other, whose columns are those of the row.
+//! The plan has the body of the inner function as the JSON of an expression, in a literal. Its
+//! columns are numbered: first its parameters, then the values that it reads from the row, which
+//! are the last arguments of the call. So everything else sees a call like any other, whose columns
+//! are those of the row.
 
 use super::compile::{self, Scope};
 use super::node::{Node, Row};

@@ -210,8 +210,8 @@ impl Counts {
 }
 
 impl Tree {
-    /// Notes that a position of a list has another row, that its row has another annotation, or that
-    /// the list has become shorter.
+    /// Notes that a position of a list has another row, that its row has another annotation, or
+    /// that the list has become shorter.
     #[inline(always)]
     pub(super) fn touch(&mut self, node: usize, entry: EntryId, position: u32) {
         if self.counts.is_some() {

@@ -34,8 +34,8 @@ pub struct NodeStats {
     pub semi_join_rows: usize,
     /// Distinct keys towards the parent.
     pub keys: usize,
-    /// Bytes of the rows, keys, lists, ordered indexes and counts of results; the lists of parent rows are counted for
-    /// the whole tree.
+    /// Bytes of the rows, keys, lists, ordered indexes and counts of results; the lists of parent
+    /// rows are counted for the whole tree.
     pub bytes: usize,
     /// Changes of the node's atom so far.
     pub updates: u64,

@@ -151,7 +151,8 @@ def _declared(stage: TreeStage, draft: Draft, planning: Planning) -> tuple[str, 
     for index, node in enumerate(stage.nodes):
         if not reaches_many[index] or profiles[index] <= {"static", "insert_only"}:
             continue
-        # No node counts as above one below an optional edge, yet its changes reach the sums of many rows.
+        # No node counts as above one below an optional edge, yet its changes reach the sums of many
+        # rows.
         in_order = len(above[index]) == 1 and profiles[index] == {"fifo"} == profiles[above[index][0]]
         is_leaf = all(index not in others for others in above)
         if not (in_order and is_leaf):

@@ -33,7 +33,8 @@ def hand_over(checkpoint: str, engine: EngineName) -> int:
         for name in names_in(directory):
             text = read_file(directory, name) or b""
             if other in text:
-                # Hadoop's checksum of the old file would make the new one unreadable; without one it is not checked.
+                # Hadoop's checksum of the old file would make the new one unreadable; without one
+                # it is not checked.
                 files, root = open_filesystem(directory)
                 with contextlib.suppress(FileNotFoundError):
                     files.delete_file(f"{root}/.{name}.crc")

@@ -72,7 +72,8 @@ def _frame_class(base: Any) -> type:
         writer._crown_views = views_of(frame)
         writer._crown_location = None
         if any(view.real_time for view in writer._crown_views):
-            # Real-time mode only supports this output mode; for these deltas it makes no difference.
+            # Real-time mode only supports this output mode; for these deltas it makes no
+            # difference.
             writer.outputMode("update")
         return writer
 

@@ -75,7 +75,8 @@ class MaintainedViews:
             batch.persist()
             try:
                 if partial:
-                    # A function may read only some of its deltas, or none; Spark's stages must still run to completion.
+                    # A function may read only some of its deltas, or none; Spark's stages must
+                    # still run to completion.
                     batch.write.format("noop").mode("overwrite").save()
                 for name, apply in writes.items():
                     apply(deltas_of(batch, self._views[name]), number)
@@ -93,7 +94,8 @@ class MaintainedViews:
         try:
             target.check(self._deltas.sparkSession)
         except StateError:
-            # If the checkpoint belongs to other views, that is the cause of any problem with the targets.
+            # If the checkpoint belongs to other views, that is the cause of any problem with the
+            # targets.
             check_start(views_of(self._deltas), checkpoint)
             raise
         return target.apply

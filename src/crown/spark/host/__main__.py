@@ -57,8 +57,8 @@ def _watch(server: Server, executor: Executor, directory: Path, idle: float) -> 
         if server.busy or time.monotonic() - server.last_request < idle:
             continue
         with lock_directory(directory, blocking=False) as locked:
-            # While we hold the lock, no worker is starting or finding a host here; a later one finds no socket and
-            # starts one.
+            # While we hold the lock, no worker is starting or finding a host here; a later one
+            # finds no socket and starts one.
             if locked:
                 shutil.rmtree(directory, ignore_errors=True)
                 os._exit(0)

@@ -117,7 +117,8 @@ def _column(
     if array.type == field.type:
         return array
     if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(field.type):
-        # Legacy INT96 timestamps have no zone and are instants in nanoseconds; Spark has microseconds.
+        # Legacy INT96 timestamps have no zone and are instants in nanoseconds; Spark has
+        # microseconds.
         leaves = map(file.schema.column, range(len(file.schema)))
         old = any(leaf.name == found and leaf.physical_type == "INT96" for leaf in leaves)
         if old or (array.type.tz is None) == (field.type.tz is None):
