@@ -35,6 +35,7 @@ class Planning:
     constructs: list[Construct] = field(default_factory=list)
     nested: dict[str, StageRows] = field(default_factory=dict)
     read_as_is: set[str] = field(default_factory=set)  # stages of nested queries that keep their rows in order
+    guesses: int = 500  # left to find keys that would help: a hint must not cost more than the plan
     _searched: float = 0.0  # in full searches
     _search: tuple[Steps, int] = (Steps(0), 1)  # the last one, and the limit of a full one
     _tables_of: dict[str, frozenset[str]] = field(default_factory=dict)  # base tables under each stage

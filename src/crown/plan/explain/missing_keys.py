@@ -27,9 +27,15 @@ class MissingKey:
 
 
 def missing_keys(draft: Draft, planning: Planning, losses: Losses) -> list[tuple[MissingKey, ...]]:
-    """Return sets of keys, each of which restores everything: single keys, or else one set of several."""
+    """Return sets of keys, each of which restores everything: single keys, or else one set of several.
+
+    None once too many were tried for this query.
+    """
     left = losses(draft.known)
     candidates = sorted(_candidates(draft, planning), key=_first_columns(planning)) if left else []
+    planning.guesses -= len(candidates) * (1 + len(candidates))  # at most
+    if planning.guesses < 0:
+        return []
     alone: list[tuple[MissingKey, ...]] = [(key,) for key in candidates if not losses(_known(draft, planning, (key,)))]
     if alone:
         return alone[:_ALTERNATIVES]
