@@ -2,7 +2,7 @@
 //! lock.
 //!
 //! The law it rests on: a stage that reads only tables, and stages of that kind, depends on nothing
-//! that runs. So it can be built from a copy of the tables' rows in an engine of its own, and then
+//! that runs. So it can be built from a copy of the tables' rows in a separate engine, and then
 //! be given the batches that were applied meanwhile; they are logged after keys, windows and faults
 //! were resolved. The values of both engines have the same words (`Interner::twin`), therefore
 //! `replan` can take the stages over as they are.
