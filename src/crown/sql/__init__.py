@@ -53,7 +53,7 @@ def parse(
     check_function_names(functions or {}, dialect)
     context = Context(sql, dialect, loaded, functions)
     name_aggregates(statements[0])
-    lift_generators(statements[0])
+    lift_generators(context, statements[0])
     attach_options(context, statements[0], options)
     try:
         check_and_rewrite(context, statements[0])

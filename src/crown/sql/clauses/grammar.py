@@ -120,11 +120,21 @@ def with_definitions(context: Context, node: exp.Expr, environment: Environment)
     if clause is None:
         return environment
     known = dict(environment.names)
+    own: set[str] = set()
     uses = Counter(table.name.lower() for table in node.find_all(exp.Table))
     for item in clause.expressions:
         if not isinstance(item, exp.CTE):
             context.fail(item, "UNSUPPORTED", "this WITH item is not supported", hint="write a SELECT")
         name = item.alias
+        if name.lower() in own:
+            context.fail(
+                item,
+                "DUPLICATE-ALIAS",
+                f"WITH defines {name} twice",
+                reason="a reader could not tell which of them is meant",
+                hint="give each its own name",
+            )
+        own.add(name.lower())
         recursive = ""
         if clause.args.get("recursive"):
             refuse_later(context, clause, item)

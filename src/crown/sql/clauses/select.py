@@ -55,7 +55,7 @@ def bind_rows(
     """Everything after WHERE. `keys`, over the relation, are added to groups and partitions and output first."""
     scope = Scope(relation, parent)
     items = expand_items(context, node, relation)
-    grouped = group_nodes(context, node, items)
+    grouped = group_nodes(context, node, items, relation.visible)
     aggregates = Aggregates(context, [] if grouped is None else _written(grouped.nodes, items))
     windows = Windows(context, node, keys)
     subqueries = SelectSubqueries(context, environment, "SELECT", aggregates, windows)

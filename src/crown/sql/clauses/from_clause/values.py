@@ -152,7 +152,7 @@ def exploded_relation(
     return replace(nested, branches=branches, tables=(*nested.tables, table), visible=visible)
 
 
-def lift_generators(statement: exp.Expr) -> None:
+def lift_generators(context: Context, statement: exp.Expr) -> None:
     """Move EXPLODE, POSEXPLODE and UNNEST out of SELECT lists into FROM, under a name that `*` does not show."""
     for number, select in enumerate(list(statement.find_all(exp.Select))):
         for position, projection in enumerate(list(select.expressions)):
@@ -167,6 +167,14 @@ def lift_generators(statement: exp.Expr) -> None:
             select.append("joins", _lifted(call, alias, columns))
             given = [name.name for name in projection.aliases] if isinstance(projection, exp.Aliases) else []
             given = [projection.alias] if isinstance(projection, exp.Alias) else given
+            if given and len(given) != len(columns):
+                names = " and ".join(columns)
+                context.fail(
+                    projection,
+                    "COLUMN-ALIASES",
+                    f"{call.key.upper()} returns {names}, and AS has {len(given)} names for it",
+                    hint=f"name each column: AS ({', '.join(columns)})",
+                )
             shown: list[exp.Expr] = []
             for place, name in enumerate(columns):
                 written = given[place] if place < len(given) else name

@@ -21,12 +21,16 @@ from crown.sql.scope import Scope
 from crown.types import BOOLEAN
 
 
-def group_nodes(context: Context, node: exp.Select, items: list[Item]) -> GroupNodes | None:
-    """Return the expressions of GROUP BY; None without it."""
+def group_nodes(
+    context: Context, node: exp.Select, items: list[Item], visible: Sequence[VisibleColumn]
+) -> GroupNodes | None:
+    """Return the expressions of GROUP BY; None without it. `visible` are the columns of FROM."""
     clause = node.args.get("group")
     if clause is None:
         return None
     if clause.args.get("all"):
+        if any(column.name.lower() == "all" for column in visible):
+            return GroupNodes([exp.column("all")])  # as in Spark: the column comes before the keyword
         plain = [i for i in items if not has_aggregate(i.node)]
         return GroupNodes([i.node if i.star is None else exp.Placeholder() for i in plain])
     found = grouping_sets(context, clause)

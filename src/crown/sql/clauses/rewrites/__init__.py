@@ -2,5 +2,5 @@
 
 - `check_and_rewrite`: the order of the rewrites
 - `time_windows`: TUMBLE, HOP and `window`; `asof`: ASOF JOIN; `clock`: `now()` and its synonyms;
-  `spellings`: shorthands of some dialects
+  `precedence`: operators without parentheses; `sessions`: SESSION windows; `spellings`: shorthands of some dialects
 """

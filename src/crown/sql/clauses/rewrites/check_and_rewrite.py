@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from crown.sql.clauses.rewrites.asof import write_out_asof
 from crown.sql.clauses.rewrites.clock import write_out_clock
+from crown.sql.clauses.rewrites.precedence import bind_operators
 from crown.sql.clauses.rewrites.sessions import write_out_sessions
 from crown.sql.clauses.rewrites.spellings import write_out_spellings
 from crown.sql.clauses.rewrites.time_windows import write_out_windows
@@ -14,8 +15,9 @@ from crown.sql.refuse import check_parts
 
 
 def check_and_rewrite(context: Context, query: exp.Expr) -> None:
-    """Reject parts that Crown would ignore, and rewrite windows of time, ASOF joins, the clock and shorthands."""
+    """Reject parts that Crown would ignore, order operators, and rewrite time windows, ASOF joins and shorthands."""
     check_parts(context, query)
+    bind_operators(context, query)
     write_out_spellings(context, query)
     write_out_sessions(context, query)
     write_out_windows(context, query)
