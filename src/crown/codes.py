@@ -34,7 +34,9 @@ CODES: Mapping[str, Code] = {
         "Join with the outer table inside the subquery, or write the subquery as a join.",
     ),
     "CROWN-SQL-DIALECT": Code("The SQL dialect is unknown.", "Use a dialect of sqlglot, such as 'spark'."),
-    "CROWN-SQL-DUPLICATE-ALIAS": Code("Two tables in FROM, or two queries of WITH, have the same name.", "Give each its own name."),
+    "CROWN-SQL-DUPLICATE-ALIAS": Code(
+        "Two tables in FROM, or two queries of WITH, have the same name.", "Give each its own name."
+    ),
     "CROWN-SQL-GROUPING-SETS": Code(
         "The grouping sets are not supported, or GROUPING is used without them.", "List the groupings in GROUPING SETS."
     ),

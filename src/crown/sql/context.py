@@ -36,6 +36,7 @@ class Context:
         self.order_places: dict[str, Place] = {}  # where ORDER BY reads a column
         self.opened_views: list[str] = []
         self.databases: dict[str, tuple[str, str]] = {}  # (catalog, database) as written, by table and alias
+        self.numbered: dict[str, set[str]] = {}  # the outputs that share a name with an earlier one, by that name
         self._sources: dict[str, Source] = {}
         self._nullable: dict[str, bool] = {}
         self._read: dict[str, set[str]] = {}

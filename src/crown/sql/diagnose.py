@@ -136,6 +136,7 @@ def parse_statements(sql: str, dialect: str) -> list[exp.Expr]:
         shown = f"U+{ord(odd[0]):04X}"
         fail(sql, odd.span(), "SYNTAX", f"syntax error: the character {shown} is not allowed", hint="remove it")
     _refuse_length(sql, dialect)
+    _refuse_pipes(sql, dialect)
     try:
         statements = parse_text(sql, dialect)
         for statement in statements:
@@ -197,6 +198,16 @@ def statement_tokens(sql: str, dialect: str) -> list[list[Token]]:
 
 def _span_of(token: Token) -> Span:
     return token.start, token.end + 1
+
+
+def _refuse_pipes(sql: str, dialect: str) -> None:
+    """Reject `|>`: the parser rewrites the query, and gets some of its operators wrong."""
+    if "|>" not in sql:
+        return
+    with suppress(SqlglotError, ValueError):  # which the parser reports
+        for token in sqlglot.tokenize(sql, read=reader(dialect)):
+            if token.token_type == TokenType.PIPE_GT:
+                fail(sql, _span_of(token), "SYNTAX", "|> is not supported", hint="write SELECT ... FROM (...)")
 
 
 def _refuse_length(sql: str, dialect: str) -> None:

@@ -70,7 +70,7 @@ def _parsed(sql: str, own: Dialect) -> list[exp.Expr]:
 
 
 def _with_functions(tokens: Sequence[Token]) -> list[Token]:
-    """Without the words that keep sqlglot from reading a call as one."""
+    """Without the words that keep sqlglot from reading a call, or a column named `all`, as one."""
     types = [token.token_type for token in tokens]
     if not any(type_ in _WORDS for type_ in types):
         return list(tokens)
@@ -81,7 +81,9 @@ def _with_functions(tokens: Sequence[Token]) -> list[Token]:
         after = types[index + 1] if index + 1 < len(types) else None
         if index in dropped:
             continue
-        if token.token_type in _NAMES and after in (TokenType.L_PAREN, TokenType.DOT):
+        if (token.token_type in _NAMES and after in (TokenType.L_PAREN, TokenType.DOT)) or (
+            token.token_type == TokenType.ALL and before == TokenType.SELECT and after in _AFTER_COLUMN
+        ):
             found.append(_as_name(token))
         elif token.token_type == TokenType.TABLE and after == TokenType.L_PAREN and before in _BEFORE_ITEM:
             dropped |= {index + 1, _closing(types, index + 1)}
@@ -93,7 +95,8 @@ def _with_functions(tokens: Sequence[Token]) -> list[Token]:
 
 
 _NAMES = (TokenType.WINDOW, TokenType.SESSION)
-_WORDS = (*_NAMES, TokenType.TABLE)
+_WORDS = (*_NAMES, TokenType.TABLE, TokenType.ALL)
+_AFTER_COLUMN = (TokenType.COMMA, TokenType.FROM)
 _BEFORE_ITEM = (TokenType.FROM, TokenType.JOIN, TokenType.COMMA)
 _BEFORE_ARGUMENT = (TokenType.L_PAREN, TokenType.COMMA, TokenType.FARROW)
 

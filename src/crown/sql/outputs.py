@@ -44,7 +44,7 @@ def expand_items(context: Context, node: exp.Select, relation: Relation) -> list
             "list columns, or write *" if node.args.get("from_") is not None else "add FROM and a table, or list values"
         )
         context.fail(node, "SYNTAX", "SELECT has no columns", hint=hint)
-    return _unique(items)
+    return _unique(context, items)
 
 
 def _star(context: Context, node: exp.Expr, relation: Relation) -> list[Item]:
@@ -95,8 +95,8 @@ def _modified(context: Context, node: exp.Expr, items: list[Item]) -> list[Item]
     return result
 
 
-def _unique(items: list[Item]) -> list[Item]:
-    """Make the names unique: later duplicates are numbered."""
+def _unique(context: Context, items: list[Item]) -> list[Item]:
+    """Make the names unique: later duplicates are numbered, and noted for whoever reads the first by its name."""
     taken: set[str] = set()
     result = []
     given = {i.name.lower() for i in items}
@@ -106,5 +106,7 @@ def _unique(items: list[Item]) -> list[Item]:
             number += 1
             name = f"{item.name}_{number}"
         taken.add(name.lower())
+        if number > 1:
+            context.numbered.setdefault(item.name.lower(), set()).add(name.lower())
         result.append(replace(item, name=name))
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -11,6 +11,8 @@ from crown.sql.context import Context
 from crown.sql.misspelt import nearest
 from crown.sql.relation import Relation, VisibleColumn, VisibleTable
 from crown.types import UnreadType
+
+_FIRST_OF_SEVERAL = frozenset({"duckdb", "sqlite"})  # read the first of several outputs with the same name
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ def _qualified(
         )
     if len(found) > 1:
         _ambiguous(context, node, name, [f"{t.alias}.{name}" for t in tables])
+    _check_named_once(context, node, name, [c for t in tables for c in t.columns])
     return found[0]
 
 
@@ -144,7 +147,23 @@ def _unqualified(context: Context, relation: Relation, node: exp.Column, name: s
     if len({c.id for c in found}) > 1:
         owners = [f"{t.alias}.{c.name}" for t in relation.tables for c in t.columns if c.name.lower() == name.lower()]
         _ambiguous(context, node, name, owners)
+    if found:
+        _check_named_once(context, node, name, relation.visible)
     return found[0] if found else None
+
+
+def _check_named_once(context: Context, node: exp.Column, name: str, columns: Sequence[VisibleColumn]) -> None:
+    """Reject the name of several outputs of a subquery, of which the later ones are numbered here."""
+    numbered = context.numbered.get(name.lower(), set())
+    other = next((c.name for c in columns if c.name.lower() in numbered), None)
+    if other is not None and context.dialect.lower() not in _FIRST_OF_SEVERAL:
+        context.fail(
+            node,
+            "AMBIGUOUS-COLUMN",
+            f"column {name} is ambiguous",
+            reason=f"several outputs of the subquery are called {name}",
+            hint="give each of them its own alias",
+        )
 
 
 def _ambiguous(context: Context, node: exp.Column, name: str, owners: list[str]) -> None:

@@ -31,7 +31,7 @@ from crown.sql.clauses.windows.windowed import has_window, joined_groups, window
 from crown.sql.context import Context
 from crown.sql.outputs import Item, expand_items
 from crown.sql.relation import Relation
-from crown.sql.scalar.binder import AliasBinder, Binder
+from crown.sql.scalar.binder import AliasBinder, Binder, OutputBinder
 from crown.sql.scope import Scope
 
 
@@ -104,10 +104,11 @@ def _qualify(binder: Binder, node: exp.Select, windows: Windows) -> Expression |
     return condition
 
 
-def _shown(binder: Binder, node: exp.Select, items: list[Item], outputs: list[Expression]) -> Shown:
+def _shown(binder: AliasBinder, node: exp.Select, items: list[Item], outputs: list[Expression]) -> Shown:
     context, distinct = binder.context, node.args.get("distinct") is not None and not has_distinct_on(node)
     shown = Shown(node, items, outputs, distinct, (), bind_limit(context, node))
-    order = bind_order(context, node, list(shown.columns), partial(_order_expression, binder))
+    in_order = OutputBinder(binder, outputs) if context.is_spark else binder
+    order = bind_order(context, node, list(shown.columns), partial(_order_expression, in_order))
     return replace(shown, order=order)
 
 

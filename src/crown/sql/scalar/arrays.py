@@ -13,6 +13,7 @@ from crown.sql.scalar.binding import Handler, ScalarBinder, Special
 from crown.sql.scalar.coerce import cast
 from crown.sql.scalar.intervals import MONTHS, interval_amount
 from crown.sql.scalar.splits import SplitParts
+from crown.sql.scalar.strings import refuse_binary
 from crown.sql.schema.options import MICROSECONDS
 from crown.types import BOOLEAN, DATE, INT32, INT64, STRING, TIMESTAMP, DataType
 from crown.wording import counted
@@ -234,6 +235,7 @@ def reversed_array(binder: ScalarBinder, node: exp.Expr) -> Expression:
     subject = binder.bind(node.this)
     if subject.type.element is not None:
         return binder.call("array_reverse", [subject], subject.type, node)
+    refuse_binary(binder, node, "reverse", [subject])
     return binder.call("reverse", [cast(binder.context, node, subject, STRING)], STRING, node)
 
 

@@ -32,6 +32,7 @@ from crown.sql.scalar.coerce import always, as_number, boolean, cast, compare, u
 from crown.sql.scalar.declared import call_declared
 from crown.sql.scalar.fold import fold
 from crown.sql.scalar.functions import call_by_name, named_call
+from crown.sql.scalar.strings import refuse_binary
 from crown.sql.scope import Scope, resolve, struct_path
 from crown.types import BINARY, BOOLEAN, DATE, INT32, INT64, STRING, TIMESTAMP, DataType
 from crown.wording import with_article
@@ -349,6 +350,7 @@ class Binder:
         values = [self.bind(p) for p in parts]
         if values and values[0].type.element is not None:
             return arrays.concat_arrays(self, node, values)
+        refuse_binary(self, node, "concatenation", values)
         values = [cast(self.context, p, v, STRING) for p, v in zip(parts, values, strict=True)]
         if node.args.get("coalesce"):  # dialects whose CONCAT skips NULLs
             values = [self.call("coalesce", [v, Literal("", STRING)], STRING, node) for v in values]
@@ -445,7 +447,8 @@ class Binder:
         return self._choice(node, [fold(present, always)], [node.args["true"], node.args.get("false") or exp.Null()])
 
     def _hex(self, node: exp.Expr) -> Expression:
-        return Literal(str(node.this).lower(), BINARY)
+        digits = str(node.this).lower()
+        return Literal("0" * (len(digits) % 2) + digits, BINARY)
 
     def _anonymous(self, node: exp.Expr) -> Expression:
         """Functions that sqlglot has no class for, but the kernel has."""
@@ -502,6 +505,24 @@ class AliasBinder(Binder):
                     if item.star is None and item.name.lower() == wanted and item.node is not node:
                         earlier = AliasBinder(self.context, self.scope, self.subqueries, self.items[:index])
                         return earlier.bind(item.node)
+        return super().bind(node)
+
+
+class OutputBinder(AliasBinder):
+    """Sees outputs before columns of FROM, as Spark's ORDER BY does; `outputs` are those of the items."""
+
+    def __init__(self, binder: AliasBinder, outputs: Sequence[Expression]) -> None:
+        super().__init__(binder.context, binder.scope, binder.subqueries, binder.items)
+        self.outputs = outputs
+        self._inside = binder  # of aggregates and window functions
+
+    def bind(self, node: exp.Expr) -> Expression:
+        if isinstance(node, exp.AggFunc | exp.Window):
+            return self._inside.bind(node)
+        if isinstance(node, exp.Column) and not node.text("table"):
+            for item, output in zip(self.items, self.outputs, strict=True):
+                if item.name.lower() == node.name.lower():
+                    return output
         return super().bind(node)
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from crown.ir.expression import Expression, Literal
 from crown.sql.scalar.binding import ScalarBinder, Special
-from crown.types import STRING
+from crown.types import NULL, STRING, DataType
 
 _EPOCH = "1970-01-01 00:00:00Z"
 Writer = Callable[..., exp.Expr]
@@ -106,11 +106,36 @@ def _type_of(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) ->
     """The name of the type, whatever the value."""
     if len(parts) != 1 or not binder.context.is_spark:
         binder.context.fail(node, "UNKNOWN-FUNCTION", "typeof takes one value, in Spark's dialect")
-    return Literal(binder.bind(parts[0]).type.sql_name.lower(), STRING)
+    return Literal(_name_of(binder.bind(parts[0]).type), STRING)
+
+
+def _name_of(type_: DataType) -> str:
+    """The type as Spark writes it."""
+    if type_.element is not None:
+        return f"array<{_name_of(type_.element)}>"
+    if type_.entry is not None:
+        return f"map<{','.join(map(_name_of, type_.entry))}>"
+    if type_.fields:
+        return f"struct<{','.join(f'{name}:{_name_of(field)}' for name, field in type_.fields)}>"
+    return "void" if type_ == NULL else type_.sql_name.lower()
+
+
+def _seconds_after_epoch(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+    if len(parts) == 1:
+        type_ = binder.bind(parts[0]).type
+        if not type_.is_integer and type_ != NULL:
+            binder.context.fail(
+                node,
+                "TYPE-CLASH",
+                f"timestamp_seconds is only supported for integers, not {type_.shown}",
+                hint="use timestamp_micros(CAST(x * 1000000 AS BIGINT))",
+            )
+    return _special("timestamp_seconds")(binder, node, parts)
 
 
 SPECIAL: dict[str, Special] = {
     **{name: _special(name) for name in WRITTEN},
+    "timestamp_seconds": _seconds_after_epoch,
     "decode": _text_of_decode,
     "typeof": _type_of,
 }

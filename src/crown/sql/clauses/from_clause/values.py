@@ -139,7 +139,7 @@ def exploded_relation(
     elif offset is not None:
         columns.append((offset.name if isinstance(offset, exp.Identifier) else "ordinality", position))
         names = names[:1]
-    if len(names) > len(columns):
+    if len(names) > len(columns) or (isinstance(call, exp.Posexplode) and len(names) == 1):
         context.fail(node, "COLUMN-ALIASES", f"{counted(len(names), 'name')} for {counted(len(columns), 'column')}")
     shown = [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(columns)]
     nested, added = nest_exploded(context, left, shown)
@@ -229,7 +229,8 @@ def generated_relation(context: Context, left: Relation | None, call: exp.Expr, 
     if not any(element.find(exp.Column) for element in elements):
         from_constants = constant_rows(context, call, [[element] for element in elements] or [[exp.Null()]])
         assert isinstance(from_constants.body, Values)
-        body = from_constants.body if elements else replace(from_constants.body, rows=())
+        is_empty = not elements and not _is_outer(call, node)
+        body = replace(from_constants.body, rows=()) if is_empty else from_constants.body
         source = context.nest(alias or "unnested", body)
         return source_relation(context, alias, source, (replace(from_constants.columns[0], name=name),))
     return _per_row(context, left, elements, alias, name, call)

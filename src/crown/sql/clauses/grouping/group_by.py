@@ -76,9 +76,11 @@ class Groups:
         self.context = context
         self.names: dict[Expression, str] = {}
         self._taken: set[str] = set()
+        # ORDER BY refers to outputs by their names, so a group has the name of an output only if it is that output.
+        self._outputs = {item.name.lower(): output for item, output in zip(items, outputs, strict=True)}
         scope = binder.scope
         for number, key in enumerate(keys):
-            self.names[key] = self.free_name(f"key_{number + 1}")
+            self.names[key] = self.free_name(f"key_{number + 1}", key)
         bound: list[Expression] = []
         for node in grouped.nodes:
             expression, name = self._bind(node, items, outputs, scope, binder)
@@ -86,7 +88,7 @@ class Groups:
                 expression = Literal(None, BOOLEAN)  # NULL has one value in any type
             bound.append(expression)
             if expression not in self.names:
-                self.names[expression] = self.free_name(name)
+                self.names[expression] = self.free_name(name, expression)
         self._sets = grouped.sets and [[self.names[bound[position]] for position in one] for one in grouped.sets]
         self._bound = frozenset(bound)
 
@@ -132,10 +134,11 @@ class Groups:
         shown = next((i.name for i, e in zip(items, outputs, strict=True) if e == expression), None)
         return expression, shown or (node.name if isinstance(node, exp.Column) else "group")
 
-    def free_name(self, base: str) -> str:
+    def free_name(self, base: str, of: Expression | None = None) -> str:
+        """Return an unused name for a column of the groups, which is `of` over FROM's columns."""
         base = readable(base) or "group"
         name, number = base, 1
-        while name in self._taken:
+        while name in self._taken or self._outputs.get(name.lower(), of) != of:
             number += 1
             name = f"{base}_{number}"
         self._taken.add(name)

@@ -144,7 +144,7 @@ class _Folded:
 def _folded(context: Context, groups: Groups, aggregates: Aggregates, branches: list[Branch]) -> _Folded:
     folded = _Folded({name: expression for expression, name in groups.names.items()})
     for aggregate in aggregates.found:
-        name = groups.free_name(aggregate.name)
+        name = groups.free_name(aggregate.name, Column(MARK + aggregate.name, aggregate.type))
         folded.renames[MARK + aggregate.name] = name
 
         def column(expression: Expression, base: str = f"{name}_input") -> Expression:

@@ -28,13 +28,13 @@ _OPEN_ENDED = (exp.Like, exp.ILike, exp.RegexpLike, exp.Between)  # their last o
 
 def bind_operators(context: Context, query: exp.Expr) -> None:
     """Order the operators of the whole query."""
-    for node in list(query.find_all(*_COMPARISONS)):
-        _check_comparison(context, node)
+    for comparison in list(query.find_all(*_COMPARISONS)):
+        _check_comparison(context, comparison)
     if context.dialect.lower() in _ONE_LEVEL:
         return
-    for node in list(query.find_all(*_LEVELS)):
-        if type(node.parent) not in _LEVELS:
-            _order(context, node)
+    for operator in list(query.find_all(*_LEVELS)):
+        if type(operator.parent) not in _LEVELS:
+            _order(context, operator)
 
 
 def _check_comparison(context: Context, node: exp.Expr) -> None:

@@ -96,8 +96,14 @@ def same(inner: Expression, outer: Expression, nullable: bool) -> list[Pair]:
     return [(value[0], value[1]), (absent[0], absent[1])]
 
 
-def _zero(type_: DataType) -> Literal:
+def _zero(type_: DataType) -> Expression:
     """Return some value of the type."""
+    if type_.element is not None:
+        return Call("make_array", (), type_)
+    if type_.entry is not None:
+        return Call("make_map", (), type_)
+    if type_.fields:
+        return Call("make_struct", tuple(_zero(field) for _, field in type_.fields), type_)
     if type_ == BOOLEAN:
         return Literal(False, type_)
     if type_ in (types.STRING, types.BINARY):
