@@ -49,7 +49,9 @@ def reader(dialect: str) -> str | type[Dialect]:
     as_written = {each.upper(): _call(each) for each in _AS_WRITTEN}
     functions = {**base.parser_class.FUNCTIONS, **as_written, "COLLECT_LIST": _array, "ARRAY_AGG": _array}
     parser = type("Parser", (base.parser_class,), {"FUNCTIONS": functions})
-    return type(f"Crown{base.__name__}", (base,), {"Parser": parser})
+    # As in Spark 4, a quote is also written by doubling it; sqlglot would read two strings.
+    tokenizer = type("Tokenizer", (base.tokenizer_class,), {"STRING_ESCAPES": ["\\", "'", '"']})
+    return type(f"Crown{base.__name__}", (base,), {"Parser": parser, "Tokenizer": tokenizer})
 
 
 def parse_text(sql: str, dialect: str) -> list[exp.Expr]:

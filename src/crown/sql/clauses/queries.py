@@ -40,7 +40,8 @@ def _bind_unused(context: Context) -> None:
     """Bind unused names of WITH too, to report their errors; what they read does not count as read by the query."""
     unused = context.definitions
     while unused:
-        scratch = Context(context.sql, context.dialect, context.schema)
+        scratch = Context(context.sql, context.dialect, context.schema, context.functions)
+        scratch.nested += context.nested  # which names that are used were bound to
         for definition in unused:
             if not definition.used:
                 definition.used = True

@@ -600,6 +600,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.TsOrDsToTimestamp: Binder._to_time,
     exp.Nvl2: Binder._nvl2,
     exp.HexString: Binder._hex,
+    exp.RawString: lambda _, node: Literal(str(node.this), STRING),
     exp.Anonymous: Binder._anonymous,
     exp.Subquery: Binder._scalar,
     exp.Filter: Binder._aggregate,

@@ -272,6 +272,8 @@ class Aggregates:
             if len(order) != 1:
                 self._refuse_parameter(node, "WITHIN GROUP takes one expression")
             value, fraction = order[0].expression, node.this
+        elif isinstance(node, exp.PercentileCont | exp.PercentileDisc) and node.args.get("expression") is None:
+            self._refuse_parameter(node, "it needs WITHIN GROUP (ORDER BY ...)")
         else:
             value = _typed(call.binder.bind(call.arguments[0]))
             fraction = node.args.get("quantile") or node.args.get("expression") or exp.Literal.number("0.5")
@@ -291,6 +293,8 @@ class Aggregates:
     def _mode(self, call: _Call) -> Expression:
         order = self._order(call)
         if call.within is not None and len(order) == 1:
+            if order[0].descending or call.arguments:
+                self._refuse_parameter(call.node, "among equally frequent values it takes the least")
             return self._add(call.node, "mode", order[0].expression, call.distinct, call.condition)
         if order or not call.arguments:
             self._refuse(call.node)

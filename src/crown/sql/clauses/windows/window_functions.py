@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -272,8 +272,7 @@ class Windows:
 
 def _same(known: FoundWindow, found: FoundWindow) -> bool:
     def facts(window: FoundWindow) -> tuple[object, ...]:
-        folded = window.aggregate
-        aggregate = None if folded is None else (folded.function, folded.distinct, folded.expressions, folded.parameter)
+        aggregate = None if window.aggregate is None else replace(window.aggregate, name="")
         return (
             window.function,
             window.partition,
