@@ -51,6 +51,19 @@ READ_AS_SPARK = [
         "SELECT a, d FROM t JOIN LATERAL (SELECT t.m[1] - b AS d FROM t AS u WHERE u.a = 1)",
         [(1, -5), (2, -8), (3, None)],
     ),
+    # NaN equals itself and is the largest number, also among constants
+    (
+        "SELECT double('NaN') = double('NaN'), double('NaN') > double('Infinity'), "
+        "double('NaN') IS DISTINCT FROM double('NaN'), NULLIF(double('NaN'), double('NaN'))",
+        [(True, True, False, None)],
+    ),
+    # SELECT DISTINCT has one row where all rows are equal
+    ("SELECT (SELECT DISTINCT 42 FROM t) AS x", [(42,)]),
+    ("SELECT a, (SELECT DISTINCT 1 FROM t AS u WHERE u.a >= t.a) AS x FROM t", [(1, 1), (2, 1), (3, 1)]),
+    (
+        "SELECT a, (SELECT DISTINCT a % 1 FROM t AS u WHERE u.s <> '' AND t.a = t.a) AS x FROM t",
+        [(1, 0), (2, 0), (3, 0)],
+    ),
     # a name of WITH that nothing reads, over a recursive one
     (
         "WITH RECURSIVE x(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM x WHERE id < 3), y AS (SELECT * FROM x), "
@@ -93,6 +106,26 @@ def test_refused(sql: str, code: str) -> None:
     with pytest.raises(crown.CrownError) as caught:
         crown.View(sql, SCHEMA)
     assert caught.value.code == f"CROWN-SQL-{code}"
+
+
+@pytest.mark.parametrize(
+    "sql, expected",
+    [
+        ("SELECT * FROM t, RANGE(a, 3) AS u(x)", [(1, 1), (1, 2)]),
+        ("SELECT * FROM UNNEST(RANGE(1, 3)) AS u(x)", [(1,), (2,)]),
+        ("SELECT COUNT(*) FROM RANGE(DATE '2023-01-01', DATE '2023-01-04', INTERVAL 1 DAY)", [(3,)]),
+    ],
+)
+def test_a_range_of_duckdb_has_no_end(sql: str, expected: list[tuple[int, ...]]) -> None:
+    view = crown.View(sql, "CREATE TABLE t (a INT)", dialect="duckdb")
+    if "FROM t" in sql:
+        view.insert("t", [(1,)])
+    assert sorted(view) == expected
+
+
+def test_an_expression_that_has_no_text_is_refused() -> None:
+    with pytest.raises(crown.CrownError, match="is not supported"):
+        crown.View("SELECT MAP {[1, 2]: 1, [2]: 2}", "CREATE TABLE t (a INT)", dialect="duckdb")
 
 
 def test_other_dialects_keep_their_own_order_of_operators() -> None:

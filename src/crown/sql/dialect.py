@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from crown.sql.words import words
@@ -37,6 +38,14 @@ def _array(arguments: list[Any]) -> exp.Expr:
 def dialects() -> list[str]:
     """Return the names of all dialects."""
     return sorted(name for name in Dialect.classes if name)
+
+
+def in_spark(node: exp.Expr) -> str:
+    """Return the node in Spark's SQL, as far as Spark has it; empty for odd trees, which have no text."""
+    try:
+        return node.sql("spark", unsupported_level=ErrorLevel.IGNORE)
+    except (SqlglotError, AttributeError, TypeError, ValueError):
+        return ""
 
 
 @cache

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from crown.ir.expression import Column
 from crown.sql.context import Context
+from crown.sql.dialect import in_spark
 from crown.sql.misspelt import nearest
 from crown.sql.relation import Relation
 from crown.sql.scope import check_database, check_readable, tables_named
@@ -38,7 +39,7 @@ def expand_items(context: Context, node: exp.Select, relation: Relation) -> list
         elif isinstance(expression, exp.Aliases):
             context.fail(expression, "TABLE-FUNCTION", "several names for one output column", hint="give one name")
         else:
-            items.append(Item(expression.sql("spark").lower(), expression))
+            items.append(Item(in_spark(expression).lower() or "value", expression))
     if not items:
         hint = (
             "list columns, or write *" if node.args.get("from_") is not None else "add FROM and a table, or list values"

@@ -10,6 +10,7 @@ from sqlglot import exp
 from crown.errors import PlanError
 from crown.ir.functions import Declared
 from crown.sql.diagnose import parse_statements
+from crown.sql.dialect import in_spark
 from crown.sql.scalar.declared import check_function_names
 from crown.wording import counted
 
@@ -102,7 +103,7 @@ def _unqualified(argument: exp.Expr) -> str:
     bare = argument.copy()
     for column in bare.find_all(exp.Column):
         column.set("table", None)
-    return bare.sql("spark")
+    return in_spark(bare)
 
 
 def _refused(call: exp.Anonymous, reason: str) -> PlanError:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from crown import types
 from crown.ir.expression import Expression, Literal
 from crown.sql.context import Context
 from crown.sql.diagnose import written_name
+from crown.sql.dialect import in_spark
 from crown.sql.misspelt import nearest
 from crown.sql.scalar import (
     arrays,
@@ -289,10 +289,7 @@ def name_of(node: exp.Expr) -> str:
     """Return the function's name in Spark, in lower case; empty for an operator."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
-    try:
-        text = node.sql("spark")
-    except (SqlglotError, AttributeError, TypeError, ValueError):  # odd trees of malformed text have no text
-        return ""
+    text = in_spark(node)
     head = text.split("(", 1)[0]
     return head.lower() if head.replace("_", "").isalnum() and "(" in text else ""
 

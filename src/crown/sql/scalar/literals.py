@@ -36,10 +36,11 @@ def number(text: str) -> Literal | None:
     return Literal(format(value, "f"), exact) if exact is not None else None
 
 
-def sort_key(literal: Literal) -> Decimal | float | str:
-    """Return a value that orders literals of one type as SQL does."""
+def sort_key(literal: Literal) -> Decimal | float | str | tuple[bool, float]:
+    """Return a value that orders literals of one type as SQL does: NaN equals itself and is the largest number."""
     if isinstance(literal.value, str) and literal.type.is_decimal:
         return Decimal(literal.value)
-    if isinstance(literal.value, str) and literal.type.is_float:
-        return _SPECIAL_FLOATS[literal.value]
+    if literal.type.is_float and literal.value is not None:
+        number = _SPECIAL_FLOATS[literal.value] if isinstance(literal.value, str) else float(literal.value)
+        return (True, 0.0) if math.isnan(number) else (False, number)
     return literal.value  # type: ignore[return-value]

@@ -103,7 +103,8 @@ def elements_of(context: Context, call: exp.Expr) -> list[exp.Expr]:
 def array_of(call: exp.Expr) -> exp.Expr | None:
     """Return the array that the call unnests, if it is not a literal list of elements."""
     if isinstance(call, _SERIES) and not _is_numbers(call):
-        return exp.GenerateSeries(**{key: part.copy() for key, part in call.args.items() if isinstance(part, exp.Expr)})
+        parts = {key: part.copy() if isinstance(part, exp.Expr) else part for key, part in call.args.items()}
+        return exp.GenerateSeries(**parts)
     if not isinstance(call, _GENERATORS):
         return None
     arrays = call.expressions if isinstance(call, exp.Unnest) else [call.this]
@@ -133,7 +134,7 @@ def exploded_relation(
     element = Call(f"explode{suffix}", (array,), array.type.element)
     position = Call(f"explode_position{suffix}", (array,), INT32)
     columns: list[tuple[str, Call]] = [(_own_name(context, call), element)]
-    offset = call.args.get("offset")
+    offset = call.args.get("offset") or None
     if isinstance(call, exp.Posexplode):
         columns.insert(0, ("pos", position))
     elif offset is not None:

@@ -153,6 +153,8 @@ class SelectSubqueries:
             )
         if inner.limit is not None and inner.limit[0] == 0:
             return Literal(None, output.type)
+        if inner.distinct and not one:
+            keyed, output = self._distinct(keyed, output)
         first = one and inner.limit is None
         if keyed.pairs and first:
             return self._looked_up(keyed, output, node)
@@ -160,6 +162,13 @@ class SelectSubqueries:
             return self._looked_up(keyed, output, node)
         one = one or has_one_row(self.context, keyed.relation, [i for i, _ in keyed.pairs])
         return self._one_of(keyed, output, node, checked=not one)
+
+    def _distinct(self, keyed: Keyed, output: Expression) -> tuple[Keyed, Expression]:
+        """The different values of each key: SELECT DISTINCT may have one row where there are many."""
+        columns = {f"key_{i + 1}": inner for i, (inner, _) in enumerate(keyed.pairs)}
+        rows = nest_columns(self.context, keyed.relation, {**columns, "value": output}, distinct=True, name="scalar")
+        pairs = tuple((c.reference, outer) for c, (_, outer) in zip(rows.visible, keyed.pairs, strict=False))
+        return Keyed(rows, pairs, keyed.guards), rows.visible[-1].reference
 
     def _looked_up(self, keyed: Keyed, output: Expression, node: exp.Expr) -> Expression:
         """A row with the key is the only one."""
