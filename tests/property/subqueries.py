@@ -44,9 +44,12 @@ def correlated(composer: Composer, depth: int) -> Query:
     if not keys or not values or not integers:
         return composer.select(composer.terms(source.columns), source.text)
     outside, inside = composer.pick(keys)
-    form = composer.pick(["MAX({0})", "MIN({0})", "SUM({0})", "SUM(DISTINCT {0})"])
-    scalar = f"(SELECT {form.format(composer.pick(values))} FROM {inner.text} WHERE {outside} = {inside})"
-    where = f"{composer.pick(integers)} {composer.pick(['=', '<>', '<', '>='])} {scalar}"
+    form = composer.pick(["MAX({0})", "MIN({0})", "SUM({0})", "SUM(DISTINCT {0})", "DISTINCT"])
+    subject, shown = composer.pick(integers), form.format(composer.pick(values))
+    if form == "DISTINCT":  # of the key, which has one value
+        subject, shown = outside, f"DISTINCT {inside}"
+    scalar = f"(SELECT {shown} FROM {inner.text} WHERE {outside} = {inside})"
+    where = f"{subject} {composer.pick(['=', '<>', '<', '>='])} {scalar}"
     return composer.select(composer.terms(source.columns), source.text, where=[where])
 
 
