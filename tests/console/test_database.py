@@ -30,7 +30,8 @@ def filled() -> crown.Database:
 
 
 def source_of(db: crown.Database) -> EmbeddedSource:
-    return EmbeddedSource({name: db[name]._facts() for name in db}, title="shops")
+    facts = {name: db[name]._facts() for name in db}
+    return EmbeddedSource(facts, stats=db.stats, hot_keys=db._engine.hot_keys, title="shops")
 
 
 def test_views_say_what_they_read_and_share() -> None:
@@ -74,6 +75,24 @@ def test_a_result_whose_size_takes_long_to_know_is_not_counted() -> None:
     db = filled()
     db.execute("CREATE MATERIALIZED VIEW odd AS SELECT id FROM shop EXCEPT SELECT id FROM item")
     assert source_of(db).frame().views["odd"].rows is None
+
+
+def test_rows_are_not_counted_where_no_deltas_are_kept() -> None:
+    db = crown.Database(SQL, deltas=False)
+    frames = source_of(db).frame().views
+    assert frames["lines"].rows is None, "a tree without deltas would count in time linear in its state"
+    assert frames["best"].rows == 0
+
+
+def test_two_consoles_see_the_same_deltas() -> None:
+    db = filled()
+    one, other = source_of(db), source_of(db)
+    one.watch(True)
+    other.watch(True)
+    db.insert("sale", [(1, 1, 5)])
+    one.watch(False)
+    db.insert("sale", [(1, 1, 5)])
+    assert other.frame().views["lines"].deltas == 2
 
 
 def test_a_view_that_is_dropped_while_it_is_shown() -> None:

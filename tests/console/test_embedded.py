@@ -26,7 +26,8 @@ def facts_of(view: crown.View) -> StandaloneViewFacts:
 
 
 def source_of(view: crown.View, **options: Any) -> EmbeddedSource:
-    return EmbeddedSource({"v": facts_of(view)}, title="v", **options)
+    engine = view._engine
+    return EmbeddedSource({"v": facts_of(view)}, stats=engine.stats, hot_keys=engine.hot_keys, title="v", **options)
 
 
 def filled(rows: int = 300, **options: Any) -> crown.View:
@@ -122,7 +123,7 @@ def test_deltas_are_seen_only_while_watched() -> None:
     source.watch(False)
     view.insert("r", [(1, -3)])
     assert source.frame().views["v"].deltas is None
-    assert view._observer is None
+    assert view._observers == []
 
 
 def test_rejected_changes_are_shown_and_stay_with_the_view() -> None:

@@ -91,9 +91,9 @@ def test_overview_rows_and_frames() -> None:
 def test_nothing_is_observed_without_a_browser() -> None:
     made = view()
     with made.console() as console:
-        assert made._observer is None
+        assert made._observers == []
         Client(console.url).get("/overview")
-        assert made._observer is None
+        assert made._observers == []
         Client(console.url).frames(1)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from crown.changes import CHANGE_TYPE, MULTIPLICITY
 from crown.console.nodes import hot_keys, node_frames
 from crown.console.overview import tables_overview, view_overview
+from crown.console.pace import SHARE, Pace
 from crown.console.source import CellFrame, Frame, HotKey, NodeFrame, TextTable, ViewFrame, shown
 from crown.errors import CrownError
 from crown.ir.plan import Plan
@@ -26,6 +27,10 @@ _DELTA_SECONDS = 0.2  # between two that are kept
 _HOT_SECONDS = 5.0
 _SEARCHED = 100_000
 _REJECTED = 50
+_HOT_KEYS = 3  # of each node
+
+Measured: TypeAlias = Mapping[str, Any]
+Hot: TypeAlias = list[list[dict[str, Any]]]  # by cell
 
 
 class ViewFacts(Protocol):
@@ -42,44 +47,69 @@ class ViewFacts(Protocol):
         """Facts for the overview beyond the plan: `reads`, if these are not its tables, and `shared`."""
         ...
 
-    def stats(self) -> dict[str, Any]: ...
-    def hot_keys(self, limit: int) -> list[list[dict[str, Any]]]: ...
+    def stats(self, measured: Measured) -> Measured:
+        """Return the view's part of the statistics."""
+        ...
+
+    def hot_keys(self, measured: Hot) -> Hot:
+        """Return the view's part of the hot keys."""
+        ...
+
     def page(self, offset: int, limit: int) -> pa.Table: ...
     def sorted(self) -> pa.Table: ...
     def lookup(self, **values: object) -> pa.Table: ...
     def rejected(self) -> pa.Table: ...
-    def observe(self, observer: Observer | None) -> None: ...
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Call `observer` with each delta from now on; return a function that ends this."""
+        ...
 
 
 class Observer:
-    """Observes each delta of a view, counts its rows, and stores the first rows of a few."""
+    """Observes each delta of a view, counts its rows, and stores the first rows of a few.
 
-    def __init__(self) -> None:
+    It is called for every batch, so it does no more than that: at most `share` of the time goes into the stored rows.
+    """
+
+    def __init__(self, share: float = SHARE) -> None:
         self.rows = 0
         self.deltas: deque[dict[str, Any]] = deque(maxlen=_DELTAS)
-        self._next = 0.0
+        self.pace = Pace(_DELTA_SECONDS, share)
 
     def __call__(self, delta: pa.Table) -> None:
         count = delta.num_rows
         if not count:
             return
         self.rows += count
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + _DELTA_SECONDS
-            shown_rows = as_table(delta.slice(0, _DELTA_ROWS))
-            self.deltas.appendleft({"time": time.time(), "count": count, "table": shown_rows})
+        if time.monotonic() >= self.pace.due:
+            with self.pace.work():
+                shown_rows = as_table(delta.slice(0, _DELTA_ROWS))
+                self.deltas.appendleft({"time": time.time(), "count": count, "table": shown_rows})
 
 
 class EmbeddedSource:
-    """Views by name. `budget` is what their state may take together, in bytes."""
+    """Views by name. `budget` is what their state may take together, in bytes.
 
-    def __init__(self, views: Mapping[str, ViewFacts], *, title: str, budget: float | None = None) -> None:
+    `stats` and `hot_keys` measure all views at once, because they may share an engine.
+    """
+
+    def __init__(
+        self,
+        views: Mapping[str, ViewFacts],
+        *,
+        stats: Callable[[], Measured],
+        hot_keys: Callable[[int], Hot],
+        title: str,
+        budget: float | None = None,
+    ) -> None:
         self._views = dict(views)
+        self._stats = stats
+        self._measure_hot_keys = hot_keys
         self._title = title
         self._budget = budget
-        self._observers: dict[str, Observer] = {}
-        self._hot: dict[str, tuple[float, Sequence[HotKey]]] = {}
+        self.observers: dict[str, Observer] = {}
+        self._stops: list[Callable[[], None]] = []
+        self._hot: dict[str, list[HotKey]] = {}
+        self._hot_since = 0.0
         self._lock = threading.Lock()
 
     def overview(self) -> Mapping[str, Any]:
@@ -91,35 +121,39 @@ class EmbeddedSource:
         return {"title": self._title, "kind": "embedded", "tables": tables, "views": views, "budget": self._budget}
 
     def frame(self) -> Frame:
-        return Frame({name: self._view_frame(name) for name in self._views})
+        measured = self._stats()
+        stats = {name: view.stats(measured) for name, view in self._views.items()}
+        nodes = {name: node_frames(found["stages"]) for name, found in stats.items()}
+        self._find_hot_keys(nodes)
+        return Frame({name: self._view_frame(name, stats[name], nodes[name]) for name in self._views})
 
     def watch(self, connected: bool) -> None:
         with self._lock:
-            for name, view in self._views.items():
-                observer = Observer() if connected else None
-                view.observe(observer)
-                if observer is not None:
-                    self._observers[name] = observer
-                else:
-                    self._observers.pop(name, None)
+            for stop in self._stops:
+                stop()
+            share = SHARE / len(self._views)
+            self.observers = {name: Observer(share) for name in self._views} if connected else {}
+            self._stops = [self._views[name].observe(observer) for name, observer in self.observers.items()]
 
     def rows(self, view: str, *, offset: int, limit: int, search: str) -> Mapping[str, Any]:
         facts, plan = self._views[view], self._views[view].plan
         try:
             if search:
                 return _found(facts, offset, limit, search)
-            ordered = plan.order and (facts.stats()["result_rows"] or _SEARCHED + 1) <= _SEARCHED
+            ordered = plan.order and (self._count(facts) or _SEARCHED + 1) <= _SEARCHED
             table = facts.sorted().slice(offset, limit + 1) if ordered else facts.page(offset, limit + 1)
         except CrownError as error:  # a result that is not defined yet, such as 0/0 over empty tables
             return {"table": None, "more": False, "note": str(error)}
         note = "Too large to be sorted here: not in the query's order." if plan.order and not ordered else ""
         return {"table": as_table(table.slice(0, limit)), "more": table.num_rows > limit, "note": note}
 
-    def _view_frame(self, name: str) -> ViewFrame:
+    def _count(self, facts: ViewFacts) -> int | None:
+        rows: int | None = facts.stats(self._stats())["result_rows"]
+        return rows
+
+    def _view_frame(self, name: str, stats: Measured, nodes: Mapping[str, NodeFrame]) -> ViewFrame:
         facts = self._views[name]
-        stats = facts.stats()
-        nodes = node_frames(stats["stages"])
-        observer = self._observers.get(name)
+        observer = self.observers.get(name)
         rejects = int(stats["rejects"])
         return ViewFrame(
             rows=stats["result_rows"],
@@ -131,19 +165,19 @@ class EmbeddedSource:
             rejects=rejects,
             deltas=None if observer is None else observer.rows,
             nodes=nodes,
-            hot_keys=self._hot_keys(name, nodes),
+            hot_keys=self._hot.get(name, ()),
             cells=_cells(stats),
             recent=[] if observer is None else list(observer.deltas),
             rejected=as_table(facts.rejected().slice(0, _REJECTED)) if rejects else None,
         )
 
-    def _hot_keys(self, name: str, nodes: Mapping[str, NodeFrame]) -> Sequence[HotKey]:
+    def _find_hot_keys(self, nodes: Mapping[str, Mapping[str, NodeFrame]]) -> None:
+        """Find them from time to time, and compare them with the nodes of that time."""
         now = time.monotonic()
-        when, keys = self._hot.get(name, (0.0, ()))
-        if not when or now - when > _HOT_SECONDS:
-            keys = hot_keys(self._views[name].hot_keys(3), self._views[name].plan, nodes)
-            self._hot[name] = (now, keys)
-        return keys
+        if not self._hot or now - self._hot_since > _HOT_SECONDS:
+            found, self._hot_since = self._measure_hot_keys(_HOT_KEYS), now
+            views = self._views.items()
+            self._hot = {name: hot_keys(view.hot_keys(found), view.plan, nodes[name]) for name, view in views}
 
 
 def _cells(stats: Mapping[str, Any]) -> list[CellFrame]:

@@ -24,10 +24,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from crown._kernel import __version__
+from crown.console.pace import Pace
 from crown.console.source import PAGE_ROWS, Rates, Source
 from crown.errors import CrownError
 
-_SECONDS = 1.0  # between two frames
+_SECONDS = 1.0  # between two frames, more if they take long to measure
 _HISTORY = 180  # points of the charts
 _MOST_BROWSERS = 16
 _log = logging.getLogger("crown.console")
@@ -83,7 +84,7 @@ class Console:
 
 
 class _Hub:
-    """One series of frames for all browsers. The first thread that waits for a frame makes it."""
+    """One series of frames for all browsers. The first thread that waits for a frame makes it, if one is due."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -91,13 +92,23 @@ class _Hub:
         self._lock = threading.Lock()
         self._browsers = 0
         self._rates = Rates()
-        self._latest: tuple[float, str] = (0.0, "")
+        self.pace = Pace(_SECONDS * 0.9)
+        self._latest = ""
+        self._names: frozenset[str] = frozenset()
         self._history: deque[dict[str, Any]] = deque(maxlen=_HISTORY)
 
     def overview(self) -> dict[str, Any]:
         with self._lock:
             about = {"history": list(self._history), "page": PAGE_ROWS, "version": __version__}
-            return {**self.source.overview(), **about}
+            overview = self.source.overview()
+            self._names = frozenset(view["name"] for view in overview["views"])
+            return {**overview, **about}
+
+    def has(self, view: str) -> bool:
+        """Whether there is such a view."""
+        if not self._names:
+            self.overview()
+        return view in self._names
 
     def connect(self) -> bool:
         """Register a browser; False if there are too many."""
@@ -116,13 +127,14 @@ class _Hub:
             if self._browsers == 0:
                 self.source.watch(False)
 
-    def frame(self) -> str:
-        """Return the latest frame as JSON, a new one if it is old."""
+    def frame(self) -> tuple[int, str]:
+        """Return the number of the latest frame, and the frame as JSON. A new one is made if it is due."""
         with self._lock:
             now = time.monotonic()
-            if now - self._latest[0] >= _SECONDS * 0.9:
-                self._latest = (now, self._measure(now))
-            return self._latest[1]
+            if now >= self.pace.due:
+                with self.pace.work():
+                    self._latest = self._measure(now)
+            return self.pace.times, self._latest
 
     def _measure(self, now: float) -> str:
         frame = self.source.frame()
@@ -188,16 +200,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, "the console could not read this; see the log")
 
     def _rows(self, query: Mapping[str, str]) -> Mapping[str, Any]:
-        names = [view["name"] for view in self.hub.source.overview()["views"]]
         view = query.get("view", "")
-        if view not in names:
+        if not self.hub.has(view):
             return {"table": None, "more": False, "note": "there is no such view"}
         digits = query.get("offset", "0")
         offset = min(int(digits), 10_000_000) if digits.isascii() and digits.isdecimal() else 0
         return self.hub.source.rows(view, offset=offset, limit=PAGE_ROWS, search=query.get("search", "")[:200])
 
     def _stream(self) -> None:
-        """Send a frame each second until the browser disconnects or the console closes."""
+        """Send each new frame until the browser disconnects or the console closes."""
         if not self.hub.connect():
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many browsers are connected to this console")
             return
@@ -206,9 +217,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_response(HTTPStatus.OK)
             self._headers("text/event-stream")
             self.end_headers()
+            sent = 0
             while True:
-                self.wfile.write(f"data: {self.hub.frame()}\n\n".encode())
+                number, frame = self.hub.frame()
+                # A comment, if there is no new frame, shows whether the browser is still there.
+                self.wfile.write(b":\n\n" if number == sent else f"data: {frame}\n\n".encode())
                 self.wfile.flush()
+                sent = number
                 if self.hub.closed.wait(_SECONDS):
                     self.wfile.write(b"event: ended\ndata: {}\n\n")
                     return

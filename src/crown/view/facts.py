@@ -29,7 +29,9 @@ def not_taken(engine: _kernel.Engine) -> pa.Table:
 
 @dataclass(frozen=True)
 class StandaloneViewFacts:
-    """`observe` sets the observer of the view's deltas, `sorted` reads the result in order, `lookup` by columns."""
+    """`observe` adds an observer of the view's deltas and returns how to remove it, `sorted` reads the result in order,
+    `lookup` by columns.
+    """
 
     plan: Plan
     report: Report | None
@@ -37,17 +39,17 @@ class StandaloneViewFacts:
     engine: _kernel.Engine
     sorted: Callable[[], pa.Table]
     lookup: Callable[..., pa.Table]
-    observe: Callable[[Observer | None], None]
+    observe: Callable[[Observer], Callable[[], None]]
 
     @property
     def more(self) -> Mapping[str, Any]:
         return {}
 
-    def stats(self) -> dict[str, Any]:
-        return self.engine.stats()
+    def stats(self, measured: Mapping[str, Any]) -> Mapping[str, Any]:
+        return measured
 
-    def hot_keys(self, limit: int) -> list[list[dict[str, Any]]]:
-        return self.engine.hot_keys(limit)
+    def hot_keys(self, measured: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
+        return measured
 
     def page(self, offset: int, limit: int) -> pa.Table:
         return enumerated(self.engine, self.plan, offset, limit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from functools import partial
 from typing import Any, Literal, cast, overload
@@ -131,7 +131,7 @@ class View(Reading):
         self.plan = plan
         self._about = {"deltas": deltas, "threads": threads, "on_invalid": on_invalid}
         self._on_invalid: OnInvalid = on_invalid
-        self._observer: Observer | None = None
+        self._observers: list[Observer] = []
         self._name = ""
         self._functions = functions
         self._tables = Tables(tables, plan.tables)
@@ -213,8 +213,8 @@ class View(Reading):
 
     def _delta(self, stream: Any, per_update: bool = False) -> pa.Table:
         delta = deletes_first_of_each(read_all(stream)) if per_update else read_all(stream)
-        if self._observer is not None:
-            self._observer(delta)
+        for observer in self._observers:
+            observer(delta)
         return delta
 
     @overload
@@ -264,10 +264,13 @@ class View(Reading):
             lookup=self.lookup,
             observe=self._observe,
         )
-        return _console.Console(_console.EmbeddedSource({name: facts}, title=name, budget=budget), port=port)
+        stats, hot_keys = self._engine.stats, self._engine.hot_keys
+        source = _console.EmbeddedSource({name: facts}, stats=stats, hot_keys=hot_keys, title=name, budget=budget)
+        return _console.Console(source, port=port)
 
-    def _observe(self, observer: Observer | None) -> None:
-        self._observer = observer
+    def _observe(self, observer: Observer) -> Callable[[], None]:
+        self._observers.append(observer)
+        return partial(self._observers.remove, observer)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the view to one file; `View.load` opens it again.

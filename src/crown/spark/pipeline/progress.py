@@ -53,14 +53,25 @@ class Batches:
         self._cells: dict[int, CellFrame] = {}
         self._totals = Totals()
         self._last = -1
+        self._next = 0  # the batch that has not been reported yet
 
     def read(self) -> list[BatchFrame]:
         """Return the last batches, oldest first."""
         with self._lock:
-            for progress in self.query.recentProgress:
+            for progress in self._unread():
                 if progress.numInputRows and progress.batchId > self._last:
                     self._add(progress)
             return list(self._frames.values())
+
+    def _unread(self) -> list[Any]:
+        """Spark returns each report with a call of its own, so all are read only if more than the last one is new."""
+        last: Any = self.query.lastProgress
+        if last is None or last.batchId < self._next:
+            return []
+        is_only = last.batchId == self._next
+        # A batch without rows is reported again under the same number when it gets some.
+        self._next = last.batchId + (1 if last.numInputRows else 0)
+        return [last] if is_only else list(self.query.recentProgress)
 
     @property
     def totals(self) -> Totals:

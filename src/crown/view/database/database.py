@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from functools import partial
 from typing import Any, TypeAlias, overload
@@ -16,7 +15,6 @@ from crown import console as _console
 from crown.changes import CHANGE_TYPE, DELETE, INSERT, NetWord
 from crown.errors import CrownError, PlanError, StateError
 from crown.functions import PythonFunctions, check_called, declare
-from crown.ir.functions import Declared
 from crown.ir.plan import Plan
 from crown.ir.tables import CLOCK, Table
 from crown.plan.cells.project import ProjectLayout, lay_out_project, stages_of
@@ -24,8 +22,7 @@ from crown.plan.explain.project import ProjectExplanation, ProjectView
 from crown.plan.explain.report import Report
 from crown.sql import load_schema
 from crown.sql.schema.schema import Schema, SchemaLike
-from crown.sql.schema.tables import ResultSchema
-from crown.sql.statements import CreateMaterializedView, CreateView, Statement, read_statements, read_view
+from crown.sql.statements import CreateMaterializedView, Statement, read_statements, read_view
 from crown.view import storage
 from crown.view.arguments import (
     check_budget,
@@ -47,6 +44,7 @@ from crown.view.database.figures import figures
 from crown.view.database.subscribers import Callback, Changes, Subscribers
 from crown.view.deltas import paired
 from crown.view.engines import OnInvalid, State, open_project, prepare, read_all, replan
+from crown.view.facts import Observer
 from crown.view.interface import Changes as TableChanges
 from crown.view.interface import DatabaseStats, Rows
 from crown.view.located import located, located_in
@@ -106,8 +104,7 @@ class DatabaseView(Reading):
         """As `Database.console`, for this view alone."""
         check_port(port)
         check_budget(budget)
-        source = _console.EmbeddedSource({self._name: self._facts()}, title=self._name, budget=budget)
-        return _console.Console(source, port=port)
+        return self._database._open_console([self], title=self._name, port=port, budget=budget)
 
     def _facts(self) -> DatabaseViewFacts:
         return DatabaseViewFacts(
@@ -115,10 +112,11 @@ class DatabaseView(Reading):
             self._engine,
             reads=self._database._catalog.read_by(self._view),
             quarantines=self._database._on_invalid == "quarantine",
+            deltas=self._database._deltas,
             stats=self._database.stats,
             sorted=self.to_arrow,
             lookup=self.lookup,
-            follow=self.on_change,
+            observe=partial(self._database._observe, self._name),
         )
 
 
@@ -518,8 +516,19 @@ class Database:
             raise CrownError(
                 "the database has no view to show", code="CROWN-ARGUMENT", hint="create a materialized view first"
             )
-        facts = {view.name: view._facts() for view in self._handles.values()}
-        return _console.Console(_console.EmbeddedSource(facts, title=name, budget=budget), port=port)
+        return self._open_console(list(self._handles.values()), title=name, port=port, budget=budget)
+
+    def _open_console(
+        self, views: Sequence[DatabaseView], *, title: str, port: int, budget: float | None
+    ) -> _console.Console:
+        facts = {view.name: view._facts() for view in views}
+        stats, hot_keys = self.stats, self._engine.hot_keys
+        source = _console.EmbeddedSource(facts, stats=stats, hot_keys=hot_keys, title=title, budget=budget)
+        return _console.Console(source, port=port)
+
+    def _observe(self, name: str, observer: Observer) -> Callable[[], None]:
+        with self._turn:
+            return self._subscribers.observe(name, observer)
 
     def explain(self, sql: str | None = None) -> ProjectExplanation:
         """Explain the whole database, or what the view of a CREATE MATERIALIZED VIEW statement would add to it.
@@ -543,27 +552,8 @@ class Database:
         """Write tables, views and state to one file, which is replaced atomically; `Database.load` opens it again."""
         check_path(path)
         with self._turn:
-            database_file.write(path, self._saved(), self._engine.save_parts())
-
-    def _saved(self) -> database_file.Saved:
-        catalog = self._catalog
-        views = tuple(
-            database_file.SavedView(v.name, v.text, v.plan, v.report, tuple(v.places.items()), v.reads)
-            for v in catalog.views.values()
-        )
-        return database_file.Saved(
-            dialect=catalog.dialect,
-            keep=catalog.keep,
-            deltas=self._deltas,
-            threads=catalog.threads,
-            on_invalid=self._on_invalid,
-            tables=tuple(catalog.schema.tables.values()),
-            names=tuple(catalog.texts.values()),
-            views=views,
-            project=catalog.project,
-            layout=self._layout,
-            given=tuple(sorted(catalog.given)),
-        )
+            saved = database_file.saved(self._catalog, self._layout, deltas=self._deltas, on_invalid=self._on_invalid)
+            database_file.write(path, saved, self._engine.save_parts())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, functions: PythonFunctions | None = None) -> Database:
@@ -577,7 +567,7 @@ class Database:
         with storage.opening(path):
             saved, state = database_file.read(path)
             check_called(saved.project, declared, StateError)
-            database._begin(_catalog(saved, declared), deltas=saved.deltas, on_invalid=saved.on_invalid)
+            database._begin(database_file.catalog(saved, declared), deltas=saved.deltas, on_invalid=saved.on_invalid)
             database._open(saved.layout, state)
         return database
 
@@ -598,20 +588,3 @@ def _title(statement: Statement) -> str:
 
 def _facts(view: MaintainedView) -> ProjectView:
     return ProjectView(view.name, view.plan, view.report, dict(view.places))
-
-
-def _catalog(saved: database_file.Saved, functions: Mapping[str, Declared]) -> Catalog:
-    """Return the tables and views of a saved database."""
-    tables = {table.name.lower(): table for table in saved.tables}
-    results = {v.name.lower(): ResultSchema(v.name, v.plan.columns) for v in saved.views}
-    catalog = Catalog(Schema(tables, {}, results), saved.keep, saved.threads, saved.dialect, functions, saved.project)
-    for text in saved.names:
-        (statement,) = read_statements(text, dialect=saved.dialect)
-        assert isinstance(statement, CreateView)
-        key = statement.view.name.lower()
-        catalog.schema = replace(catalog.schema, views={**catalog.schema.views, key: statement.view})
-        catalog.texts[key] = text
-    for v in saved.views:
-        catalog.views[v.name.lower()] = MaintainedView(v.name, v.text, v.plan, v.report, dict(v.places), v.reads)
-    catalog.given.update(saved.given)
-    return catalog

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from typing import Literal as OneOf
 
+from crown.ir.functions import Declared
 from crown.ir.plan import Plan
 from crown.ir.serial import decode, encode
 from crown.ir.tables import CLOCK
 from crown.plan.cells.project import ProjectLayout
 from crown.plan.explain.report import Report
-from crown.sql.schema.tables import TableSchema
+from crown.sql.schema.schema import Schema
+from crown.sql.schema.tables import ResultSchema, TableSchema
+from crown.sql.statements import CreateView, read_statements
 from crown.view import storage
+from crown.view.database.catalog import Catalog, MaintainedView
 
 NAME = "database.json"
 _FORMAT = 1
@@ -61,6 +65,46 @@ def read(path: str | os.PathLike[str]) -> tuple[Saved, dict[str, list[bytes]]]:
     assert isinstance(saved, Saved)
     _check(saved)
     return saved, state
+
+
+def saved(
+    catalog: Catalog, layout: ProjectLayout | None, *, deltas: bool, on_invalid: OneOf["raise", "quarantine"]
+) -> Saved:
+    """Return what is saved of a database beside its state."""
+    views = (
+        SavedView(v.name, v.text, v.plan, v.report, tuple(v.places.items()), v.reads) for v in catalog.views.values()
+    )
+    return Saved(
+        dialect=catalog.dialect,
+        keep=catalog.keep,
+        deltas=deltas,
+        threads=catalog.threads,
+        on_invalid=on_invalid,
+        tables=tuple(catalog.schema.tables.values()),
+        names=tuple(catalog.texts.values()),
+        views=tuple(views),
+        project=catalog.project,
+        layout=layout,
+        given=tuple(sorted(catalog.given)),
+    )
+
+
+def catalog(saved: Saved, functions: Mapping[str, Declared]) -> Catalog:
+    """Return the tables and views of a saved database."""
+    tables = {table.name.lower(): table for table in saved.tables}
+    results = {v.name.lower(): ResultSchema(v.name, v.plan.columns) for v in saved.views}
+    schema = Schema(tables, {}, results)
+    found = Catalog(schema, saved.keep, saved.threads, saved.dialect, functions, saved.project)
+    for text in saved.names:
+        (statement,) = read_statements(text, dialect=saved.dialect)
+        assert isinstance(statement, CreateView)
+        key = statement.view.name.lower()
+        found.schema = replace(found.schema, views={**found.schema.views, key: statement.view})
+        found.texts[key] = text
+    for v in saved.views:
+        found.views[v.name.lower()] = MaintainedView(v.name, v.text, v.plan, v.report, dict(v.places), v.reads)
+    found.given.update(saved.given)
+    return found
 
 
 def _check(saved: Saved) -> None:
