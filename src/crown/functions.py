@@ -28,7 +28,7 @@ from crown.types import DataType
 from crown.wording import counted, with_article
 
 TypeLike: TypeAlias = str | pa.DataType
-PythonFunctions: TypeAlias = Mapping[str, Callable[..., Any]]
+PythonFunctions: TypeAlias = Mapping[str, Callable[..., object]]
 
 _BY_ANNOTATION = {
     bool: types.BOOLEAN,
@@ -47,7 +47,7 @@ class Function:
 
     def __init__(
         self,
-        call: Callable[..., Any],
+        call: Callable[..., object],
         returns: TypeLike | None,
         arguments: Sequence[TypeLike] | None,
         vectorised: bool,
@@ -75,10 +75,10 @@ class Function:
             self.returns = _type(name, returns)
         self.strict = nulls != "pass" if nulls is not None else not takes_none
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: object) -> object:
         return self._call(*arguments)
 
-    def evaluate(self, stream: Any) -> pa.Table:
+    def evaluate(self, stream: object) -> pa.Table:
         """Return the values for a stream of arguments; called by the kernel."""
         rows = pa.RecordBatchReader.from_stream(stream).read_all()
         columns = [column.combine_chunks() for column in rows.columns]
@@ -92,7 +92,7 @@ class Function:
 
 @overload
 def function(
-    call: Callable[..., Any],
+    call: Callable[..., object],
     *,
     returns: TypeLike | None = ...,
     arguments: Sequence[TypeLike] | None = ...,
@@ -106,15 +106,15 @@ def function(
     arguments: Sequence[TypeLike] | None = ...,
     vectorised: bool = ...,
     nulls: Literal["skip", "pass"] | None = ...,
-) -> Callable[[Callable[..., Any]], Function]: ...
+) -> Callable[[Callable[..., object]], Function]: ...
 def function(
-    call: Callable[..., Any] | None = None,
+    call: Callable[..., object] | None = None,
     *,
     returns: TypeLike | None = None,
     arguments: Sequence[TypeLike] | None = None,
     vectorised: bool = False,
     nulls: Literal["skip", "pass"] | None = None,
-) -> Function | Callable[[Callable[..., Any]], Function]:
+) -> Function | Callable[[Callable[..., object]], Function]:
     """Declare a Python function, so that queries can call it.
 
     `returns` and `arguments` are SQL types (`"DOUBLE"`, `"DECIMAL(10,2)"`) or Arrow types; without them, the
@@ -233,14 +233,14 @@ def _checked(result: Any, type_: DataType, length: int) -> pa.Array:
     return result.cast(wanted)
 
 
-def _hints(call: Callable[..., Any]) -> dict[str, Any]:
+def _hints(call: Callable[..., object]) -> dict[str, Any]:
     try:
         return get_type_hints(call)
     except (TypeError, NameError, AttributeError):
         return {}
 
 
-def _parameters(name: str, call: Callable[..., Any]) -> list[str]:
+def _parameters(name: str, call: Callable[..., object]) -> list[str]:
     try:
         parameters = inspect.signature(call).parameters.values()
     except (TypeError, ValueError):

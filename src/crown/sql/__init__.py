@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from sqlglot import exp
 
@@ -30,8 +29,8 @@ def parse(
     schema: SchemaLike,
     *,
     dialect: str = "spark",
-    profiles: Mapping[str, Any] | None = None,
-    windows: Mapping[str, Any] | None = None,
+    profiles: Mapping[str, str] | None = None,
+    windows: Mapping[str, object] | None = None,
     functions: Mapping[str, Declared] | None = None,
 ) -> Query:
     """Return the query of `sql` over `schema` (see `load_schema`), normalised for the planner.

@@ -33,7 +33,7 @@ def multiset(rows: Iterable[Row]) -> Counter[Row]:
     return Counter(tuple(map(normal, row)) for row in rows)
 
 
-def normal(value: Any) -> Any:
+def normal(value: object) -> object:
     """Return one form for values that SQL holds equal: one NaN, no negative zero, times in UTC, dates as times, bytes.
 
     >>> normal(-0.0), normal(float("nan")), normal(datetime.date(2024, 1, 1))
@@ -63,7 +63,7 @@ def hashable(row: Row) -> Row:
     return tuple(map(_key, row))
 
 
-def _key(value: Any) -> Any:
+def _key(value: object) -> object:
     if isinstance(value, float) and math.isnan(value):
         return math.nan
     return normal(value) if isinstance(value, dict | list | tuple) else value

@@ -27,9 +27,10 @@ import pyarrow.parquet
 
 from crown.changes import CHANGE_TYPE, COMMIT_COLUMNS, MULTIPLICITY, SIGN
 from crown.errors import InvalidChange
+from crown.view.interface import ArrowTable
 from crown.workload.lifespan import BEFORE, Moments
 
-LogSource: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Any
+LogSource: TypeAlias = str | os.PathLike[str] | Mapping[str, ArrowTable] | ArrowTable
 
 TABLE = "_table"
 SEQUENCE = "_sequence"

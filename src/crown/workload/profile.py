@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -66,7 +65,7 @@ class WorkloadProfile:
         """Return the kind of each table's stream, as planning takes it."""
         return {table.name: table.kind for table in self.tables}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         data = asdict(self)
         for tree in data["trees"]:
             del tree["candidate"]

@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
 
 from crown.ir import serial
 from crown.ir.plan import Plan, TreeStage, every_stage
@@ -67,7 +66,7 @@ class Explanation:
         """Return the trees as one picture, complete in itself; it follows the reader's light or dark setting."""
         return plan_svg(self.plan)
 
-    def html(self, result: Iterable[Sequence[Any]] | None = None) -> str:
+    def html(self, result: Iterable[Sequence[object]] | None = None) -> str:
         """One self-contained page: picture, card, SQL, alternatives; with `result` also these rows of the view."""
         return page_html(self.plan, self.report, result)
 
