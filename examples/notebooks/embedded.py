@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A live view in one process
 #
-# A shop has customers and orders. We keep the revenue per city up to date while orders arrive and are cancelled, and
-# draw it as it changes.
+# A shop has customers and orders. We keep the revenue per city up to date while orders arrive and
+# are cancelled, and draw it as it changes.
 # Needs `pip install crown-ivm pandas polars matplotlib`.
 
 # %%
@@ -23,7 +23,8 @@ view = crown.View(
 )
 
 # %% [markdown]
-# Tables come from anywhere: pandas, polars, Arrow, lists of tuples or dicts. Columns are found by name.
+# Tables come from anywhere: pandas, polars, Arrow, lists of tuples or dicts. Columns are found by
+# name.
 
 # %%
 customers = pandas.DataFrame({"id": [1, 2, 3], "city": ["Oslo", "Bergen", "Oslo"]})
@@ -34,8 +35,8 @@ delta = view.insert("orders", orders)
 print(polars.DataFrame(delta).sort("city"))
 
 # %% [markdown]
-# What came back is the *delta*: the rows of the result that changed. A change of one customer changes two groups,
-# each with the old row deleted and the new one inserted.
+# What came back is the *delta*: the rows of the result that changed. A change of one customer
+# changes two groups, each with the old row deleted and the new one inserted.
 
 # %%
 delta = view.insert("customer", [(3, "Bergen")])  # customer 3 moves: a new row for a primary key replaces the old one
@@ -52,7 +53,8 @@ print("\n".join(str(view.explain()).splitlines()[:6]))
 # %% [markdown]
 # ## A live chart
 #
-# Orders now arrive in batches. In a notebook the chart redraws itself after each; as a script, the last one is saved.
+# Orders now arrive in batches. In a notebook the chart redraws itself after each; as a script, the
+# last one is saved.
 
 # %%
 try:

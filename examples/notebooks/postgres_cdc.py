@@ -1,11 +1,11 @@
 # %% [markdown]
 # # A live view over PostgreSQL
 #
-# PostgreSQL publishes every change of its tables through logical replication. We read that feed with SQL alone and
-# keep a join up to date outside the database: no triggers, no polling of tables.
+# PostgreSQL publishes every change of its tables through logical replication. We read that feed
+# with SQL alone and keep a join up to date outside the database: no triggers, no polling of tables.
 #
-# Needs `pip install 'crown-ivm[postgres]'` and a server with `wal_level = logical`, named by `CROWN_POSTGRES` (a
-# connection string).
+# Needs `pip install 'crown-ivm[postgres]'` and a server with `wal_level = logical`, named by
+# `CROWN_POSTGRES` (a connection string).
 
 # %%
 import os
@@ -23,8 +23,8 @@ connection.execute("CREATE TABLE shop_customer (id BIGINT PRIMARY KEY, city TEXT
 connection.execute("CREATE TABLE shop_orders (id BIGINT PRIMARY KEY, customer BIGINT, cents BIGINT)")
 
 # %% [markdown]
-# A *publication* names the tables, a *slot* remembers how far we have read. Both survive a restart of this program,
-# and the slot keeps every change until it has been read.
+# A *publication* names the tables, a *slot* remembers how far we have read. Both survive a restart
+# of this program, and the slot keeps every change until it has been read.
 # With REPLICA IDENTITY FULL, a deletion carries the whole old row.
 
 # %%
@@ -36,8 +36,8 @@ connection.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replicati
 connection.execute("SELECT pg_create_logical_replication_slot('shop', 'pgoutput')")
 
 # %% [markdown]
-# The feed is in PostgreSQL's own `pgoutput` format: small binary messages, of which we need four. `R` describes a
-# table, `I`, `U` and `D` are changes of its rows.
+# The feed is in PostgreSQL's own `pgoutput` format: small binary messages, of which we need four.
+# `R` describes a table, `I`, `U` and `D` are changes of its rows.
 
 
 # %%
@@ -108,8 +108,8 @@ connection.execute("INSERT INTO shop_orders VALUES (10, 1, 500), (11, 2, 700)")
 print(view.apply(feed.read()).to_pylist())
 
 # %% [markdown]
-# Whatever happens in the database is in the feed, whoever did it: updates, deletions, transactions of many
-# statements. Those that are rolled back never appear.
+# Whatever happens in the database is in the feed, whoever did it: updates, deletions, transactions
+# of many statements. Those that are rolled back never appear.
 
 # %%
 with connection.transaction():
@@ -129,8 +129,8 @@ assert sorted(view) == sorted(answer), (sorted(view), answer)
 print("the view and PostgreSQL agree:", sorted(view))
 
 # %% [markdown]
-# For production, `crown.spark.debezium` reads the same feed through Debezium and Kafka. Drop the slot when you are
-# done, or the server keeps its log for ever:
+# For production, `crown.spark.debezium` reads the same feed through Debezium and Kafka. Drop the
+# slot when you are done, or the server keeps its log for ever:
 
 # %%
 connection.execute("SELECT pg_drop_replication_slot('shop')")

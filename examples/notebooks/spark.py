@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A live view on Spark
 #
-# The same kind of view, over Structured Streaming: changes are read from files, the view's deltas go to a table that
-# always equals its result.
+# The same kind of view, over Structured Streaming: changes are read from files, the view's deltas
+# go to a table that always equals its result.
 # Needs `pip install 'crown-ivm[spark]'` and Java 17 or 21.
 
 # %%
@@ -16,8 +16,8 @@ import crown.spark
 spark = crown.spark.session(master="local[2]", cells=1)
 
 # %% [markdown]
-# Changes of two tables arrive as Parquet files in two directories. `_change_type` says what a row does; without it, a
-# row is inserted.
+# Changes of two tables arrive as Parquet files in two directories. `_change_type` says what a row
+# does; without it, a row is inserted.
 
 
 # %%
@@ -42,8 +42,8 @@ deltas = crown.spark.maintain(
 )
 
 # %% [markdown]
-# `materialize` keeps a Parquet table equal to the view. Any other sink of Spark works too: the deltas are an ordinary
-# streaming DataFrame.
+# `materialize` keeps a Parquet table equal to the view. Any other sink of Spark works too: the
+# deltas are an ordinary streaming DataFrame.
 
 # %%
 query = crown.spark.materialize(deltas, checkpoint="checkpoint", parquet="revenue").start()
@@ -62,8 +62,8 @@ print(result)
 assert result == [("Oslo", 950)]
 
 # %% [markdown]
-# The stream can be stopped and started again: it continues from its checkpoint. Here is the whole view, read from the
-# state itself:
+# The stream can be stopped and started again: it continues from its checkpoint. Here is the whole
+# view, read from the state itself:
 
 # %%
 query.stop()
