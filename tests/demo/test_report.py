@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from crown.demo.network import network
-from crown.demo.pipeline import BatchFigures, Progress
+from crown.demo.pipeline import BatchFigures, DemoProgress
 from crown.demo.report import WARM_UP, budget, explained, figures, state_line, verdicts, write_page
 from tests.support.browser import WHY_NOT, browser
 
 ANSWER = Counter({(f"tag {n}", 1000 - n, 5 * n): 1 for n in range(30)})
 
 
-def progress() -> Progress:
+def progress() -> DemoProgress:
     steps = [BatchFigures(4.0 if n < WARM_UP else 0.5, 10_000, 100_000 * n) for n in range(12)]
-    return Progress(12, 120_000, 900, 1_100_000, 21.0, ANSWER, steps)
+    return DemoProgress(12, 120_000, 900, 1_100_000, 21.0, ANSWER, steps)
 
 
 def test_verdicts_count_what_differs() -> None:
@@ -32,7 +32,7 @@ def test_figures_leave_the_warm_up_out_and_say_what_recomputing_costs() -> None:
     lines = figures(progress(), 2.0)
     assert "20,000 updates per second, 0.50 s per batch of 10,000" in lines[1]
     assert "takes 2.00 s" in lines[2] and "4.0 times" in lines[2] and "12 batches that is 24 s" in lines[2]
-    assert len(figures(Progress(1, 10, 0, 0, 1.0, ANSWER, progress().history[:1]), 2.0)) == 1
+    assert len(figures(DemoProgress(1, 10, 0, 0, 1.0, ANSWER, progress().history[:1]), 2.0)) == 1
 
 
 def test_the_budget_is_known_before_the_start() -> None:

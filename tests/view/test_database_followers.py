@@ -33,7 +33,7 @@ def test_a_callback_that_writes_does_not_change_the_order() -> None:
 
 def test_whoever_comes_later_gets_no_earlier_batch() -> None:
     db = crown.Database(COUNT)
-    followed: list[crown.view.database.subscribers.Changes] = []
+    followed: list[crown.view.database.subscribers.DeltaIterator] = []
     db.on_change("v", lambda _: followed.append(db.changes("v")) if not followed else None)
     db.insert("r", [(1,)])
     db.insert("r", [(2,)])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from crown.demo.network import Network
-    from crown.demo.pipeline import Progress
+    from crown.demo.pipeline import DemoProgress
     from crown.plan import Explanation
 
 
@@ -86,7 +86,7 @@ def _show(console: Console, scale: float, batches: int, cells: int, seed: int, o
 class Run:
     """What the stream did, what its checkpoint holds, and what Spark's batch SQL says, in how many seconds."""
 
-    progress: Progress
+    progress: DemoProgress
     snapshot: Counter[tuple[Any, ...]]
     expected: Counter[tuple[Any, ...]]
     recomputing: float

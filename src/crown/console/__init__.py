@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crown.console.embedded import EmbeddedSource, Observer
     from crown.console.server import Console
-    from crown.console.source import Source
+    from crown.console.source import ConsoleSource
 
-__all__ = ["Console", "EmbeddedSource", "Observer", "Source"]
+__all__ = ["Console", "ConsoleSource", "EmbeddedSource", "Observer"]
 
-_HOMES = {"Console": "server", "EmbeddedSource": "embedded", "Observer": "embedded", "Source": "source"}
+_HOMES = {"Console": "server", "EmbeddedSource": "embedded", "Observer": "embedded", "ConsoleSource": "source"}
 
 
 def __getattr__(name: str) -> Any:

@@ -25,7 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from crown._kernel import __version__
 from crown.console.pace import Pace
-from crown.console.source import PAGE_ROWS, Rates, Source
+from crown.console.source import PAGE_ROWS, ConsoleSource, Rates
 from crown.errors import CrownError
 
 _SECONDS = 1.0  # between two frames, more if they take long to measure
@@ -37,7 +37,7 @@ _log = logging.getLogger("crown.console")
 class Console:
     """A console that is being served: open `url` in a browser. `close` ends it; so does the end of the process."""
 
-    def __init__(self, source: Source, *, port: int = 0) -> None:
+    def __init__(self, source: ConsoleSource, *, port: int = 0) -> None:
         self._hub = _Hub(source)
         self._token = secrets.token_urlsafe(12)
         handler = type("_Handler", (_Handler,), {"hub": self._hub, "token": self._token})
@@ -86,7 +86,7 @@ class Console:
 class _Hub:
     """One series of frames for all browsers. The first thread that waits for a frame makes it, if one is due."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ConsoleSource) -> None:
         self.source = source
         self.closed = threading.Event()
         self._lock = threading.Lock()

@@ -127,7 +127,7 @@ class Frame:
     ended: str = ""
 
 
-class Source(Protocol):
+class ConsoleSource(Protocol):
     """Facts about a project."""
 
     def overview(self) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from crown.changes import CHANGE_TYPE, INSERT
 from crown.workload.social import social_network
-from crown.workload.streams import Batch, Stream, batches, time_window
+from crown.workload.streams import Stream, TableBatch, batches, time_window
 
 STATIC = ("person", "tag")
 SQL = """\
@@ -41,7 +41,7 @@ class Network:
     def updates(self) -> int:
         return sum(changes.num_rows for changes in self.stream.values())
 
-    def batches(self, count: int) -> Iterator[Batch]:
+    def batches(self, count: int) -> Iterator[TableBatch]:
         """Return the stream in `count` batches of equal size."""
         return batches(self.stream, -(-self.updates // count))
 

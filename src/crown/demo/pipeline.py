@@ -44,7 +44,7 @@ class BatchFigures:
 
 
 @dataclass
-class Progress:
+class DemoProgress:
     """What has happened so far; `answer` is the view's content, folded from its deltas alone."""
 
     batches: int = 0
@@ -91,12 +91,12 @@ def open_tables(spark: SparkSession, network: Network, folder: Path) -> dict[str
 
 def run(
     spark: SparkSession, tables: Mapping[str, DataFrame], checkpoint: Path, shown: PipelineSource, *, cells: int
-) -> Iterator[Progress]:
+) -> Iterator[DemoProgress]:
     """Maintain the view until the files are used up; yields the progress now and then, and once at the end.
 
     `shown` is passed to the console.
     """
-    progress = Progress()
+    progress = DemoProgress()
 
     def fold(delta: DataFrame, batch: int) -> None:
         changed = delta.toArrow()
@@ -124,7 +124,7 @@ def run(
     yield progress
 
 
-def _read(query: StreamingQuery, progress: Progress, started: float) -> None:
+def _read(query: StreamingQuery, progress: DemoProgress, started: float) -> None:
     """Spark's progress reports of the completed batches."""
     done = [p for p in query.recentProgress if p.get("observedMetrics", {}).get("crown")]
     progress.batches = len(done)

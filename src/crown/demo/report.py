@@ -17,7 +17,7 @@ from crown import sql as front_end
 from crown.changes import CHANGE_TYPE, INSERT
 from crown.demo.charts import STYLE, over_time, ranking
 from crown.demo.network import SQL, Network
-from crown.demo.pipeline import Answer, Progress
+from crown.demo.pipeline import Answer, DemoProgress
 from crown.plan.explain.cells import table_shares
 from crown.plan.explain.page import page_html
 from crown.plan.explain.text import Explanation, explain
@@ -79,7 +79,7 @@ def verdicts(deltas: Answer, expected: Answer, snapshot: Answer) -> tuple[Verdic
     )
 
 
-def figures(progress: Progress, recomputing: float) -> list[str]:
+def figures(progress: DemoProgress, recomputing: float) -> list[str]:
     """Return the lines with throughput, the cost of recomputing, and state."""
     rate = progress.updates / progress.seconds
     lines = [
@@ -103,7 +103,7 @@ def figures(progress: Progress, recomputing: float) -> list[str]:
     return lines
 
 
-def state_line(progress: Progress, budget: float) -> str:
+def state_line(progress: DemoProgress, budget: float) -> str:
     return (
         f"state: {progress.state_bytes / 1e6:.1f} MB in the engines after the last batch;"
         f" the budget known before the start was {budget / 1e6:.1f} MB"
@@ -121,7 +121,7 @@ def say(console: Console, judged: Sequence[Verdict], lines: Sequence[str]) -> No
 def write_page(
     folder: Path,
     explanation: Explanation,
-    progress: Progress,
+    progress: DemoProgress,
     judged: Sequence[Verdict],
     lines: Sequence[str],
     budget: float,

@@ -20,7 +20,7 @@ from crown.ir.query import (
 )
 
 
-def atoms_of(body: Body) -> list[Atom]:
+def body_atoms(body: Body) -> list[Atom]:
     """Return every atom of a body, those of conditions and optional sides included."""
     found: list[Atom] = []
 
@@ -34,7 +34,7 @@ def atoms_of(body: Body) -> list[Atom]:
 
 def body_sources(body: Body) -> list[str]:
     """Return the source of every atom of a body."""
-    return [atom.source for atom in atoms_of(body)]
+    return [atom.source for atom in body_atoms(body)]
 
 
 def map_atoms(body: Body, rewrite: Callable[[Atom], Atom]) -> Body:

@@ -30,11 +30,11 @@ def stage_columns(plan: Plan) -> dict[str, tuple[Variable, ...]]:
     """By stage id."""
     known: dict[str, tuple[Variable, ...]] = {}
     for stage in plan.stages:
-        known[stage.id] = columns_of(stage, known)
+        known[stage.id] = columns_of_stage(stage, known)
     return known
 
 
-def columns_of(stage: Stage, known: Mapping[str, tuple[Variable, ...]]) -> tuple[Variable, ...]:
+def columns_of_stage(stage: Stage, known: Mapping[str, tuple[Variable, ...]]) -> tuple[Variable, ...]:
     """Return the columns of one stage over those of the stages below it."""
     match stage:
         case TreeStage() | BagStage():

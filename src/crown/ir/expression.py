@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from crown import types
-from crown.ir.functions import FUNCTIONS, Function, declared_name
+from crown.ir.functions import FUNCTIONS, Traits, declared_name
 from crown.types import BINARY, BOOLEAN, STRING, DataType
 
 LiteralValue: TypeAlias = None | bool | int | float | str
@@ -31,7 +31,7 @@ _INTEGERS = {
     types.TIMESTAMP_NTZ: types.INT64,
     types.TIME: types.INT64,
 }
-_ANY_NUMBER = Function(0, None)
+_ANY_NUMBER = Traits(0, None)
 _SPECIAL_FLOATS = ("NaN", "Infinity", "-Infinity")
 
 

@@ -14,7 +14,7 @@ from crown.types import DataType
 
 
 @dataclass(frozen=True)
-class Function:
+class Traits:
     """The properties of a call that do not depend on values."""
 
     least: int  # arguments
@@ -26,100 +26,103 @@ class Function:
         return self.least <= arguments and (self.most is None or arguments <= self.most)
 
 
-def _named(names: str, function: Function) -> Iterable[tuple[str, Function]]:
+def _named(names: str, function: Traits) -> Iterable[tuple[str, Traits]]:
     return [(name, function) for name in names.split()]
 
 
-FUNCTIONS: dict[str, Function] = dict(
+FUNCTIONS: dict[str, Traits] = dict(
     [
         # arithmetic; `divide` takes float64 or decimals (result scale as typed), `modulo` follows
         # the dividend's sign
-        *_named("add subtract multiply", Function(2, 2)),
-        *_named("divide modulo", Function(2, 2, total=False)),
-        *_named("negate abs", Function(1, 1)),
+        *_named("add subtract multiply", Traits(2, 2)),
+        *_named("divide modulo", Traits(2, 2, total=False)),
+        *_named("negate abs", Traits(1, 1)),
         # three-valued comparisons, and `is_not_distinct` (NULL equals NULL)
-        *_named("eq ne lt le gt ge", Function(2, 2)),
-        ("is_not_distinct", Function(2, 2, strict=False)),
+        *_named("eq ne lt le gt ge", Traits(2, 2)),
+        ("is_not_distinct", Traits(2, 2, strict=False)),
         # three-valued logic; `is_null` is never NULL
-        *_named("and or", Function(1, None, strict=False)),
-        ("not", Function(1, 1)),
-        ("is_null", Function(1, 1, strict=False)),
+        *_named("and or", Traits(1, None, strict=False)),
+        ("not", Traits(1, 1)),
+        ("is_null", Traits(1, 1, strict=False)),
         # `in`: first argument against the others; `case`: when, then, when, then, ..., else
-        ("in", Function(2, None, strict=False)),
-        *_named("case coalesce greatest least", Function(1, None, strict=False)),
-        ("single_row", Function(2, 2, strict=False)),  # (value, rows of a scalar subquery): an error for more than one
-        ("cast", Function(1, 1, total=False)),
-        ("try_cast", Function(1, 1, total=False)),
+        ("in", Traits(2, None, strict=False)),
+        *_named("case coalesce greatest least", Traits(1, None, strict=False)),
+        (
+            "single_row",
+            Traits(2, 2, strict=False),
+        ),  # (value, rows of a scalar subquery): an error for more than one
+        ("cast", Traits(1, 1, total=False)),
+        ("try_cast", Traits(1, 1, total=False)),
         # `like` takes a pattern with %, _ and the escape \
-        ("like", Function(2, 2)),
-        *_named("upper lower initcap length reverse soundex ascii octet_length bit_length", Function(1, 1)),
-        ("concat", Function(1, None)),
-        ("concat_ws", Function(1, None, strict=False)),  # (separator, strings); NULLs are left out
-        ("substring", Function(2, 3)),  # (string or binary, start from 1, length)
-        *_named("trim ltrim rtrim", Function(1, 2)),  # (string, the characters to take away)
-        *_named("replace lpad rpad translate split_part substring_index", Function(3, 3)),
-        *_named("starts_with ends_with contains repeat find_in_set levenshtein", Function(2, 2)),
-        ("locate", Function(3, 3)),  # (what, where, from which position)
-        ("overlay", Function(4, 4)),
-        *_named("chr hex md5 sha1 crc32 base64 bin", Function(1, 1)),
-        *_named("unhex factorial", Function(1, 1, total=False)),
-        ("format_number", Function(2, 2, total=False)),
-        ("width_bucket", Function(4, 4, total=False)),
-        ("make_date", Function(3, 3)),
-        ("sha2", Function(2, 2, total=False)),
-        *_named("hash xxhash64", Function(1, None, strict=False)),
-        *_named("json_text json_value", Function(2, 2, total=False)),  # (text, literal steps)
+        ("like", Traits(2, 2)),
+        *_named("upper lower initcap length reverse soundex ascii octet_length bit_length", Traits(1, 1)),
+        ("concat", Traits(1, None)),
+        ("concat_ws", Traits(1, None, strict=False)),  # (separator, strings); NULLs are left out
+        ("substring", Traits(2, 3)),  # (string or binary, start from 1, length)
+        *_named("trim ltrim rtrim", Traits(1, 2)),  # (string, the characters to take away)
+        *_named("replace lpad rpad translate split_part substring_index", Traits(3, 3)),
+        *_named("starts_with ends_with contains repeat find_in_set levenshtein", Traits(2, 2)),
+        ("locate", Traits(3, 3)),  # (what, where, from which position)
+        ("overlay", Traits(4, 4)),
+        *_named("chr hex md5 sha1 crc32 base64 bin", Traits(1, 1)),
+        *_named("unhex factorial", Traits(1, 1, total=False)),
+        ("format_number", Traits(2, 2, total=False)),
+        ("width_bucket", Traits(4, 4, total=False)),
+        ("make_date", Traits(3, 3)),
+        ("sha2", Traits(2, 2, total=False)),
+        *_named("hash xxhash64", Traits(1, None, strict=False)),
+        *_named("json_text json_value", Traits(2, 2, total=False)),  # (text, literal steps)
         # arrays, structs and maps: `get_field` takes a literal position, `get_item` counts from 0
-        *_named("get_field get_item map_get array_contains", Function(2, 2, total=False)),
-        ("required_item", Function(2, 2, total=False)),
+        *_named("get_field get_item map_get array_contains", Traits(2, 2, total=False)),
+        ("required_item", Traits(2, 2, total=False)),
         # a row of each element of an array, in the columns of a map stage only; positions count
         # from 0
-        *_named("explode explode_outer explode_position explode_position_outer", Function(1, 1, strict=False)),
-        *_named("size map_keys map_values", Function(1, 1)),
-        *_named("array_distinct array_sort array_compact array_reverse cast_array", Function(1, 1)),
-        *_named("array_max array_min flatten", Function(1, 1, total=False)),
-        *_named("sort_array array_union array_intersect array_except array_remove array_position", Function(2, 2)),
-        ("arrays_overlap", Function(2, 2, total=False)),
-        *_named("array_append array_prepend array_repeat", Function(2, 2, strict=False)),
-        ("array_join", Function(2, 3)),  # (array of strings, delimiter, what stands for NULL)
-        ("array_concat", Function(1, None)),
-        ("split", Function(2, 2)),
-        ("slice", Function(3, 3)),
-        ("sequence", Function(4, 4)),  # (first, last, months, step)
-        *_named("make_array make_struct make_map", Function(0, None, strict=False)),
+        *_named("explode explode_outer explode_position explode_position_outer", Traits(1, 1, strict=False)),
+        *_named("size map_keys map_values", Traits(1, 1)),
+        *_named("array_distinct array_sort array_compact array_reverse cast_array", Traits(1, 1)),
+        *_named("array_max array_min flatten", Traits(1, 1, total=False)),
+        *_named("sort_array array_union array_intersect array_except array_remove array_position", Traits(2, 2)),
+        ("arrays_overlap", Traits(2, 2, total=False)),
+        *_named("array_append array_prepend array_repeat", Traits(2, 2, strict=False)),
+        ("array_join", Traits(2, 3)),  # (array of strings, delimiter, what stands for NULL)
+        ("array_concat", Traits(1, None)),
+        ("split", Traits(2, 2)),
+        ("slice", Traits(3, 3)),
+        ("sequence", Traits(4, 4)),  # (first, last, months, step)
+        *_named("make_array make_struct make_map", Traits(0, None, strict=False)),
         # (the literal JSON of the inner function's body, arrays, what it reads from the row); see
         # `crown.sql.scalar.lambdas`
-        *_named("transform array_filter array_exists array_forall", Function(2, None, strict=False)),
+        *_named("transform array_filter array_exists array_forall", Traits(2, None, strict=False)),
         # `reduce` has the start before the array
-        *_named("zip_with reduce", Function(3, None, strict=False)),
+        *_named("zip_with reduce", Traits(3, None, strict=False)),
         # regular expressions and time patterns are literals
-        ("rlike", Function(2, 2)),
-        *_named("regexp_extract regexp_replace", Function(3, 3)),
-        *_named("date_format to_timestamp", Function(2, 2)),
+        ("rlike", Traits(2, 2)),
+        *_named("regexp_extract regexp_replace", Traits(3, 3)),
+        *_named("date_format to_timestamp", Traits(2, 2)),
         # `round` and `bround` take a literal number of digits; `floor` and `ceil` of a float are
         # int64
-        *_named("round bround", Function(2, 2)),
-        *_named("floor ceil", Function(1, 1)),
+        *_named("round bround", Traits(2, 2)),
+        *_named("floor ceil", Traits(1, 1)),
         # of float64; a logarithm is NULL where there is none
-        *_named("sqrt cbrt exp expm1 rint sign degrees radians is_nan", Function(1, 1)),
-        *_named("sin cos tan asin acos atan sinh cosh tanh", Function(1, 1)),
-        *_named("power atan2 hypot", Function(2, 2)),
-        *_named("ln log2 log10 log1p", Function(1, 1, total=False)),
-        ("log", Function(2, 2, total=False)),
+        *_named("sqrt cbrt exp expm1 rint sign degrees radians is_nan", Traits(1, 1)),
+        *_named("sin cos tan asin acos atan sinh cosh tanh", Traits(1, 1)),
+        *_named("power atan2 hypot", Traits(2, 2)),
+        *_named("ln log2 log10 log1p", Traits(1, 1, total=False)),
+        ("log", Traits(2, 2, total=False)),
         # of integers of one type; shifts take an int32 or int64 and an int32
-        *_named("div pmod bit_and bit_or bit_xor shiftleft shiftright shiftrightunsigned", Function(2, 2)),
-        *_named("bit_not bit_count", Function(1, 1)),
+        *_named("div pmod bit_and bit_or bit_xor shiftleft shiftright shiftrightunsigned", Traits(2, 2)),
+        *_named("bit_not bit_count", Traits(1, 1)),
         # parts of a date or timestamp, as int32; `dayofweek` is 1 for Sunday, `weekday` 0 for
         # Monday
-        *_named("year quarter month day dayofweek weekday dayofyear weekofyear yearofweek", Function(1, 1)),
-        *_named("hour minute second", Function(1, 1)),
-        ("extract_second", Function(1, 1)),  # with its fraction, as decimal(8,6)
+        *_named("year quarter month day dayofweek weekday dayofyear weekofyear yearofweek", Traits(1, 1)),
+        *_named("hour minute second", Traits(1, 1)),
+        ("extract_second", Traits(1, 1)),  # with its fraction, as decimal(8,6)
         # (date, int32 days), (date, date) to int32 days, (literal unit, date or timestamp); weeks
         # begin on Monday
-        *_named("date_add date_diff date_trunc", Function(2, 2)),
-        *_named("add_months add_microseconds next_day complete_months", Function(2, 2)),
-        ("months_between", Function(3, 3)),
-        *_named("last_day unix_date date_from_unix_date unix_seconds unix_millis unix_micros", Function(1, 1)),
+        *_named("date_add date_diff date_trunc", Traits(2, 2)),
+        *_named("add_months add_microseconds next_day complete_months", Traits(2, 2)),
+        ("months_between", Traits(3, 3)),
+        *_named("last_day unix_date date_from_unix_date unix_seconds unix_millis unix_micros", Traits(1, 1)),
     ]
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from crown.ir.columns import columns_of
+from crown.ir.columns import columns_of_stage
 from crown.ir.plan import Stage, Variable, sources_of
 from crown.ir.tables import Profile, Table
 from crown.plan.explain.report import ConjunctionReport, Construct
@@ -45,7 +45,7 @@ class Planning:
     def add(self, stage: Stage) -> str:
         self.stages.append(stage)
         self._tables_of[stage.id] = frozenset().union(*(self.tables_under(source) for source in sources_of(stage)))
-        self._columns[stage.id] = columns_of(stage, self._columns)
+        self._columns[stage.id] = columns_of_stage(stage, self._columns)
         self._looks_up[stage.id] = looks_up(stage, self._looks_up, self._columns)
         return stage.id
 

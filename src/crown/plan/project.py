@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from crown.ir.columns import columns_of, stage_columns
+from crown.ir.columns import columns_of_stage, stage_columns
 from crown.ir.expression import Column, Expression
 from crown.ir.plan import (
     ITSELF,
@@ -175,7 +175,7 @@ class Shared:
         own: dict[str, tuple[Variable, ...]] = {}
         places: dict[str, str] = {}
         for stage in stages:
-            own[stage.id] = columns_of(stage, own)
+            own[stage.id] = columns_of_stage(stage, own)
             renamed = _read_from(stage, places, own, self._columns)
             ways = [(routes or {}).get((stage.id, atom)) for atom in range(len(getattr(stage, "atoms", ())))]
             meaning = _meaning(renamed, ways)
@@ -197,7 +197,7 @@ class Shared:
             number += 1
             new = self._own_id(f"{kind}{number}")
         stage = replace(renumbered(stage, new) if isinstance(stage, RecursionStage) else stage, id=new)
-        self._columns[new] = columns_of(stage, self._columns)
+        self._columns[new] = columns_of_stage(stage, self._columns)
         self.stages.append(stage)
         for atom, way in enumerate(ways):
             if way is not None:
@@ -255,10 +255,10 @@ def _recursion_from(
     known_inside = {**known, ITSELF: known[base]}
     stages: list[Stage] = []
     for inner in renumbered(stage, ITSELF).stages:
-        own_inside[inner.id] = columns_of(inner, own_inside)
+        own_inside[inner.id] = columns_of_stage(inner, own_inside)
         read = _read_from(inner, inside, own_inside, known_inside)
         inside[inner.id] = inner.id
-        known_inside[inner.id] = columns_of(read, known_inside)
+        known_inside[inner.id] = columns_of_stage(read, known_inside)
         stages.append(read)
     return replace(stage, base=base, stages=tuple(stages))
 
@@ -359,9 +359,9 @@ def _anonymous_recursion(stage: RecursionStage) -> RecursionStage:
     known: dict[str, tuple[Variable, ...]] = {}
     stages: list[Stage] = []
     for inner in renumbered(stage, ITSELF).stages:
-        own[inner.id] = columns_of(inner, own)
+        own[inner.id] = columns_of_stage(inner, own)
         anonymous = _anonymous(_read_from(inner, {id: id for id in known}, own, known))
-        known[inner.id] = columns_of(anonymous, known)
+        known[inner.id] = columns_of_stage(anonymous, known)
         stages.append(anonymous)
     return replace(stage, name="", stages=tuple(stages))
 

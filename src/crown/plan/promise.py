@@ -25,14 +25,14 @@ def looks_up(stage: Stage, known: Mapping[str, bool], columns: Mapping[str, tupl
         case MapStage():
             return known[stage.input] and _shows_all(stage, columns[stage.input])
         case SetOperationStage():
-            return not is_linear(stage) or all(known[source] for source in stage.inputs)
+            return not is_union_all(stage) or all(known[source] for source in stage.inputs)
         case BagStage():
             return False
         case _:
             return True
 
 
-def is_linear(stage: SetOperationStage) -> bool:
+def is_union_all(stage: SetOperationStage) -> bool:
     """UNION ALL only adds changes up."""
     return stage.operator == "union" and stage.all
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from crown.ir.atoms import atoms_of, map_atoms
+from crown.ir.atoms import body_atoms, map_atoms
 from crown.ir.expression import Call, Column, Expression, Literal, columns_of
 from crown.ir.plan import Atom
 from crown.ir.query import RANKS, Body, Query, Windowed
@@ -29,7 +29,7 @@ def bound_ranks(query: Query) -> Query:
 
 def _bounded(query: Query, name: str, body: Windowed) -> Query:
     atoms = [
-        atom for one in (*(b for _, b in query.nested), query.body) for atom in atoms_of(one) if atom.source == name
+        atom for one in (*(b for _, b in query.nested), query.body) for atom in body_atoms(one) if atom.source == name
     ]
     for position, ranked in enumerate(_chain(body)):
         if any(column.function not in RANKS for column in ranked.columns):
@@ -71,7 +71,7 @@ def _without_unread(query: Query, name: str, body: Windowed) -> Windowed:
     read = {
         column
         for one in (*(b for _, b in query.nested), query.body)
-        for atom in atoms_of(one)
+        for atom in body_atoms(one)
         if atom.source == name
         for expression in (*(b.expression for b in atom.bindings), *([] if atom.filter is None else [atom.filter]))
         for column in columns_of(expression)

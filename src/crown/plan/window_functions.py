@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from crown.ir.columns import columns_of
+from crown.ir.columns import columns_of_stage
 from crown.ir.expression import Expression
 from crown.ir.plan import OrderBy, RankColumn, TopStage, Variable, WindowStage, WindowValue
 from crown.ir.query import RANKS, Body, Select, WindowColumn, Windowed
@@ -73,7 +73,7 @@ def _plan_ordered(
         f"recomputed in the changed partitions: {_reach(body)}; only rows whose value changes are in the delta",
         "updates in O(λ); linear space: the rows of the input are stored in order",
     )
-    columns = columns_of(stage, {rows.stage: rows.columns})
+    columns = columns_of_stage(stage, {rows.stage: rows.columns})
     shown = rows.names + tuple(c.name for c in body.columns)
     return replace(rows, stage=stage.id, columns=columns, names=shown, distinct=rows.distinct)
 

@@ -25,7 +25,7 @@ from crown.spark.checkpoint.meaning import same
 from crown.spark.checkpoint.state import StoredOperator, last_batch, stored_operators
 from crown.spark.flow.chunks import Chunk
 from crown.spark.flow.project import shown_order
-from crown.spark.flow.selection import to_spark_sql
+from crown.spark.flow.selection import exact_spark_sql
 from crown.spark.flow.unpack import conform
 from crown.spark.flow.views import deltas_of
 from crown.spark.host.engines import rebuild
@@ -156,6 +156,6 @@ def _ordered(rows: DataFrame, order: tuple[OrderBy, ...]) -> DataFrame:
     terms = [
         getattr(F.expr(text), f"{'desc' if one.descending else 'asc'}_nulls_{'first' if one.nulls_first else 'last'}")()
         for one in order
-        if (text := to_spark_sql(one.expression)) is not None
+        if (text := exact_spark_sql(one.expression)) is not None
     ]
     return rows.sort(*terms) if terms and len(terms) == len(order) else rows

@@ -21,7 +21,7 @@ from crown.workload.lifespan import AFTER
 from crown.workload.log import SEQUENCE
 
 Stream: TypeAlias = dict[str, pa.Table]
-Batch: TypeAlias = list[tuple[str, pa.Table]]
+TableBatch: TypeAlias = list[tuple[str, pa.Table]]
 _Times: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -120,7 +120,7 @@ def window_for(enclosureness: float, *, inner_rows: int, steps: int = 20) -> int
     return max(1, round(enclosureness * (1 + 2 * steps * inner_rows) / steps))
 
 
-def batches(stream: Stream, updates: int | None = None) -> Iterator[Batch]:
+def batches(stream: Stream, updates: int | None = None) -> Iterator[TableBatch]:
     """Cuts a stream into batches of `updates` changes, each with at most one Arrow table per table.
 
     Without `updates` each batch is one run of changes to one table, so that the exact order of arrival is kept.

@@ -15,7 +15,7 @@ from typing import Final
 from typing import Literal as OneOf
 
 from crown.errors import PlanError
-from crown.ir.columns import columns_of, stage_columns
+from crown.ir.columns import columns_of_stage, stage_columns
 from crown.ir.expression import Call, Column, Expression, Literal, makes_rows
 from crown.ir.plan import (
     AggregateColumn,
@@ -40,7 +40,7 @@ from crown.ir.plan import (
 from crown.ir.scalars import zero
 from crown.ir.tables import Table, TableColumn
 from crown.plan.cells.hypercube import Cube, choose_cube
-from crown.plan.cells.locate import Parts, joint_stage, located
+from crown.plan.cells.locate import Parts, coordinate_columns, joint_stage
 from crown.plan.explain.report import AtomLoad, Distribution
 from crown.types import INT64
 
@@ -75,7 +75,7 @@ def _spread(plan: Plan, cells: int, cube: Cube | None) -> Distributed:
     if cube is None:
         return Distributed(replace(plan, routing=_all_to_one(plan, cells)), None)
     routed = replace(plan, routing=_routing(cube, cells))
-    cut = _find_cut(_tail(cube.parts), [located(cube.parts, dimension) for dimension in cube.dimensions])
+    cut = _find_cut(_tail(cube.parts), [coordinate_columns(cube.parts, dimension) for dimension in cube.dimensions])
     return Distributed(routed, None) if cut is None else _split(routed, cut)
 
 
@@ -232,7 +232,7 @@ def _folded(
 
 
 def _split(plan: Plan, cut: _Cut) -> Distributed:
-    known = columns_of(cut.last, stage_columns(plan))
+    known = columns_of_stage(cut.last, stage_columns(plan))
     moved = {stage.id for stage in cut.after}
     kept = [cut.last if stage.id == cut.last.id else stage for stage in plan.stages if stage.id not in moved]
     columns = tuple(TableColumn(column.name, column.type, column.nullable) for column in known)

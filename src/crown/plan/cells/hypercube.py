@@ -22,7 +22,7 @@ from math import comb, prod
 
 from crown.ir.expression import Column
 from crown.ir.plan import Atom, BagStage, Plan, RecursionStage, TreeStage
-from crown.plan.cells.locate import Dimension, Parts, dimensions, feeds_replicated, located, parts_of
+from crown.plan.cells.locate import Dimension, Parts, coordinate_columns, dimensions, feeds_replicated, parts_of
 
 DIMENSIONS = 6
 FACTORISATIONS = 4000
@@ -49,7 +49,7 @@ def choose_cube(plan: Plan, cells: int) -> Cube | None:
     offered = dimensions(parts)
     offered = [dimension for dimension in offered if _has_many_values(parts, dimension)] or offered
     final = plan.stages[-1].id
-    telling = [dimension for dimension in offered if located(parts, dimension)[final] is not None]
+    telling = [dimension for dimension in offered if coordinate_columns(parts, dimension)[final] is not None]
     best_telling = _best(parts, telling, cells)
     best = _best(parts, offered, cells)
     if best is None or best_telling is None:

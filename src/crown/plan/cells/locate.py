@@ -85,7 +85,7 @@ def feeds_replicated(parts: Parts) -> bool:
     )
 
 
-def located(parts: Parts, dimension: Dimension) -> dict[str, str | None]:
+def coordinate_columns(parts: Parts, dimension: Dimension) -> dict[str, str | None]:
     """For each stage of the result, the column that determines a row's coordinate; None if no column does."""
     found: dict[str, str | None] = {}
     for stage in parts.plan.stages:
@@ -119,7 +119,7 @@ def located(parts: Parts, dimension: Dimension) -> dict[str, str | None]:
 
 
 def _common(stage: SetOperationStage, found: dict[str, str | None], parts: Parts) -> str | None:
-    """Return the column if both inputs are located by the column at the same place."""
+    """Return the column if both inputs are coordinate_columns by the column at the same place."""
     places = []
     for source in stage.inputs:
         below = found[source]
@@ -152,7 +152,7 @@ def dimensions(parts: Parts) -> list[Dimension]:
 
 
 def _keeps_together(parts: Parts, dimension: Dimension, joint: str) -> bool:
-    found = located(parts, dimension)
+    found = coordinate_columns(parts, dimension)
     for stage in parts.plan.stages:
         if stage.id in found and is_comparing(stage) and found[stage.id] is None:
             return False

@@ -22,7 +22,7 @@ from crown.plan.tree.bags import bag_width
 from crown.plan.tree.classify import is_free_connex, query_class
 from crown.plan.tree.draft import Draft
 from crown.plan.tree.hypergraph import union
-from crown.plan.tree.keys import Dependency, closure, is_linear
+from crown.plan.tree.keys import Dependency, closure, has_linear_result
 from crown.plan.tree.optional import optional_atoms
 from crown.plan.tree.price import relations_above, to_nodes
 
@@ -44,7 +44,7 @@ def conjunction_report(draft: Draft, stage: TreeStage, planning: Planning) -> Co
         if is_free_connex(closed, closure(outputs, draft.known)):
             with_keys = "free-connex"
     width = max((bag.width for bag in draft.bags), default=1)
-    linear = is_linear(frozenset(draft.outputs), edges, draft.known)
+    linear = has_linear_result(frozenset(draft.outputs), edges, draft.known)
     order = [variable.name for variable in draft.variables]
     height = _moving_height(stage, planning)
     effective = height if any(_reaches_many(stage, draft, planning)) else 1
@@ -197,7 +197,7 @@ def _why_not(height: int, draft: Draft, *, thanks_to_keys: bool) -> tuple[str, .
 def _improvements(height: int, stage: TreeStage, draft: Draft, planning: Planning) -> tuple[str, ...]:
     hints = _with_keys(stage, draft, planning)
     edges = [frozenset(atom.variables) for atom in draft.query_atoms]
-    if draft.added and not is_linear(frozenset(draft.outputs), edges, draft.known):
+    if draft.added and not has_linear_result(frozenset(draft.outputs), edges, draft.known):
         hints.append(f"selecting {', '.join(draft.added)} too would make the query free-connex")
     if height == 2 and not draft.bags:
         hints.append("declare the tables fifo (or with windows) or insert_only, if they are: then updates are O(1)")

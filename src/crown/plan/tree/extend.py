@@ -16,7 +16,7 @@ from math import comb
 
 from crown.plan.tree.components import Component, components
 from crown.plan.tree.hypergraph import Hyperedge, union
-from crown.plan.tree.keys import Dependency, is_linear
+from crown.plan.tree.keys import Dependency, has_linear_result
 from crown.plan.tree.steps import Steps
 
 EXACT = 12
@@ -58,7 +58,7 @@ def _repair(
         found = [frozenset(choice) for choice in combinations(candidates, size) if suffices(frozenset(choice))]
         if found:
             visible = union(inside) & outputs
-            return min(found, key=lambda added: (not is_linear(visible | added, edges, known), sorted(added)))
+            return min(found, key=lambda added: (not has_linear_result(visible | added, edges, known), sorted(added)))
     raise AssertionError("with all shared variables in the output every component is one atom")
 
 

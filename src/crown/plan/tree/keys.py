@@ -64,6 +64,6 @@ def closure(variables: Hyperedge, known: Sequence[Dependency]) -> Hyperedge:
     return frozenset(grown)
 
 
-def is_linear(outputs: Hyperedge, edges: Sequence[Hyperedge], known: Sequence[Dependency]) -> bool:
+def has_linear_result(outputs: Hyperedge, edges: Sequence[Hyperedge], known: Sequence[Dependency]) -> bool:
     """Return whether one atom's row determines a whole result, so that the result has no more rows than that atom."""
     return any(outputs <= closure(edge, known) for edge in edges)

@@ -28,7 +28,7 @@ from crown.sql.statements import name_query, names_of
 
 
 @dataclass(frozen=True)
-class ProjectView:
+class PlannedView:
     """A maintained view with its standalone plan."""
 
     name: str
@@ -42,7 +42,7 @@ class Project:
     """`plan` is the common plan of all views, in which equal stages appear once."""
 
     plan: Plan
-    views: tuple[ProjectView, ...]
+    views: tuple[PlannedView, ...]
 
 
 def plan_views(
@@ -64,7 +64,7 @@ def plan_views(
     texts = dict(sorted(texts.items())) if canonically else texts
     order = list(in_order(texts, (table.name for table in loaded.tables.values()), dialect=dialect, where=where))
     plan = replace(empty_project(), sql=";\n".join(f"CREATE VIEW {name} AS {sql}" for name, sql in texts.items()))
-    views: list[ProjectView] = []
+    views: list[PlannedView] = []
     known: dict[str, Plan] = {}
     for name in order:
         with told(where(name)):
@@ -80,7 +80,7 @@ def plan_views(
         plan, _ = add_view(plan, name, own)
         known[name] = view_plan(plan, name)
         loaded = replace(loaded, results={**loaded.results, name.lower(): ResultSchema(name, own.columns)})
-        views.append(ProjectView(name, query, own, report))
+        views.append(PlannedView(name, query, own, report))
     return Project(plan, tuple(views))
 
 

@@ -12,7 +12,7 @@ from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.plan import Atom, BagStage, Plan, TreeStage
 from crown.ir.render import quoted
 
-__all__ = ["compares", "quoted", "selection", "to_spark_sql"]
+__all__ = ["compares", "exact_spark_sql", "quoted", "selection"]
 
 _SAME_IN_SPARK = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_not_distinct", "and", "or", "not", "is_null", "in"})
 
@@ -48,7 +48,7 @@ def _condition(atom: Atom) -> str | None:
 
 def _comparisons(atom: Atom) -> list[str]:
     conjuncts = _conjuncts(atom.filter) if atom.filter is not None else ()
-    return [f"({text})" for conjunct in conjuncts if (text := to_spark_sql(conjunct)) is not None]
+    return [f"({text})" for conjunct in conjuncts if (text := exact_spark_sql(conjunct)) is not None]
 
 
 def _conjuncts(expression: Expression) -> tuple[Expression, ...]:
@@ -57,11 +57,11 @@ def _conjuncts(expression: Expression) -> tuple[Expression, ...]:
     return (expression,)
 
 
-def to_spark_sql(expression: Expression) -> str | None:
+def exact_spark_sql(expression: Expression) -> str | None:
     """Return the expression as Spark SQL text, or None where it isn't certain to mean the same.
 
     >>> from crown.types import BOOLEAN, INT64
-    >>> to_spark_sql(Call("lt", (Column("a", INT64), Literal(3, INT64)), BOOLEAN))
+    >>> exact_spark_sql(Call("lt", (Column("a", INT64), Literal(3, INT64)), BOOLEAN))
     '`a` < 3'
     """
     return render.to_spark_sql(expression) if _means_the_same(expression) else None

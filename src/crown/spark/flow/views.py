@@ -17,7 +17,7 @@ from crown.spark.sinks.materialize import Target, target_of
 
 # The options of `materialize`, or a function of the deltas and the number of the batch, as
 # `foreachBatch` takes it.
-Sink: TypeAlias = Mapping[str, str | bool] | Callable[[DataFrame, int], None]
+DeltaSink: TypeAlias = Mapping[str, str | bool] | Callable[[DataFrame, int], None]
 
 _OBSERVED = "views of "
 
@@ -57,7 +57,7 @@ class MaintainedViews:
         return found
 
     def start(
-        self, sinks: Mapping[str, Sink], *, checkpoint: str, trigger: Mapping[str, Any] | None = None
+        self, sinks: Mapping[str, DeltaSink], *, checkpoint: str, trigger: Mapping[str, Any] | None = None
     ) -> StreamingQuery:
         """Start the stream, and write each view that is named to its own sink, from the same batch.
 
@@ -86,7 +86,7 @@ class MaintainedViews:
         writer = self._deltas.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
         return writer.outputMode("append").trigger(**(trigger or {"processingTime": "0 seconds"})).start()
 
-    def _write(self, view: Slots, sink: Sink, checkpoint: str) -> Callable[[DataFrame, int], None]:
+    def _write(self, view: Slots, sink: DeltaSink, checkpoint: str) -> Callable[[DataFrame, int], None]:
         if callable(sink):
             return sink
         shown = deltas_of(self._deltas, view)

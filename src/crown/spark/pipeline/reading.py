@@ -13,7 +13,7 @@ from crown.spark.pipeline.filekey import FileKey
 from crown.spark.pipeline.formats import KNOWN_SOURCES, table_options
 from crown.spark.pipeline.sinks import read_sink
 from crown.spark.pipeline.values import (
-    Reader,
+    OptionReader,
     check_kafka,
     format_of,
     one_of,
@@ -118,7 +118,7 @@ def _file_source(format_: str, options: Mapping[str, Any], place: FileKey) -> No
         raise place.missing("schema", 'give the columns and their types: schema = "id BIGINT, name STRING"')
 
 
-_TOP: Mapping[str, Reader] = {
+_TOP: Mapping[str, OptionReader] = {
     "query": read_text,
     "query_file": read_text,
     "views": read_anything,
@@ -135,7 +135,7 @@ _TOP: Mapping[str, Reader] = {
     "sink": read_mapping,
     "spark": read_spark,
 }
-_TABLE: Mapping[str, Reader] = {
+_TABLE: Mapping[str, OptionReader] = {
     "format": read_text,
     "path": read_text,
     "schema": read_text,

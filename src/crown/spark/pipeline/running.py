@@ -16,7 +16,7 @@ from crown.plan.view_key import view_key
 from crown.spark.failure import crown_error
 from crown.spark.flow.maintained import MaintainedView, views_of
 from crown.spark.flow.streaming import MaintainOptions, maintain
-from crown.spark.flow.views import Sink as ViewSink
+from crown.spark.flow.views import DeltaSink
 from crown.spark.pipeline.checking import Check, CheckedView, check
 from crown.spark.pipeline.claim import check_claim, write_claim
 from crown.spark.pipeline.description import PipelineDescription, Sink, TableSource
@@ -141,7 +141,7 @@ def _sink_writer(deltas: DataFrame, sink: Sink, checkpoint: str, key: tuple[str,
     return writer.option("checkpointLocation", checkpoint).outputMode("append")
 
 
-def _batch_sink(sink: Sink, view: CheckedView) -> ViewSink:
+def _batch_sink(sink: Sink, view: CheckedView) -> DeltaSink:
     """Return a sink of one of several views, as `MaintainedViews.start` takes it."""
     match sink.format:
         case "materialized":

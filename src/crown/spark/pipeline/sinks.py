@@ -10,7 +10,7 @@ from crown.spark.pipeline.description import Sink
 from crown.spark.pipeline.filekey import FileKey
 from crown.spark.pipeline.formats import KNOWN_SINKS, sink_options
 from crown.spark.pipeline.values import (
-    Reader,
+    OptionReader,
     check_kafka,
     format_of,
     read_flag,
@@ -52,7 +52,7 @@ def _named(option: Any, view: str) -> Any:
     return option
 
 
-_SINK: Mapping[str, Reader] = {
+_SINK: Mapping[str, OptionReader] = {
     "format": read_text,
     "path": read_text,
     "connection": read_text,

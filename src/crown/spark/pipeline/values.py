@@ -19,10 +19,10 @@ _MASTER = re.compile(
     r"local|local\[(\*|[1-9]\d*)(\s*,\s*[1-9]\d*)?\]|local-cluster\[[\d, ]+\]|yarn|(spark|k8s|mesos)://.+"
 )
 
-Reader: TypeAlias = Callable[[Any, FileKey], Any]
+OptionReader: TypeAlias = Callable[[Any, FileKey], Any]
 
 
-def read_options(data: Mapping[str, Any], readers: Mapping[str, Reader], place: FileKey) -> dict[str, Any]:
+def read_options(data: Mapping[str, Any], readers: Mapping[str, OptionReader], place: FileKey) -> dict[str, Any]:
     for name in data:
         if name not in readers:
             hint = f"options are {', '.join(sorted(readers))}"
@@ -64,7 +64,7 @@ def read_flag(value: Any, place: FileKey) -> bool:
     return value
 
 
-def one_of(*allowed: str) -> Reader:
+def one_of(*allowed: str) -> OptionReader:
     def read_one(value: Any, place: FileKey) -> str:
         if value not in allowed:
             hint = closest(str(value), allowed) + f"one of {', '.join(allowed)}"

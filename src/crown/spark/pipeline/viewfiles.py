@@ -11,7 +11,7 @@ from crown.spark.pipeline.description import PipelineView, Sink
 from crown.spark.pipeline.filekey import FileKey, closest
 from crown.spark.pipeline.formats import WITH_A_TARGET
 from crown.spark.pipeline.sinks import VIEW, read_sink
-from crown.spark.pipeline.values import Reader, read_mapping, read_names, read_options, read_sql_file, read_text
+from crown.spark.pipeline.values import OptionReader, read_mapping, read_names, read_options, read_sql_file, read_text
 
 _JINJA = re.compile(r"\{\{|\{%")
 # dbt compiles tests into folders that are named after the file that declares them.
@@ -156,4 +156,4 @@ class _SharedSink:
             )
 
 
-_VIEW: Mapping[str, Reader] = {"query": read_text, "file": read_text, "sink": read_mapping}
+_VIEW: Mapping[str, OptionReader] = {"query": read_text, "file": read_text, "sink": read_mapping}

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from crown.changes import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from crown.errors import SchemaError
 from crown.spark.schema import as_struct
-from crown.spark.sources.decoding import Change, Fields, RowReader, decoded, parse_json
+from crown.spark.sources.decoding import Fields, RecordChange, RowReader, decoded, parse_json
 from crown.spark.sources.encodings import BINARY, DECIMALS, UNAVAILABLE, UNITS, Encodings, Unreadable, meaning_of
 
 _NO_BEFORE = "a record without `before` needs a PRIMARY KEY, or REPLICA IDENTITY FULL in PostgreSQL"
@@ -76,7 +76,7 @@ def _check_options(
             )
 
 
-def read_record(rows: RowReader, text: str | None, key: str | None) -> list[Change]:
+def read_record(rows: RowReader, text: str | None, key: str | None) -> list[RecordChange]:
     """Return the changes of a record; none of a tombstone."""
     record, fields = _unwrapped(text) if text is not None else (None, {})
     if record is None:
@@ -84,14 +84,14 @@ def read_record(rows: RowReader, text: str | None, key: str | None) -> list[Chan
     operation, before, after = record.get("op"), record.get("before"), record.get("after")
     match operation:
         case "c" | "r":
-            return [Change(INSERT, rows.whole(after, fields.get("after"), "after"))]
+            return [RecordChange(INSERT, rows.whole(after, fields.get("after"), "after"))]
         case "u" if before is None:
-            return [Change(UPDATE_POSTIMAGE, rows.whole(after, fields.get("after"), "after"), _NO_BEFORE)]
+            return [RecordChange(UPDATE_POSTIMAGE, rows.whole(after, fields.get("after"), "after"), _NO_BEFORE)]
         case "u":
-            old = Change(UPDATE_PREIMAGE, *rows.partial(before, fields.get("before"), "before"))
-            return [old, Change(UPDATE_POSTIMAGE, rows.whole(after, fields.get("after"), "after"))]
+            old = RecordChange(UPDATE_PREIMAGE, *rows.partial(before, fields.get("before"), "before"))
+            return [old, RecordChange(UPDATE_POSTIMAGE, rows.whole(after, fields.get("after"), "after"))]
         case "d" if before is not None:
-            return [Change(DELETE, *rows.partial(before, fields.get("before"), "before"))]
+            return [RecordChange(DELETE, *rows.partial(before, fields.get("before"), "before"))]
         case "d":
             return [_by_message_key(rows, key)]
         case "t":
@@ -101,12 +101,12 @@ def read_record(rows: RowReader, text: str | None, key: str | None) -> list[Chan
     raise Unreadable(f"op is {operation!r}, not c, r, u or d: this is not a change record of Debezium")
 
 
-def _by_message_key(rows: RowReader, key: str | None) -> Change:
+def _by_message_key(rows: RowReader, key: str | None) -> RecordChange:
     if key is None:
         raise Unreadable("a delete without `before`, and the message has no key")
     image, fields = _unwrapped(key)
     values, _ = rows.partial(image, fields.get(""), "the message's key")
-    return Change(DELETE, values, _NO_BEFORE)
+    return RecordChange(DELETE, values, _NO_BEFORE)
 
 
 def _unwrapped(text: str) -> tuple[dict[str, Any] | None, dict[str, Fields]]:

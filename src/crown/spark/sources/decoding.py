@@ -24,7 +24,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from crown.changes import CHANGE_TYPE, INSERT
 from crown.errors import SchemaError
 from crown.spark.schema import CORRUPT, CORRUPT_REASON, KEYED_RECORD, crown_type, spark_type
-from crown.spark.sources.encodings import Encodings, Meaning, Reader, Unreadable
+from crown.spark.sources.encodings import Encodings, Meaning, Unreadable, ValueReader
 from crown.spark.sources.nested import column_reader, find_field
 
 _MARKS = (CHANGE_TYPE, CORRUPT, CORRUPT_REASON, KEYED_RECORD)
@@ -35,7 +35,7 @@ Fields: TypeAlias = Mapping[str, Meaning]
 
 
 @dataclass(frozen=True)
-class Change:
+class RecordChange:
     """One row of a record; `keyed` says why it needs a primary key, None if it doesn't."""
 
     word: str
@@ -79,7 +79,7 @@ class RowReader:
         return values, fault
 
     @cached_property
-    def _readers(self) -> list[tuple[str, Meaning, Reader]]:
+    def _readers(self) -> list[tuple[str, Meaning, ValueReader]]:
         found = []
         for field in self.row.fields:
             type_ = crown_type(field.dataType)
@@ -99,7 +99,7 @@ class RowReader:
 
 
 # The changes of a record, from the texts of its value and key.
-RecordReader: TypeAlias = Callable[[RowReader, str | None, str | None], list[Change]]
+RecordReader: TypeAlias = Callable[[RowReader, str | None, str | None], list[RecordChange]]
 
 
 def decoded(records: DataFrame, rows: RowReader, read: RecordReader, *, value: str, key: str) -> DataFrame:

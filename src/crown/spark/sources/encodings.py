@@ -97,7 +97,7 @@ class Encodings:
         return Meaning()
 
 
-Reader: TypeAlias = Callable[[Any, Meaning], Any]
+ValueReader: TypeAlias = Callable[[Any, Meaning], Any]
 
 
 def meaning_of(field: Mapping[str, Any]) -> Meaning:
@@ -116,7 +116,7 @@ def _meaning(name: str | None, scale: str | None) -> Meaning:
     return Meaning(_MEANINGS.get(name or "", ""), int(scale) if scale is not None else None)
 
 
-def reader(type_: DataType, encodings: Encodings) -> Reader | None:
+def reader(type_: DataType, encodings: Encodings) -> ValueReader | None:
     """What reads JSON values as a column of this type; None for types that can't be read.
 
     Dates and timestamps come back as numbers of days and of microseconds.
@@ -127,8 +127,11 @@ def reader(type_: DataType, encodings: Encodings) -> Reader | None:
     Decimal('1234.56')
     """
     read = _plain_reader(type_, encodings)
-    if read is None:
-        return None
+    return None if read is None else reader_if_sent(read, encodings)
+
+
+def reader_if_sent(read: ValueReader, encodings: Encodings) -> ValueReader:
+    """Return a reader that rejects the mark which Debezium sends in place of an unchanged large value."""
 
     def available(value: Any, meaning: Meaning) -> Any:
         if value == encodings.unavailable:
@@ -138,7 +141,7 @@ def reader(type_: DataType, encodings: Encodings) -> Reader | None:
     return available
 
 
-def _plain_reader(type_: DataType, encodings: Encodings) -> Reader | None:
+def _plain_reader(type_: DataType, encodings: Encodings) -> ValueReader | None:
     if (precision := type_.precision) is not None and (scale := type_.scale) is not None:
         return lambda value, meaning: _decimal(value, meaning, precision, scale, encodings)
     if type_.is_integer:
@@ -146,7 +149,7 @@ def _plain_reader(type_: DataType, encodings: Encodings) -> Reader | None:
         return lambda value, meaning: _integer(value, meaning, integers)
     if type_ == types.BINARY:
         return lambda value, meaning: _binary(value, encodings)
-    plain: dict[str, Reader] = {
+    plain: dict[str, ValueReader] = {
         "boolean": _boolean,
         "float32": lambda value, meaning: _double(value, meaning, _LARGEST_FLOAT),
         "float64": lambda value, meaning: _double(value, meaning, None),

@@ -12,7 +12,7 @@ from crown.changes import CHANGE_TYPE, DELETIONS, INSERT, INSERTIONS, MULTIPLICI
 from crown.errors import SchemaError
 from crown.spark.schema import as_struct
 from crown.spark.sources.debezium import DebeziumOptions, debezium
-from crown.spark.sources.decoding import Change, RowReader, decoded, parse_json
+from crown.spark.sources.decoding import RecordChange, RowReader, decoded, parse_json
 from crown.spark.sources.encodings import Encodings, Unreadable
 from crown.spark.sources.native import remember_json
 
@@ -66,7 +66,7 @@ def kafka(
     return changes
 
 
-def read_object(rows: RowReader, text: str | None, key: str | None) -> list[Change]:
+def read_object(rows: RowReader, text: str | None, key: str | None) -> list[RecordChange]:
     """Return the change of a record that is the row itself, with `_change_type` beside its columns."""
     if text is None:
         raise Unreadable(f"the record has no value: mark a deletion with {CHANGE_TYPE}")
@@ -83,4 +83,4 @@ def read_object(rows: RowReader, text: str | None, key: str | None) -> list[Chan
             raise Unreadable(f"{MULTIPLICITY} is {values[place]}")
     elif record.get(MULTIPLICITY, 1) != 1:
         raise Unreadable(f"the record represents several rows: add {MULTIPLICITY} BIGINT to the schema")
-    return [Change(word or INSERT, values)]
+    return [RecordChange(word or INSERT, values)]

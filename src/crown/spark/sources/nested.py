@@ -12,26 +12,18 @@ from decimal import Decimal
 from typing import Any
 
 from crown import types
-from crown.spark.sources.encodings import Encodings, Meaning, Reader, Unreadable, reader
+from crown.spark.sources.encodings import Encodings, Meaning, Unreadable, ValueReader, reader, reader_if_sent
 from crown.types import DataType
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
-def column_reader(column: str, type_: DataType, encodings: Encodings) -> Reader | None:
+def column_reader(column: str, type_: DataType, encodings: Encodings) -> ValueReader | None:
     """Like `encodings.reader`, for a column of any type."""
     if not type_.is_nested:
         return reader(type_, encodings)
     read = _part_reader(column, type_, encodings)
-    if read is None:
-        return None
-
-    def available(value: Any, meaning: Meaning) -> Any:
-        if value == encodings.unavailable:
-            raise Unreadable("its value was not sent (an unchanged large value, TOAST)")
-        return read(value, meaning)
-
-    return available
+    return None if read is None else reader_if_sent(read, encodings)
 
 
 def find_field(image: Mapping[str, Any], name: str) -> str | None:
@@ -41,7 +33,7 @@ def find_field(image: Mapping[str, Any], name: str) -> str | None:
     return next((found for found in image if found.lower() == name.lower()), None)
 
 
-def _part_reader(column: str, type_: DataType, encodings: Encodings) -> Reader | None:
+def _part_reader(column: str, type_: DataType, encodings: Encodings) -> ValueReader | None:
     """What reads a part that is not NULL, as pyarrow takes it."""
     if type_.element is not None:
         return _array_reader(_part_reader(column, type_.element, encodings))
@@ -67,7 +59,7 @@ def _as_object(value: Any, type_: DataType) -> Any:
     return value
 
 
-def _array_reader(element: Reader | None) -> Reader | None:
+def _array_reader(element: ValueReader | None) -> ValueReader | None:
     if element is None:
         return None
 
@@ -80,7 +72,7 @@ def _array_reader(element: Reader | None) -> Reader | None:
     return read
 
 
-def _struct_reader(fields: Mapping[str, Reader | None]) -> Reader | None:
+def _struct_reader(fields: Mapping[str, ValueReader | None]) -> ValueReader | None:
     readers = {name: read for name, read in fields.items() if read is not None}
     if len(readers) < len(fields):
         return None
@@ -98,7 +90,7 @@ def _struct_reader(fields: Mapping[str, Reader | None]) -> Reader | None:
     return read
 
 
-def _map_reader(key_type: DataType, key: Reader | None, item: Reader | None) -> Reader | None:
+def _map_reader(key_type: DataType, key: ValueReader | None, item: ValueReader | None) -> ValueReader | None:
     if key is None or item is None or key_type.is_nested:
         return None
 

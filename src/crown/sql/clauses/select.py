@@ -26,7 +26,7 @@ from crown.sql.clauses.result.top import is_output
 from crown.sql.clauses.subqueries.attach import attach_near
 from crown.sql.clauses.subqueries.subqueries import SelectSubqueries, Ungrouped
 from crown.sql.clauses.where import bind_where
-from crown.sql.clauses.windows.window_functions import Windows
+from crown.sql.clauses.windows.window_functions import WindowCollector
 from crown.sql.clauses.windows.windowed import has_window, joined_groups, windowed_rows
 from crown.sql.context import Context
 from crown.sql.outputs import Item, expand_items
@@ -57,7 +57,7 @@ def bind_rows(
     items = expand_items(context, node, relation)
     grouped = group_nodes(context, node, items, relation.visible)
     aggregates = Aggregates(context, [] if grouped is None else _written(grouped.nodes, items))
-    windows = Windows(context, node, keys)
+    windows = WindowCollector(context, node, keys)
     subqueries = SelectSubqueries(context, environment, "SELECT", aggregates, windows)
     subqueries.groups = group_subqueries([] if grouped is None else grouped.nodes, items)
     outputs = [
@@ -94,7 +94,7 @@ def _having(binder: Binder, node: exp.Select) -> Expression | None:
     return condition
 
 
-def _qualify(binder: Binder, node: exp.Select, windows: Windows) -> Expression | None:
+def _qualify(binder: Binder, node: exp.Select, windows: WindowCollector) -> Expression | None:
     qualify = node.args.get("qualify")
     if qualify is None:
         return None
@@ -127,7 +127,7 @@ def _windowed(
     context: Context,
     relation: Relation | None,
     shown: Shown,
-    windows: Windows,
+    windows: WindowCollector,
     qualify: Expression | None,
     rows: Callable[[Shown], BoundQuery],
 ) -> BoundQuery:

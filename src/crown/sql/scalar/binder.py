@@ -19,7 +19,7 @@ from crown.sql.scalar import (
     arrays,
     conversions,
     date_parts,
-    division,
+    dialect_division,
     intervals,
     lambdas,
     literals,
@@ -148,12 +148,12 @@ class Binder:
             if found is not None:
                 return found
         left, right = (as_number(self.context, node, self.bind(side)) for side in (node.this, node.expression))
-        if operator == "divide" and (found := division.divided(self, node, left, right)) is not None:
+        if operator == "divide" and (found := dialect_division.divided(self, node, left, right)) is not None:
             return found
         if operator in ("add", "subtract") and (left.type.is_temporal or right.type.is_temporal):
             return intervals.day_arithmetic(self.context, node, operator, left, right)
         if operator in ("divide", "modulo"):
-            right = division.divisor_of(self, node, operator, right)
+            right = dialect_division.divisor_of(self, node, operator, right)
         return self.arithmetic(node, operator, left, right)
 
     def arithmetic(self, node: exp.Expr, operator: types.Arithmetic, left: Expression, right: Expression) -> Expression:

@@ -25,7 +25,7 @@ def columns(value: Any) -> list[ForeignColumn] | None:
             if not hasattr(schema, "__arrow_c_schema__"):
                 return None
             schema = pyarrow.schema(schema)
-        return [(f.name, arrow_type(f.type), f.nullable, str(f.type)) for f in schema]
+        return [(f.name, type_of_arrow(f.type), f.nullable, str(f.type)) for f in schema]
     return None
 
 
@@ -34,7 +34,7 @@ def is_arrow_type(value: Any) -> bool:
     return isinstance(value, pyarrow.DataType)
 
 
-def arrow_type(value: Any) -> DataType | None:
+def type_of_arrow(value: Any) -> DataType | None:
     """Return the type of a pyarrow DataType; None for anything else."""
     return crown_type(value) if is_arrow_type(value) else None
 

@@ -154,7 +154,7 @@ def _dict_columns(name: str, columns: Mapping[Any, Any]) -> tuple[TableColumn, .
         if text.lower().rstrip().endswith("not null"):
             text, nullable = text.rstrip()[: -len("not null")], False
         is_known = isinstance(given, DataType)
-        type_ = given if is_known else foreign.arrow_type(given) or typenames.from_name(text)
+        type_ = given if is_known else foreign.type_of_arrow(given) or typenames.from_name(text)
         if type_ is None and not (foreign.is_arrow_type(given) or (isinstance(given, str) and typenames.is_type(text))):
             raise _type_error(name, str(column), text)
         result.append(TableColumn(str(column), type_ or UnreadType("null", text.strip()), nullable))

@@ -40,7 +40,7 @@ Keep = Literal["read", "all"]
 
 
 @dataclass(frozen=True)
-class MaintainedView:
+class CatalogView:
     """A maintained view: its standalone plan, and the stages of the project that its stages map to."""
 
     name: str
@@ -68,7 +68,7 @@ class Catalog:
     dialect: str
     functions: Mapping[str, Declared] = field(default_factory=dict)
     project: Plan = field(default_factory=empty_project)
-    views: dict[str, MaintainedView] = field(default_factory=dict)
+    views: dict[str, CatalogView] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     given: set[str] = field(default_factory=set)
 
@@ -140,7 +140,7 @@ class Catalog:
         self.views[view.name.lower()] = view
         self.project = project
 
-    def planned(self, statement: CreateMaterializedView) -> tuple[MaintainedView, Plan]:
+    def planned(self, statement: CreateMaterializedView) -> tuple[CatalogView, Plan]:
         """Plan a view over the project; return it, and the project with it."""
         query = parse(statement.sql, self.schema, dialect=self.dialect, functions=self.functions)
         for table in query.tables:
@@ -160,9 +160,9 @@ class Catalog:
         project = replace(project, tables=tuple(tables))
         names = {name.lower() for name in names_of(query.sql, dialect=self.dialect)}
         reads = tuple(v.name for key, v in self.views.items() if key in self._reached(names))
-        return MaintainedView(statement.name, statement.text, plan, report, places, reads), project
+        return CatalogView(statement.name, statement.text, plan, report, places, reads), project
 
-    def read_by(self, view: MaintainedView) -> tuple[str, ...]:
+    def read_by(self, view: CatalogView) -> tuple[str, ...]:
         """Return the tables and maintained views that a view reads directly or through plain views."""
         names = self._reached({name.lower() for name in names_of(view.plan.sql, dialect=self.dialect)})
         tables = (table.name for key, table in self.schema.tables.items() if key.lower() in names)

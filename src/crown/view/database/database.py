@@ -38,15 +38,14 @@ from crown.view.arguments import (
 )
 from crown.view.changing import change
 from crown.view.database import file as database_file
-from crown.view.database.catalog import Catalog, Keep, MaintainedView
+from crown.view.database.catalog import Catalog, CatalogView, Keep
 from crown.view.database.facts import DatabaseViewFacts
 from crown.view.database.figures import figures
-from crown.view.database.subscribers import Callback, Changes, Subscribers
+from crown.view.database.subscribers import Callback, DeltaIterator, Subscribers
 from crown.view.deltas import paired
 from crown.view.engines import OnInvalid, State, open_project, prepare, read_all, replan
 from crown.view.facts import Observer
-from crown.view.interface import Changes as TableChanges
-from crown.view.interface import DatabaseStats, Rows
+from crown.view.interface import Changes, DatabaseStats, Rows
 from crown.view.located import located, located_in
 from crown.view.progress import Progress, reporting
 from crown.view.reading import Reading
@@ -60,7 +59,7 @@ Deltas: TypeAlias = list[tuple[str, int, _kernel.ArrowStream]]
 class DatabaseView(Reading):
     """One view of a database, for reading. It ends when the view is dropped."""
 
-    def __init__(self, database: Database, view: MaintainedView) -> None:
+    def __init__(self, database: Database, view: CatalogView) -> None:
         self._database = database
         self._view = view
         self._name = view.name
@@ -96,7 +95,7 @@ class DatabaseView(Reading):
         """As `Database.on_change`."""
         return self._database.on_change(self._name, callback)
 
-    def changes(self) -> Changes:
+    def changes(self) -> DeltaIterator:
         """As `Database.changes`."""
         return self._database.changes(self._name)
 
@@ -331,7 +330,7 @@ class Database:
 
     # Changes.
 
-    def apply(self, changes: TableChanges, *, updates: bool = False) -> dict[str, pa.Table]:
+    def apply(self, changes: Changes, *, updates: bool = False) -> dict[str, pa.Table]:
         """Apply changes of several tables, in order, and return the change of each view, by name.
 
         `changes` are as for `View.apply`. All views are then at the same point in time. Deletes come before inserts.
@@ -465,7 +464,7 @@ class Database:
         """
         return self._subscribers.add(self._followed(name), callback)
 
-    def changes(self, name: str) -> Changes:
+    def changes(self, name: str) -> DeltaIterator:
         """Return an iterator over the deltas of a view from now on. It waits for the next one until it is closed.
 
         Unread deltas are buffered while the iterator exists: close it, or drop every reference to it.
@@ -586,5 +585,5 @@ def _title(statement: Statement) -> str:
     return statement.name if isinstance(statement, CreateMaterializedView) else ""
 
 
-def _facts(view: MaintainedView) -> ProjectView:
+def _facts(view: CatalogView) -> ProjectView:
     return ProjectView(view.name, view.plan, view.report, dict(view.places))

@@ -11,7 +11,7 @@ from crown import _kernel
 from crown.errors import CrownError
 from crown.ir.plan import MapStage, Plan, SetOperationStage, TreeStage
 from crown.plan.explain.report import Report
-from crown.view.database.catalog import MaintainedView
+from crown.view.database.catalog import CatalogView
 from crown.view.facts import Observer, enumerated, not_taken
 from crown.view.interface import DatabaseStats
 
@@ -25,7 +25,7 @@ class DatabaseViewFacts:
 
     def __init__(
         self,
-        view: MaintainedView,
+        view: CatalogView,
         engine: _kernel.Engine,
         *,
         reads: tuple[str, ...],

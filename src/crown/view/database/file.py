@@ -19,7 +19,7 @@ from crown.sql.schema.schema import Schema
 from crown.sql.schema.tables import ResultSchema, TableSchema
 from crown.sql.statements import CreateView, read_statements
 from crown.view import storage
-from crown.view.database.catalog import Catalog, MaintainedView
+from crown.view.database.catalog import Catalog, CatalogView
 
 NAME = "database.json"
 _FORMAT = 1
@@ -102,7 +102,7 @@ def catalog(saved: Saved, functions: Mapping[str, Declared]) -> Catalog:
         found.schema = replace(found.schema, views={**found.schema.views, key: statement.view})
         found.texts[key] = text
     for v in saved.views:
-        found.views[v.name.lower()] = MaintainedView(v.name, v.text, v.plan, v.report, dict(v.places), v.reads)
+        found.views[v.name.lower()] = CatalogView(v.name, v.text, v.plan, v.report, dict(v.places), v.reads)
     found.given.update(saved.given)
     return found
 

@@ -26,8 +26,8 @@ class Subscribers:
         self._observers: dict[str, list[Callback]] = {}
         self._callbacks: dict[str, list[Callback]] = {}
         # Weak references: an iterator that is no longer referenced must not collect deltas forever.
-        self._iterators: dict[str, list[weakref.ref[Changes]]] = {}
-        self._waiting: deque[tuple[str, Callback | Changes, pa.Table]] = deque()
+        self._iterators: dict[str, list[weakref.ref[DeltaIterator]]] = {}
+        self._waiting: deque[tuple[str, Callback | DeltaIterator, pa.Table]] = deque()
         self._delivering = threading.Lock()
         self._deliverer: int | None = None  # the thread that has the lock
 
@@ -50,9 +50,9 @@ class Subscribers:
         observers.append(observer)
         return partial(observers.remove, observer)
 
-    def iterate(self, view: str) -> Changes:
+    def iterate(self, view: str) -> DeltaIterator:
         followers = self._iterators.setdefault(view, [])
-        changes = Changes(lambda gone: followers.remove(weakref.ref(gone)))
+        changes = DeltaIterator(lambda gone: followers.remove(weakref.ref(gone)))
         followers.append(weakref.ref(changes, followers.remove))
         return changes
 
@@ -94,7 +94,7 @@ class Subscribers:
                 while self._waiting:
                     view, follower, delta = self._waiting.popleft()
                     try:
-                        if isinstance(follower, Changes):
+                        if isinstance(follower, DeltaIterator):
                             follower.put(delta)
                         elif follower in self._callbacks.get(view, ()):  # not ended in the meantime
                             follower(delta)
@@ -107,14 +107,14 @@ class Subscribers:
             raise failed
 
 
-class Changes:
+class DeltaIterator:
     """Iterates over the deltas of a view from its creation on; `next` waits for a batch that changes the view.
 
     Iterate over it in a separate thread, or call `get` with a timeout. It ends when it is closed or the view is
     dropped. Deltas are buffered until they are read, as long as the iterator is referenced.
     """
 
-    def __init__(self, on_close: Callable[[Changes], None]) -> None:
+    def __init__(self, on_close: Callable[[DeltaIterator], None]) -> None:
         self._queue: queue.SimpleQueue[pa.Table | None] = queue.SimpleQueue()
         self._on_close = on_close
         self._ended = False
@@ -154,7 +154,7 @@ class Changes:
                 return
             self.end()
 
-    def __enter__(self) -> Changes:
+    def __enter__(self) -> DeltaIterator:
         return self
 
     def __exit__(

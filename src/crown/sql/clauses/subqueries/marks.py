@@ -72,7 +72,7 @@ def _subjects(node: exp.Expr) -> tuple[exp.Expr, ...]:
     return tuple(node.this.expressions) if isinstance(node.this, exp.Tuple) else (node.this,)
 
 
-class Owner(Protocol):
+class MarkedClause(Protocol):
     """The clause that contains the mark."""
 
     context: Context
@@ -83,7 +83,7 @@ class Owner(Protocol):
     def row(self, single: Single, node: exp.Expr) -> list[Expression]: ...
 
 
-def mark(owner: Owner, node: exp.Expr, test: Test, binder: Binder) -> Expression:
+def mark(owner: MarkedClause, node: exp.Expr, test: Test, binder: Binder) -> Expression:
     """Return the value of the test for each row of the clause."""
     context, scope = owner.context, binder.scope
     query = unwrapped(context, test.query)
@@ -97,7 +97,7 @@ def mark(owner: Owner, node: exp.Expr, test: Test, binder: Binder) -> Expression
 
 
 def value_of(
-    owner: Owner, node: exp.Expr, test: Test, inner: Inner | Single, subjects: list[Expression], scope: Scope
+    owner: MarkedClause, node: exp.Expr, test: Test, inner: Inner | Single, subjects: list[Expression], scope: Scope
 ) -> Expression:
     marker = _Marker(owner, node, scope)
     if test.function is None:
@@ -134,7 +134,7 @@ def _is_condition(node: exp.Expr) -> bool:
 
 
 class _Marker:
-    def __init__(self, owner: Owner, node: exp.Expr, scope: Scope) -> None:
+    def __init__(self, owner: MarkedClause, node: exp.Expr, scope: Scope) -> None:
         self.owner = owner
         self.context = owner.context
         self.node = node

@@ -23,7 +23,7 @@ from crown.sql.clauses.subqueries.domain import Pair
 from crown.sql.clauses.subqueries.inner import Inner, Keyed, Single, all_hold, bind_inner, by_key
 from crown.sql.clauses.subqueries.marks import mark, test_of
 from crown.sql.clauses.subqueries.unique import has_one_row
-from crown.sql.clauses.windows.window_functions import Windows
+from crown.sql.clauses.windows.window_functions import WindowCollector
 from crown.sql.context import Context
 from crown.sql.normalise.nesting import nest_columns
 from crown.sql.normalise.optional import marker
@@ -45,7 +45,7 @@ class SelectSubqueries:
         environment: Environment,
         clause: str,
         aggregates: Aggregates | None = None,
-        windows: Windows | None = None,
+        windows: WindowCollector | None = None,
     ) -> None:
         self.context = context
         self.environment = environment

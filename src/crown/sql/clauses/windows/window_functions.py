@@ -87,7 +87,7 @@ class _Over:
     frame: WindowFrame
 
 
-class Windows:
+class WindowCollector:
     """Collects the window functions of a SELECT while its expressions are bound; partitions are also by `keys`."""
 
     def __init__(self, context: Context, node: exp.Select, keys: Sequence[Expression] = ()) -> None:
