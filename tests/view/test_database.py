@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 import threading
 from collections import Counter
 from decimal import Decimal
@@ -14,32 +13,8 @@ import pyarrow as pa
 import pytest
 
 import crown
-from crown.errors import CrownError, InvalidChange, PlanError, SchemaError, SqlError, StateError
-
-SCHEMA = """
-    CREATE TABLE tag (id BIGINT PRIMARY KEY, name STRING);
-    CREATE TABLE message_tag (message BIGINT, tag BIGINT);
-    CREATE TABLE knows (p1 BIGINT, p2 BIGINT, since INT);
-"""
-VIEWS = """
-    CREATE VIEW tagged AS SELECT t.name, m.message FROM tag t JOIN message_tag m ON m.tag = t.id;
-    CREATE MATERIALIZED VIEW by_tag AS SELECT name, COUNT(*) AS reach FROM tagged GROUP BY name;
-    CREATE MATERIALIZED VIEW top_tags AS SELECT * FROM by_tag ORDER BY reach DESC LIMIT 2;
-    CREATE MATERIALIZED VIEW total AS SELECT COUNT(*) AS n FROM message_tag;
-"""
-ROWS: dict[str, list[tuple[object, ...]]] = {
-    "tag": [(1, "joins"), (2, "trees"), (3, "bags")],
-    "message_tag": [(10, 1), (11, 1), (12, 2), (13, 3), (14, 3)],
-}
-
-
-@pytest.fixture(params=[1, 2, 3])
-def threads(request: pytest.FixtureRequest) -> int:
-    return int(request.param)
-
-
-def rows(delta: pa.Table) -> list[tuple[Any, ...]]:
-    return [tuple(row.values()) for row in delta.to_pylist()]
+from crown.errors import CrownError, InvalidChange, SchemaError, SqlError, StateError
+from tests.view.tags import ROWS, SCHEMA, VIEWS, rows
 
 
 def test_a_batch_changes_all_views_at_once(threads: int) -> None:
@@ -87,111 +62,10 @@ def test_views_are_named_as_sql_does_and_unknown_ones_refused() -> None:
     assert len(db.views) == 3
 
 
-def test_a_view_may_be_added_to_rows_that_are_there(threads: int) -> None:
-    db = crown.Database(SCHEMA + VIEWS, threads=threads, keep="all")
-    db.apply(ROWS)
-    db.insert("knows", [(1, 2, 2020), (2, 3, 2021), (3, 4, 2022)])
-    db.execute("CREATE MATERIALIZED VIEW hops AS SELECT a.p1, b.p2 FROM knows a JOIN knows b ON a.p2 = b.p1")
-    assert sorted(db["hops"]) == [(1, 3), (2, 4)]
-    db.execute("CREATE MATERIALIZED VIEW few AS SELECT name FROM by_tag WHERE reach < 2")
-    assert list(db["few"]) == [("trees",)]
-    deltas = db.apply({"knows": [(4, 5, 2023)], "message_tag": [(15, 2)]})
-    assert rows(deltas["hops"]) == [(3, 5, "insert", 1)]
-    assert rows(deltas["few"]) == [("trees", "delete", 1)]
-
-
-def test_rows_that_were_not_kept_are_said_so() -> None:
-    db = crown.Database(SCHEMA + "CREATE MATERIALIZED VIEW a AS SELECT p1, COUNT(*) AS n FROM knows GROUP BY p1")
-    db.insert("knows", [(1, 2, 2020)])
-    with pytest.raises(PlanError, match="not stored with column p2") as caught:
-        db.execute("CREATE MATERIALIZED VIEW b AS SELECT p2 FROM knows")
-    assert caught.value.code == "CROWN-ROWS-NOT-KEPT"
-    assert "can't be added" in str(db.explain("SELECT p2 FROM knows"))
-    # Tables that never had a row are free.
-    db.execute("CREATE MATERIALIZED VIEW c AS SELECT name FROM tag")
-    db.insert("tag", [(1, "a")])
-    assert list(db["c"]) == [("a",)]
-    # So is what a view before it has.
-    db.execute("CREATE MATERIALIZED VIEW d AS SELECT n, COUNT(*) AS m FROM a GROUP BY n")
-    assert list(db["d"]) == [(1, 1)]
-
-
-@pytest.mark.parametrize("change", ["apply", "insert", "replace"])
-def test_rows_of_a_table_that_no_view_read_are_not_taken_for_none(threads: int, change: str) -> None:
-    db = crown.Database(SCHEMA, threads=threads)
-    match change:
-        case "apply":
-            db.apply({"tag": [(1, "a")]})
-        case "insert":
-            db.insert("tag", [(1, "a")])
-        case "replace":
-            db.replace("tag", [(1, "a")])
-    with pytest.raises(PlanError, match="not stored at all") as caught:
-        db.execute("CREATE MATERIALIZED VIEW c AS SELECT name FROM tag")
-    assert caught.value.code == "CROWN-ROWS-NOT-KEPT"
-
-
-def test_a_view_that_fails_on_the_rows_leaves_all_as_it_was(threads: int) -> None:
-    db = crown.Database(SCHEMA + VIEWS, threads=threads, keep="all")
-    db.apply(ROWS)
-    db.insert("knows", [(number, 0, number) for number in range(40)])
-    before = db.stats()["bytes"]
-    with pytest.raises(CrownError) as caught:
-        db.execute("CREATE MATERIALIZED VIEW bad AS SELECT p1 DIV p2 AS q FROM knows")
-    assert caught.value.code == "CROWN-DIVIDE-BY-ZERO"
-    assert "bad" not in db
-    db.insert("message_tag", [(16, 2)])
-    assert sorted(db["by_tag"]) == [("bags", 2), ("joins", 2), ("trees", 2)]
-    assert db.stats()["bytes"] < 2 * before
-
-
-def test_drop_is_refused_while_a_view_reads_it_and_frees_the_rest(threads: int) -> None:
-    db = crown.Database(SCHEMA + VIEWS, threads=threads)
-    db.apply({"tag": [(n, f"name of tag {n}") for n in range(500)], "message_tag": [(n, n % 500) for n in range(3000)]})
-    with pytest.raises(SchemaError, match="by_tag is read by top_tags") as caught:
-        db.drop("by_tag")
-    assert caught.value.code == "CROWN-VIEW-USED"
-    full = db.stats()["bytes"]
-    db.drop("top_tags")
-    db.drop("by_tag")
-    assert db.views == ("total",)
-    assert db.stats()["bytes"] < full
-    assert list(db["total"]) == [(3000,)]
-    db.delete("message_tag", [(n, n % 500) for n in range(3000)])
-    db.delete("tag", [(n,) for n in range(500)])
-    assert db.stats()["bytes"] < full / 3
-    if threads == 1:
-        assert db.stats()["interner"]["values"] == 0
-    with pytest.raises(CrownError, match="there is no view by_tag"):
-        db.drop("by_tag")
-    db.execute("DROP MATERIALIZED VIEW IF EXISTS by_tag")
-    db.execute("DROP VIEW tagged")
-
-
-def test_drop_is_refused_for_a_name_that_a_view_was_written_with() -> None:
-    db = crown.Database(
-        """CREATE TABLE r (x INT); CREATE VIEW big AS SELECT x FROM r WHERE x > 5;
-        CREATE MATERIALIZED VIEW v AS SELECT COUNT(*) AS n FROM Big"""
-    )
-    with pytest.raises(SchemaError, match="view big is read by v"):
-        db.drop("big")
-    db.drop("v")
-    db.drop("big")
-
-
 def test_a_sample_takes_a_dict() -> None:
     db = crown.Database("CREATE TABLE r (x INT); CREATE MATERIALIZED VIEW v AS SELECT x FROM r")
     with pytest.raises(CrownError, match="where must be a dict of values by column, not 3"):
         db["v"].sample(1, where=3)  # type: ignore[arg-type]
-
-
-def test_a_dropped_view_can_no_longer_be_read() -> None:
-    db = crown.Database(SCHEMA + VIEWS)
-    view = db["total"]
-    db.drop("total")
-    with pytest.raises(CrownError) as caught:
-        view.count()
-    assert caught.value.code == "CROWN-VIEW-UNKNOWN"
 
 
 def test_replace_propagates_only_the_difference(threads: int) -> None:
@@ -304,59 +178,6 @@ def test_updates_come_in_pairs(threads: int) -> None:
         ("trees", 2, "update_postimage"),
         ("sacks", 2, "insert"),
     ]
-
-
-def test_equal_stages_are_kept_once() -> None:
-    db = crown.Database(
-        SCHEMA
-        + """
-        CREATE MATERIALIZED VIEW a AS SELECT x.p1, COUNT(*) AS n FROM knows x JOIN knows y ON x.p2 = y.p1 GROUP BY x.p1;
-        CREATE MATERIALIZED VIEW b AS SELECT k.p1 AS who, COUNT(*) + 1 AS m
-            FROM knows k JOIN knows l ON k.p2 = l.p1 GROUP BY k.p1;
-        CREATE MATERIALIZED VIEW c AS SELECT MAX(n) AS most FROM a;
-        """
-    )
-    trees = [stage for stage in db.stats()["stages"] if stage["kind"] == "tree"]
-    assert ["a", "b", "c"] in [stage["shared_by"] for stage in trees]
-    assert "share" in str(db.explain("SELECT q.p1, COUNT(*) FROM knows q JOIN knows r ON q.p2 = r.p1 GROUP BY q.p1"))
-    db.insert("knows", [(1, 2, 0), (2, 3, 0), (2, 4, 0)])
-    assert (list(db["a"]), list(db["b"]), list(db["c"])) == ([(1, 2)], [(1, 3)], [(2,)])
-    db.drop("b")
-    db.insert("knows", [(2, 5, 0)])
-    assert (list(db["a"]), list(db["c"])) == ([(1, 3)], [(3,)])
-
-
-def test_three_views_over_the_same_tables_take_little_more_than_one() -> None:
-    views = {
-        "v1": "SELECT a.p1, b.p2 FROM knows a JOIN knows b ON a.p2 = b.p1",
-        "v2": "SELECT x.p1 AS source, y.p2 AS target FROM knows x JOIN knows y ON x.p2 = y.p1",
-        "v3": "SELECT a.p1, b.p2 FROM knows a JOIN knows b ON a.p2 = b.p1 ORDER BY p1",
-    }
-    changes = {"knows": [(n % 300, n % 301, n) for n in range(6000)]}
-    schema = SCHEMA + "".join(f"CREATE MATERIALIZED VIEW {name} AS {sql};" for name, sql in views.items())
-    db = crown.Database(schema)
-    db.apply(changes)
-    alone = []
-    for name in views:
-        one = crown.Database(SCHEMA + f"CREATE MATERIALIZED VIEW {name} AS {views[name]}")
-        one.apply(changes)
-        alone.append(one.stats()["bytes"])
-    print(db.stats()["bytes"], alone)
-    assert db.stats()["bytes"] <= 1.5 * max(alone)
-
-
-def test_stats_say_who_shares_what(threads: int) -> None:
-    db = crown.Database(SCHEMA + VIEWS, threads=threads)
-    db.apply(ROWS)
-    stats = db.stats()
-    assert set(stats["views"]) == {"by_tag", "top_tags", "total"}
-    if threads == 1:
-        assert "top_tags" in stats["views"]["by_tag"]["shared_with"]
-    for view in stats["views"].values():
-        assert 0 <= view["own_bytes"] <= view["bytes"] <= stats["bytes"]
-        assert view["stages"]
-    for stage in stats["stages"]:
-        assert all(node["rows"] >= 0 for node in stage["nodes"])
 
 
 def test_a_window_belongs_to_the_table() -> None:
@@ -515,77 +336,6 @@ def test_views_call_python_functions(threads: int, tmp_path: Path) -> None:
     assert list(loaded["w"]) == [(52,)]
 
 
-def test_views_with_one_tree_take_the_state_of_one() -> None:
-    """Different columns, names, orders and limits over one join; another tree has rows of its own."""
-    join = "FROM tag t JOIN message_tag m ON m.tag = t.id JOIN knows k ON k.p1 = m.message"
-    queries = [
-        f"SELECT t.name, m.message, k.p2 {join}",
-        f"SELECT t.name AS n, m.message + 1 AS next, k.p2 AS person {join}",
-        f"SELECT t.name, m.message, k.p2 {join} ORDER BY 1, 2, 3",
-    ]
-    tags, rows = [(n, f"name of tag {n}") for n in range(50)], [(n % 700, n % 50) for n in range(2000)]
-    known = [(n % 700, n, n) for n in range(2000)]
-
-    def state(*chosen: str) -> int:
-        views = "".join(f"CREATE MATERIALIZED VIEW v{n} AS {sql};" for n, sql in enumerate(chosen))
-        db = crown.Database(SCHEMA + views)
-        for table, data in (("tag", tags), ("message_tag", rows), ("knows", known)):
-            db.insert(table, data)
-        return db.stats()["bytes"]
-
-    alone = [state(sql) for sql in queries]
-    assert state(*queries) <= 1.5 * max(alone)
-    other = f"SELECT t.name, COUNT(*) AS n {join} GROUP BY t.name"
-    assert max(alone) < state(*queries, other) < sum(alone) + state(other)
-
-
-@pytest.mark.parametrize("keep", ["read", "all"])
-@pytest.mark.parametrize("reload", [False, True])
-def test_the_rows_of_a_table_go_with_the_last_view_that_reads_it(
-    threads: int, keep: Any, reload: bool, tmp_path: Path
-) -> None:
-    schema = """CREATE TABLE tag (id BIGINT PRIMARY KEY, name STRING);
-        CREATE TABLE seen (id BIGINT, name STRING) WINDOW (ROWS 1000);
-        CREATE TABLE knows (p1 BIGINT, p2 BIGINT)"""
-    db = crown.Database(schema, threads=threads, keep=keep)
-    db.execute("CREATE MATERIALIZED VIEW a AS SELECT COUNT(*) AS n FROM knows")
-    first = "CREATE MATERIALIZED VIEW b AS SELECT t.name, s.name AS seen FROM tag t JOIN seen s ON s.id = t.id"
-    db.execute(first)
-    db.execute("CREATE MATERIALIZED VIEW c AS SELECT name FROM tag")
-    rows = [(n, f"a long name of tag number {n}") for n in range(900)]
-    db.apply({"tag": rows, "seen": rows})
-    db.drop("c")
-    assert len(db["b"]) == 900
-    full = db.stats()["bytes"]
-    db.drop("b")
-    if reload:
-        db.save(tmp_path / "database.crown")
-        db = crown.Database.load(tmp_path / "database.crown")
-    if keep == "all":
-        db.execute(first)
-        assert len(db["b"]) == 900
-        return
-    assert db.stats()["bytes"] < full / 3
-    assert db.stats()["interner"]["values"] == 0
-    assert {table["name"] for table in db.stats()["tables"]} == {"knows"}
-    assert "tag: no view reads it; its rows are not stored" in str(db.explain())
-    for sql in (first, "CREATE MATERIALIZED VIEW c AS SELECT name FROM tag"):
-        with pytest.raises(PlanError, match="not stored at all") as caught:
-            db.execute(sql)
-        assert caught.value.code == "CROWN-ROWS-NOT-KEPT"
-    db.delete("tag", rows)  # it is nobody's business any more
-    db.insert("knows", [(1, 2)])
-    assert list(db["a"]) == [(1,)]
-
-
-def test_values_of_dropped_tables_are_forgotten() -> None:
-    db = crown.Database("CREATE TABLE tag (id BIGINT PRIMARY KEY, name STRING)")
-    db.execute("CREATE MATERIALIZED VIEW a AS SELECT name FROM tag")
-    db.insert("tag", [(n, f"a name of tag {n}") for n in range(300)])
-    db.drop("a")
-    assert db.stats()["interner"]["values"] == 0
-
-
 CASTS = """CREATE TABLE sale (id BIGINT PRIMARY KEY, day DATE, price DECIMAL(10, 2), at TIMESTAMP);
     CREATE MATERIALIZED VIEW days AS SELECT day, SUM(price) AS total, COUNT(at) AS n FROM sale GROUP BY day"""
 
@@ -596,13 +346,13 @@ def test_tuples_are_taken_as_a_view_takes_them(threads: int) -> None:
     view = crown.View(sql.split(" AS ", 1)[1], schema, threads=threads)
     db = crown.Database(CASTS, threads=threads)
     day = datetime.date(2026, 1, 2)
-    for rows in (
+    for given in (
         [(1, day, Decimal("1.50"), None)],
         [(2, "2026-01-02", 2.25, "2026-01-02 10:00:00"), (3, day, 1, None)],
         [(1, day, Decimal("7.00"), None)],  # an upsert
         [],
     ):
-        assert db.insert("sale", rows)["days"].equals(view.insert("sale", rows))
+        assert db.insert("sale", given)["days"].equals(view.insert("sale", given))
     assert db.delete("sale", [(2,)])["days"].equals(view.delete("sale", [(2,)]))
     for bad in ([(1, day)], [("x", day, 1, None)], [(None, day, 1, None)]):
         messages = []
@@ -620,20 +370,3 @@ def test_quarantined_tuples_are_listed() -> None:
     deltas = db.delete("message_tag", [(10, 1), (99, 9)])
     assert rows(deltas["total"]) == [(5, "delete"), (4, "insert")]
     assert db.rejected()["row"].to_pylist() == ['{"message":99,"tag":9}']
-
-
-def test_a_view_that_is_explained_has_other_stages_than_the_project() -> None:
-    """What is shared has the project's id everywhere, and what would be added one that no stage has."""
-    db = crown.Database(
-        "CREATE TABLE r (a INT, b INT); CREATE MATERIALIZED VIEW v AS SELECT a, SUM(b) AS s FROM r GROUP BY a"
-    )
-    own = {stage.id for stage in db.explain().project.stages}
-    text = str(db.explain("SELECT b, MAX(a) AS m FROM r GROUP BY b"))
-    added = re.findall(r"^  add \w+ (\S+)$", text, flags=re.MULTILINE)
-    assert added and not own & set(added)
-    assert set(re.findall(r"\$\w+", text)) == set(added)
-    text = str(db.explain("SELECT MAX(s) AS m FROM v"))
-    shared = re.findall(r"^  share (\S+) with v$", text, flags=re.MULTILINE)
-    added = re.findall(r"^  add \w+ (\S+)$", text, flags=re.MULTILINE)
-    assert set(shared) == own and added and not own & set(added)
-    assert set(re.findall(r"\$\w+", text)) == {*shared, *added}
