@@ -51,6 +51,23 @@ def package_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
+def test_a_class_has_one_meaning_in_the_whole_package() -> None:
+    """Two classes or types of one name in two modules would be two meanings of one word."""
+    homes: dict[str, list[str]] = {}
+    for module, path in modules().items():
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+            match statement:
+                case ast.ClassDef(name=name):
+                    pass
+                case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias")):
+                    pass
+                case _:
+                    continue
+            if not name.startswith("_") and path.suffix == ".py":
+                homes.setdefault(name, []).append(module)
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
 def test_imports_follow_the_table() -> None:
     rules = table()
     used: dict[str, set[str]] = {}

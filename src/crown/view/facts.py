@@ -13,7 +13,7 @@ from crown.ir.plan import Plan
 from crown.plan.explain.report import Report
 from crown.view.engines import read_all
 
-Observer: TypeAlias = Callable[[pa.Table], None]
+DeltaObserver: TypeAlias = Callable[[pa.Table], None]
 
 
 def enumerated(engine: _kernel.Engine, plan: Plan, offset: int, limit: int, view: str = "") -> pa.Table:
@@ -39,7 +39,7 @@ class StandaloneViewFacts:
     engine: _kernel.Engine
     sorted: Callable[[], pa.Table]
     lookup: Callable[..., pa.Table]
-    observe: Callable[[Observer], Callable[[], None]]
+    observe: Callable[[DeltaObserver], Callable[[], None]]
 
     @property
     def more(self) -> Mapping[str, Any]:

@@ -38,7 +38,7 @@ from crown.view.changing import change
 from crown.view.delta_reader import DeltaReader
 from crown.view.deltas import deletes_first_of_each, paired
 from crown.view.engines import OnInvalid, check_plan, layout_of, open_engine, read_all
-from crown.view.facts import Observer, StandaloneViewFacts
+from crown.view.facts import DeltaObserver, StandaloneViewFacts
 from crown.view.interface import Changes, Profiles, Rows, Stats, Windows
 from crown.view.located import located
 from crown.view.reading import Reading
@@ -131,7 +131,7 @@ class View(Reading):
         self.plan = plan
         self._about = {"deltas": deltas, "threads": threads, "on_invalid": on_invalid}
         self._on_invalid: OnInvalid = on_invalid
-        self._observers: list[Observer] = []
+        self._observers: list[DeltaObserver] = []
         self._name = ""
         self._functions = functions
         self._tables = Tables(tables, plan.tables)
@@ -268,7 +268,7 @@ class View(Reading):
         source = _console.EmbeddedSource({name: facts}, stats=stats, hot_keys=hot_keys, title=name, budget=budget)
         return _console.Console(source, port=port)
 
-    def _observe(self, observer: Observer) -> Callable[[], None]:
+    def _observe(self, observer: DeltaObserver) -> Callable[[], None]:
         self._observers.append(observer)
         return partial(self._observers.remove, observer)
 

@@ -44,7 +44,7 @@ from crown.view.database.figures import figures
 from crown.view.database.subscribers import Callback, DeltaIterator, Subscribers
 from crown.view.deltas import paired
 from crown.view.engines import OnInvalid, State, open_project, prepare, read_all, replan
-from crown.view.facts import Observer
+from crown.view.facts import DeltaObserver
 from crown.view.interface import Changes, DatabaseStats, Rows
 from crown.view.located import located, located_in
 from crown.view.progress import Progress, reporting
@@ -525,7 +525,7 @@ class Database:
         source = _console.EmbeddedSource(facts, stats=stats, hot_keys=hot_keys, title=title, budget=budget)
         return _console.Console(source, port=port)
 
-    def _observe(self, name: str, observer: Observer) -> Callable[[], None]:
+    def _observe(self, name: str, observer: DeltaObserver) -> Callable[[], None]:
         with self._turn:
             return self._subscribers.observe(name, observer)
 

@@ -12,7 +12,7 @@ from crown.errors import CrownError
 from crown.ir.plan import MapStage, Plan, SetOperationStage, TreeStage
 from crown.plan.explain.report import Report
 from crown.view.database.catalog import CatalogView
-from crown.view.facts import Observer, enumerated, not_taken
+from crown.view.facts import DeltaObserver, enumerated, not_taken
 from crown.view.interface import DatabaseStats
 
 
@@ -34,7 +34,7 @@ class DatabaseViewFacts:
         stats: Callable[[], DatabaseStats],
         sorted: Callable[[], pa.Table],
         lookup: Callable[..., pa.Table],
-        observe: Callable[[Observer], Callable[[], None]],
+        observe: Callable[[DeltaObserver], Callable[[], None]],
     ) -> None:
         self.plan: Plan = view.plan
         self.report: Report | None = view.report
