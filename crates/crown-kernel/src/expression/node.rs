@@ -302,13 +302,7 @@ impl Node {
                 let right = present!(arguments[1].evaluate(row)?);
                 boolean(comparison.holds(left.order(&right)))
             }
-            Node::IsNotDistinct(arguments) => {
-                boolean(match (arguments[0].evaluate(row)?, arguments[1].evaluate(row)?) {
-                    (None, None) => true,
-                    (Some(left), Some(right)) => left.order(&right).is_eq(),
-                    _ => false,
-                })
-            }
+            Node::IsNotDistinct(arguments) => is_not_distinct(&arguments[..], row),
             Node::And(arguments) => connect(arguments, row, false),
             Node::Or(arguments) => connect(arguments, row, true),
             Node::Not(argument) => boolean(!present!(argument.evaluate(row)?).boolean()),
@@ -322,14 +316,7 @@ impl Node {
                 }
                 otherwise.as_ref().map_or(Ok(None), |otherwise| otherwise.evaluate(row))
             }
-            Node::Coalesce(arguments) => {
-                for argument in arguments {
-                    if let Some(value) = argument.evaluate(row)? {
-                        return Ok(Some(value));
-                    }
-                }
-                Ok(None)
-            }
+            Node::Coalesce(arguments) => coalesce(arguments, row),
             Node::SingleRow(arguments) => match arguments[1].evaluate(row)? {
                 Some(rows) if rows.integer() > 1 => Err(several_rows()),
                 _ => arguments[0].evaluate(row),
@@ -339,16 +326,7 @@ impl Node {
                 Err(error) if error.code == UNSUPPORTED => Err(error),
                 result => Ok(result.unwrap_or_default()),
             },
-            Node::Extreme { arguments, wanted } => {
-                let mut best: Option<Value> = None;
-                for argument in arguments {
-                    let Some(value) = argument.evaluate(row)? else { continue };
-                    if best.as_ref().is_none_or(|best| value.order(best) == *wanted) {
-                        best = Some(value);
-                    }
-                }
-                Ok(best)
-            }
+            Node::Extreme { arguments, wanted } => extreme(arguments, *wanted, row),
             Node::Match { argument, by } => by.apply(present!(argument.evaluate(row)?)).map(Some),
             Node::Like(arguments) => {
                 let value = present!(arguments[0].evaluate(row)?);
@@ -388,6 +366,35 @@ impl Node {
             }
         }
     }
+}
+
+fn is_not_distinct<'a>(arguments: &'a [Node], row: &Row<'a>) -> Evaluated<'a> {
+    boolean(match (arguments[0].evaluate(row)?, arguments[1].evaluate(row)?) {
+        (None, None) => true,
+        (Some(left), Some(right)) => left.order(&right).is_eq(),
+        _ => false,
+    })
+}
+
+fn coalesce<'a>(arguments: &'a [Node], row: &Row<'a>) -> Evaluated<'a> {
+    for argument in arguments {
+        if let Some(value) = argument.evaluate(row)? {
+            return Ok(Some(value));
+        }
+    }
+    Ok(None)
+}
+
+/// GREATEST and LEAST: NULLs are left out.
+fn extreme<'a>(arguments: &'a [Node], wanted: Ordering, row: &Row<'a>) -> Evaluated<'a> {
+    let mut best: Option<Value> = None;
+    for argument in arguments {
+        let Some(value) = argument.evaluate(row)? else { continue };
+        if best.as_ref().is_none_or(|best| value.order(best) == wanted) {
+            best = Some(value);
+        }
+    }
+    Ok(best)
 }
 
 fn boolean<'a>(value: bool) -> Evaluated<'a> {
