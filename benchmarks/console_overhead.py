@@ -128,7 +128,7 @@ def run(target: Any, changes: Changes, mode: str, least: float, observed: float)
         if console is not None:
             frames = console._hub.pace.times
             observers = console._hub.source.observers.values()
-            calls = 2 * passes * len(changes) * len(observers)
+            calls = 2 * passes * len(changes) * len(observers)  # at most: an empty delta is not shown to them
             inside = console._hub.pace.seconds + sum(o.pace.seconds for o in observers) + calls * observed
     return Spent(2 * passes * sum(len(rows) for _, rows in changes), seconds, inside, frames)
 

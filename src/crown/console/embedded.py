@@ -23,7 +23,7 @@ from crown.wording import counted
 
 _DELTAS = 40  # that are kept
 _DELTA_ROWS = 8  # of each
-_DELTA_SECONDS = 0.2  # between two that are kept
+_DELTA_SECONDS = 0.2  # between two that are kept, of all views
 _HOT_SECONDS = 5.0
 _SEARCHED = 100_000
 _REJECTED = 50
@@ -67,13 +67,14 @@ class ViewFacts(Protocol):
 class Observer:
     """Observes each delta of a view, counts its rows, and stores the first rows of a few.
 
-    It is called for every batch, so it does no more than that: at most `share` of the time goes into the stored rows.
+    It is called for every batch, so it does no more than that. `views` observers together store a few deltas per
+    second, and take a small share of the time for it.
     """
 
-    def __init__(self, share: float = SHARE) -> None:
+    def __init__(self, views: int = 1) -> None:
         self.rows = 0
         self.deltas: deque[dict[str, Any]] = deque(maxlen=_DELTAS)
-        self.pace = Pace(_DELTA_SECONDS, share)
+        self.pace = Pace(_DELTA_SECONDS * views, SHARE / views)
 
     def __call__(self, delta: pa.Table) -> None:
         count = delta.num_rows
@@ -131,8 +132,7 @@ class EmbeddedSource:
         with self._lock:
             for stop in self._stops:
                 stop()
-            share = SHARE / len(self._views)
-            self.observers = {name: Observer(share) for name in self._views} if connected else {}
+            self.observers = {name: Observer(len(self._views)) for name in self._views} if connected else {}
             self._stops = [self._views[name].observe(observer) for name, observer in self.observers.items()]
 
     def rows(self, view: str, *, offset: int, limit: int, search: str) -> Mapping[str, Any]:
