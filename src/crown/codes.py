@@ -105,7 +105,8 @@ CODES: Mapping[str, Code] = {
     "CROWN-SQL-TIME-TRAVEL": Code("AS OF is not supported.", "Remove it: a view follows the current tables."),
     "CROWN-SQL-TOO-DEEP": Code("The query is nested too deeply.", "Split it with WITH or views."),
     "CROWN-SQL-TOO-LONG": Code(
-        "The query has more than 4,000 ANDs and ORs.", "Write a long list as IN (...), or join with a table."
+        "The query has too many operators, functions or constants.",
+        "Write a long list as IN (...), or join with a table.",
     ),
     "CROWN-SQL-TOO-MANY-BRANCHES": Code(
         "Outer joins, unions and ORs in FROM multiply to too many cases.", "Split the query into several views."

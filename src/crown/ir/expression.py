@@ -54,9 +54,11 @@ class Call:
     function: str
     arguments: tuple[Expression, ...]
     type: DataType
+    size: int = field(init=False, repr=False, compare=False)  # calls in it, counted as often as they are written
     _hash: int = field(init=False, repr=False, compare=False)  # once: a deep expression is looked up at every level
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "size", 1 + sum([a.size for a in self.arguments if isinstance(a, Call)]))
         object.__setattr__(self, "_hash", hash((self.function, self.arguments, self.type)))
 
     def __hash__(self) -> int:

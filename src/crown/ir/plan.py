@@ -9,7 +9,9 @@ The Rust mirror of this file is `crates/crown-kernel/src/plan.rs`; change both t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -50,7 +52,7 @@ class Atom:
     filter: Expression | None = None
     not_null: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def variables(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(b.variable for b in self.bindings))
 
@@ -426,6 +428,11 @@ class Plan:
     routing: Routing | None = None
     version: int = VERSION
     results: tuple[NamedResult, ...] | None = field(default=None, metadata=OPTIONAL)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Stage]:
+        """Every stage, those of recursions' steps too."""
+        return {stage.id: stage for stage in every_stage(self)}
 
 
 def every_stage(plan: Plan) -> tuple[Stage, ...]:

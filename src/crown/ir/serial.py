@@ -89,14 +89,23 @@ def encode(value: Any) -> Any:
     """Return `value` (a dataclass, a tuple or plain data) as JSON data."""
     if isinstance(value, _EXPRESSIONS):
         return expressions.to_json(value)
-    if is_dataclass(value):
-        kind = _KIND_OF_STAGE.get(type(value))
-        tag = {} if kind is None else {"kind": kind}
-        shown = [field for field in fields(value) if not field.metadata or getattr(value, field.name) is not None]
-        return tag | {field.name: encode(getattr(value, field.name)) for field in shown}
     if isinstance(value, tuple):
         return [encode(item) for item in value]
-    return value
+    if not (names := _fields(value.__class__)):
+        return value
+    kind = _KIND_OF_STAGE.get(type(value))
+    found = {} if kind is None else {"kind": kind}
+    for name, optional in names:
+        part = getattr(value, name)
+        if not optional or part is not None:
+            found[name] = encode(part)
+    return found
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, bool], ...]:
+    """The fields of a dataclass, and whether each is left out where it is None."""
+    return tuple((field.name, bool(field.metadata)) for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 @cache

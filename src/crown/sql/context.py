@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NoReturn
@@ -22,6 +22,9 @@ from crown.sql.relation import Branch, Source, atom_of
 from crown.sql.scalar.fold import fold
 from crown.sql.schema.schema import Schema
 from crown.types import UnreadType
+
+MOST_CALLS = 10_000  # in one expression
+MOST_CALLS_TOGETHER = 50_000  # in all expressions of a query, over each case of its outer joins
 
 
 class Context:
@@ -43,6 +46,7 @@ class Context:
         self._computed: dict[str, dict[str, Expression]] = {}  # by atom, then by column id
         self._names: set[str] = {name.lower() for name in (*schema.tables, *schema.results)}
         self._counter = 0
+        self._calls = 0
         self.definitions: list[Definition] = []  # the names of every WITH
         self.views: dict[str, Definition] = {}  # those read so far, by lower-case name
         self.view_uses: Counter[str] = Counter()  # how often each is named, by the query and the views it reads
@@ -118,9 +122,33 @@ class Context:
     def mark(self, expression: Expression, node: exp.Expr) -> Expression:
         """Remember where an expression came from, for messages about it after binding."""
         place = self.place(node)
+        if isinstance(expression, Call) and expression.size > MOST_CALLS:
+            self._refuse_size(place)
         if place is not None:
             self.places.setdefault(expression, place)
         return expression
+
+    def count_calls(self, expressions: Iterable[Expression]) -> None:
+        """Refuse a query whose expressions are too many for a plan to be made in a second."""
+        for expression in expressions:
+            self._calls += expression.size if isinstance(expression, Call) else 0
+            if self._calls > MOST_CALLS_TOGETHER:
+                self.fail(
+                    self.places.get(expression),
+                    "TOO-LONG",
+                    f"the expressions of the query contain more than {MOST_CALLS_TOGETHER:,} operators and functions",
+                    reason="they are counted where subqueries, views and names of outputs are written out",
+                    hint="split the query into several views",
+                )
+
+    def _refuse_size(self, place: Place | None) -> NoReturn:
+        self.fail(
+            place,
+            "TOO-LONG",
+            f"an expression has more than {MOST_CALLS:,} operators and functions",
+            reason="a name that is used several times, here or in a subquery, is written out each time",
+            hint="write a long list of values as IN (...) or as a table to join with, and use a computed name once",
+        )
 
     def substitute(
         self,
@@ -147,6 +175,8 @@ class Context:
                 return part
             result = fold(replace(part, arguments=tuple(replaced(a) for a in part.arguments)), nullable)
             place = self.places.get(part)
+            if isinstance(result, Call) and result.size > MOST_CALLS:
+                self._refuse_size(place)
             if place is not None:
                 self.places.setdefault(result, place)
             return result

@@ -73,10 +73,11 @@ def _modified(context: Context, node: exp.Expr, items: list[Item]) -> list[Item]
 
     def named(part: str, name_of: Callable[[exp.Expr], exp.Expr]) -> dict[str, exp.Expr]:
         value = star.args.get(part) or ()
+        lowered = {name.lower() for name in known}
         found: dict[str, exp.Expr] = {}
         for one in value if isinstance(value, list | tuple) else [value]:
             name = name_of(one).name
-            if name.lower() not in {other.lower() for other in known}:
+            if name.lower() not in lowered:
                 hint = nearest(name, known) or "name one of its columns"
                 context.fail(one, "UNKNOWN-COLUMN", f"* has no column {name}", hint=hint)
             found[name.lower()] = one
@@ -101,13 +102,15 @@ def _unique(context: Context, items: list[Item]) -> list[Item]:
     taken: set[str] = set()
     result = []
     given = {i.name.lower() for i in items}
+    last: dict[str, int] = {}  # number of each name
     for item in items:
-        name, number = item.name, 1
+        name, number = item.name, last.get(item.name.lower(), 1)
         while name.lower() in taken or (number > 1 and name.lower() in given):
             number += 1
             name = f"{item.name}_{number}"
         taken.add(name.lower())
         if number > 1:
             context.numbered.setdefault(item.name.lower(), set()).add(name.lower())
+        last[item.name.lower()] = number
         result.append(replace(item, name=name))
     return result

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 
 from crown.ir.expression import Column, Expression, columns_of
@@ -76,12 +77,12 @@ class Branch:
             tuple(dict.fromkeys(self.reasons + other.reasons)),
         )
 
-    @property
+    @cached_property
     def atom_ids(self) -> frozenset[str]:
         """The atoms that have a row in every row of the branch."""
         return frozenset(a.id for a in self.atoms)
 
-    @property
+    @cached_property
     def optional_ids(self) -> frozenset[str]:
         return frozenset(o.source.id for o in self.optional)
 
@@ -101,6 +102,11 @@ class VisibleColumn:
 class VisibleTable:
     alias: str
     columns: tuple[VisibleColumn, ...]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, list[VisibleColumn]]:
+        """The columns by their names in lower case."""
+        return _by_name(self.columns)
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,12 @@ class Relation:
     def with_branches(self, branches: Iterable[Branch]) -> Relation:
         return replace(self, branches=tuple(branches))
 
-    @property
+    @cached_property
+    def by_name(self) -> Mapping[str, list[VisibleColumn]]:
+        """The visible columns by their names in lower case."""
+        return _by_name(self.visible)
+
+    @cached_property
     def ids(self) -> frozenset[str]:
         return frozenset(column.id for column in self.columns)
 
@@ -137,6 +148,13 @@ class Relation:
     def columns(self) -> list[VisibleColumn]:
         """All columns, some of them twice."""
         return [*(c for t in self.tables for c in t.columns), *self.visible, *self.hidden]
+
+
+def _by_name(columns: Iterable[VisibleColumn]) -> dict[str, list[VisibleColumn]]:
+    found: dict[str, list[VisibleColumn]] = {}
+    for column in columns:
+        found.setdefault(column.name.lower(), []).append(column)
+    return found
 
 
 def atom_of(column: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -74,14 +74,17 @@ def struct_path(scope: Scope, node: exp.Column) -> tuple[exp.Column, list[str]] 
         return None
     for level in scope.chain():
         tables = tables_named(level.relation, parts[0].name)
-        named = {column.name.lower() for table in tables for column in table.columns if column.type.fields}
-        if len(parts) > 2 and parts[1].name.lower() in named:
+        if len(parts) > 2 and any(_has_fields(table.by_name.get(parts[1].name.lower(), ())) for table in tables):
             return exp.column(parts[1], table=parts[0]), [part.name for part in parts[2:]]
         if tables:
             return None
-        if any(c.name.lower() == parts[0].name.lower() and c.type.fields for c in level.relation.visible):
+        if _has_fields(level.relation.by_name.get(parts[0].name.lower(), ())):
             return exp.Column(this=parts[0]), [part.name for part in parts[1:]]
     return None
+
+
+def _has_fields(columns: Iterable[VisibleColumn]) -> bool:
+    return any(column.type.fields for column in columns)
 
 
 def check_readable(context: Context, node: exp.Expr, column: VisibleColumn, *, of_star: bool = False) -> None:
@@ -127,7 +130,7 @@ def _qualified(
     tables = tables_named(relation, qualifier)
     if not tables:
         return None
-    found = [c for t in tables for c in t.columns if c.name.lower() == name.lower()]
+    found = [c for t in tables for c in t.by_name.get(name.lower(), ())]
     if not found:
         columns = [c.name for t in tables for c in t.columns]
         context.fail(
@@ -143,7 +146,7 @@ def _qualified(
 
 
 def _unqualified(context: Context, relation: Relation, node: exp.Column, name: str) -> VisibleColumn | None:
-    found = [c for c in relation.visible if c.name.lower() == name.lower()]
+    found = relation.by_name.get(name.lower(), [])
     if len({c.id for c in found}) > 1:
         owners = [f"{t.alias}.{c.name}" for t in relation.tables for c in t.columns if c.name.lower() == name.lower()]
         _ambiguous(context, node, name, owners)

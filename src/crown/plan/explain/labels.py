@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
+from weakref import ref
 
 from crown.ir.expression import Column, Literal, columns_of
 from crown.ir.plan import Atom, BagStage, Binding, Plan, TreeStage
 from crown.ir.render import to_text
 from crown.ir.scalars import substitute
+
+_NAME = re.compile(r"(?<![\w.$`'\"-])\w+(?![\w(-])")
+_last: tuple[Callable[[], Plan | None], Callable[[str], str]] = (lambda: None, str)
 
 
 def with_columns(text: str, plan: Plan) -> str:
@@ -18,12 +23,13 @@ def with_columns(text: str, plan: Plan) -> str:
 
 def relabelled(plan: Plan) -> Callable[[str], str]:
     """Return a function that writes the plan's variables in a text as columns."""
-    labels = _labels(plan)
-    if not labels:
-        return str
-    longest_first = sorted(labels, key=len, reverse=True)
-    names = re.compile(rf"(?<![\w.$`'\"-])({'|'.join(map(re.escape, longest_first))})(?![\w(-])")
-    return lambda text: names.sub(lambda found: labels[found[1]], text)
+    global _last
+    known, written = _last
+    if known() is not plan:  # explain asks for each node of one plan
+        labels = _labels(plan)
+        written = partial(_NAME.sub, lambda found: labels.get(found[0], found[0]))
+        _last = ref(plan), written
+    return written
 
 
 def _labels(plan: Plan) -> dict[str, str]:

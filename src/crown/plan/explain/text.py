@@ -80,7 +80,9 @@ class Explanation:
         return f"{self.svg()}<pre>{escape(str(self))}</pre>"
 
     def _stage(self, conjunction: ConjunctionReport) -> TreeStage:
-        return next(s for s in every_stage(self.plan) if isinstance(s, TreeStage) and s.id == conjunction.stage)
+        stage = self.plan.by_id[conjunction.stage]
+        assert isinstance(stage, TreeStage)
+        return stage
 
 
 def explain(plan: Plan, report: Report, reading: Mapping[str, str] | None = None) -> Explanation:

@@ -22,7 +22,6 @@ from crown.ir.plan import (
     TreeStage,
     ValuesStage,
     WindowStage,
-    every_stage,
 )
 from crown.ir.query import NO_LIMIT
 from crown.ir.render import to_text
@@ -61,7 +60,6 @@ class NodeFacts:
 
 def node_facts(plan: Plan, stage: TreeStage) -> list[NodeFacts]:
     """Return the facts of each node, in the order of the stage's nodes."""
-    bags = {other.id: other for other in every_stage(plan) if isinstance(other, BagStage)}
     tables = {table.name for table in plan.tables}
     outputs = frozenset(stage.outputs)
     written = relabelled(plan)
@@ -71,8 +69,8 @@ def node_facts(plan: Plan, stage: TreeStage) -> list[NodeFacts]:
         source, kind = "", "generalised"
         if atom is not None:
             source, kind = atom.source, "relation" if atom.source in tables else "bag"
-            if atom.source in bags:
-                source = "join of " + ", ".join(a.name for a in bags[atom.source].atoms)
+            if isinstance(bag := plan.by_id.get(atom.source), BagStage):
+                source = "join of " + ", ".join(a.name for a in bag.atoms)
         facts.append(
             NodeFacts(
                 name=written(node.name),

@@ -112,6 +112,7 @@ def _values(stage: TreeStage) -> dict[str, tuple[str, int]]:
     """For each output the output of the same atom that has the same value but for a constant, and the constant."""
     found: dict[str, tuple[str, int]] = {}
     joined: list[bool] = []
+    outputs = frozenset(stage.outputs)
     for node in stage.nodes:
         joined.append(node.parent is None or (joined[node.parent] and node.edge == "join"))
     for node in (node for node, is_joined in zip(stage.nodes, joined, strict=True) if is_joined):
@@ -121,7 +122,7 @@ def _values(stage: TreeStage) -> dict[str, tuple[str, int]]:
         first: dict[str, tuple[str, int]] = {}
         for binding in atom.bindings:
             form = _linear(binding.expression)
-            if form is None or list(form.terms.values()) != [1] or binding.variable not in stage.outputs:
+            if form is None or list(form.terms.values()) != [1] or binding.variable not in outputs:
                 continue
             (column,) = form.terms
             base, base_offset = first.setdefault(column, (binding.variable, form.constant))

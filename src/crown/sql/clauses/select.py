@@ -60,12 +60,8 @@ def bind_rows(
     windows = WindowCollector(context, node, keys)
     subqueries = SelectSubqueries(context, environment, "SELECT", aggregates, windows)
     subqueries.groups = group_subqueries([] if grouped is None else grouped.nodes, items)
-    outputs = [
-        # An output may be named by the outputs after it.
-        item.star or AliasBinder(context, scope, subqueries, items[:index]).bind(item.node)
-        for index, item in enumerate(items)
-    ]
     binder = AliasBinder(context, scope, subqueries, items)
+    outputs = [item.star or binder.at(index).bind(item.node) for index, item in enumerate(items)]
     having, qualify = _having(binder, node), _qualify(binder, node, windows)
     shown = _shown(binder, node, items, outputs)
     on = bind_distinct_on(context, node, shown.columns, partial(_order_expression, binder))

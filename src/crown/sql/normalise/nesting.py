@@ -42,13 +42,15 @@ def nest_relation(
         if only is None or column.id in only:
             every.setdefault(column.id, column)
     names: dict[str, str] = {}
+    taken: set[str] = set()
     for column in every.values():
         base, number = readable(column.name) or "c", 1
         name = base
-        while name in names.values():
+        while name in taken:
             number += 1
             name = f"{base}_{number}"
         names[column.id] = name
+        taken.add(name)
     body = Select(
         branches=build_conjunctions(
             context,

@@ -15,10 +15,12 @@ from crown.sql.context import Context
 from crown.sql.normalise.disjunctions import factored
 from crown.sql.normalise.equalities import equated_terms
 from crown.sql.normalise.levels import never_holds
-from crown.sql.normalise.nesting import nested_if_residual
+from crown.sql.normalise.nesting import nest_relation, nested_if_residual
 from crown.sql.normalise.optional import optional_join
 from crown.sql.relation import Branch, Relation, Subcondition, atoms_of
 from crown.sql.scalar.fold import conjuncts
+
+MAX_KEPT_BRANCHES = 4
 
 
 class SemiJoin(Protocol):
@@ -61,9 +63,14 @@ def outer_join(
         right = nested_if_residual(context, right)
     if keeps_right:
         left = nested_if_residual(context, left)
+        # The joined rows and the rows of the right side without a partner both read it: flattened, the branches of a
+        # chain of FULL JOINs would be a quadratic number. And what USING shows of several sources is a column of one.
+        computed = keeps_left and len(left.branches) > 1 and not _are_by_key(context, left, right, predicates)
+        if computed or len(left.branches) > MAX_KEPT_BRANCHES:
+            left = nest_relation(context, left, distinct=False)
     both = left.product(right)
     kept, other = (left, right) if keeps_left else (right, left)
-    by_key = all(_is_by_key(context, k, o, predicates) for k in kept.branches for o in other.branches)
+    by_key = _are_by_key(context, kept, other, predicates)
     branches = optional_join(context, kept, other, predicates, node) if by_key else None
     if branches is None:
         why = "it is itself a join or a union" if by_key else "its ON compares other than by equality with one table"
@@ -73,6 +80,10 @@ def outer_join(
         branches += _unmatched(context, right, left, predicates, node, semi_join, "FULL JOIN keeps both sides")
     possible = [b for b in branches if not never_holds(b.predicates)]
     return both.with_branches(possible or branches[:1])
+
+
+def _are_by_key(context: Context, kept: Relation, other: Relation, predicates: list[Expression]) -> bool:
+    return all(_is_by_key(context, k, o, predicates) for k in kept.branches for o in other.branches)
 
 
 def _is_by_key(context: Context, kept: Branch, other: Branch, predicates: list[Expression]) -> bool:

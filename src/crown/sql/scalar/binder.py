@@ -83,6 +83,12 @@ class Subqueries(Protocol):
     def window(self, node: exp.Expr, binder: Binder) -> Expression: ...
 
 
+class SubqueriesOfSelect(Subqueries, Protocol):
+    def inside(self) -> tuple[bool, bool]:
+        """Whether the arguments of an aggregate, and of a window function, are being bound."""
+        ...
+
+
 class Binder:
     def __init__(self, context: Context, scope: Scope, subqueries: Subqueries) -> None:
         self.context = context
@@ -491,21 +497,43 @@ class Binder:
 
 
 class AliasBinder(Binder):
-    """Also sees outputs of the SELECT by their names, where no column of FROM has the name."""
+    """Also sees outputs of the SELECT by their names, where no column of FROM has the name.
 
-    def __init__(self, context: Context, scope: Scope, subqueries: Subqueries, items: Sequence[Item]) -> None:
+    It sees those `before` a position: an output may be named by the outputs after it.
+    """
+
+    def __init__(self, context: Context, scope: Scope, subqueries: SubqueriesOfSelect, items: Sequence[Item]) -> None:
         super().__init__(context, scope, subqueries)
         self.items = items
+        self.before = len(items)
+        self._inside = subqueries.inside
+        self._named: dict[str, list[int]] = {}
+        for index, item in enumerate(items):
+            if item.star is None:
+                self._named.setdefault(item.name.lower(), []).append(index)
+        # An output that names another one twice must not be bound twice as often as that one.
+        self._bound: dict[tuple[int, tuple[bool, bool]], Expression] = {}
+
+    def at(self, index: int) -> AliasBinder:
+        """Return the binder of one output, which sees those before it."""
+        binder = copy.copy(self)
+        binder.before, binder.parameters = index, ()
+        return binder
 
     def bind(self, node: exp.Expr) -> Expression:
         if isinstance(node, exp.Column) and not node.text("table"):
             wanted = node.name.lower()
-            if not any(column.name.lower() == wanted for column in self.scope.relation.visible):
-                for index, item in enumerate(self.items):
-                    if item.star is None and item.name.lower() == wanted and item.node is not node:
-                        earlier = AliasBinder(self.context, self.scope, self.subqueries, self.items[:index])
-                        return earlier.bind(item.node)
+            if wanted not in self.scope.relation.by_name:
+                for index in self._named.get(wanted, ()):
+                    if index < self.before and self.items[index].node is not node:
+                        return self._output(index)
         return super().bind(node)
+
+    def _output(self, index: int) -> Expression:
+        key = index, self._inside()
+        if key not in self._bound:
+            self._bound[key] = self.at(index).bind(self.items[index].node)
+        return self._bound[key]
 
 
 class OutputBinder(AliasBinder):

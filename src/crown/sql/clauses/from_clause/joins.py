@@ -557,7 +557,7 @@ def _equal_names(
     for name in names:
         sides = []
         for relation in (left, right):
-            found = [c for c in relation.visible if c.name.lower() == name.lower()]
+            found = relation.by_name.get(name.lower(), [])
             if len(found) != 1:
                 problem = "is not a column of both sides" if not found else "is ambiguous on one side"
                 context.fail(
@@ -584,19 +584,22 @@ def _merge(
     """USING columns are shown once, first: the left one, the right one, or for FULL the one that has a row."""
     if not names:
         return joined
-    lowered = [n.lower() for n in names]
+    lowered = dict.fromkeys(n.lower() for n in names)
     by_left = {c.name.lower(): c for c in left.visible}
     by_right = {c.name.lower(): c for c in right.visible}
     shown: list[VisibleColumn] = []
-    branches = list(joined.branches)
+    merged: dict[str, Expression] = {}
     for name in lowered:
         if side != "FULL":
             shown.append(by_right[name] if side == "RIGHT" else by_left[name])
             continue
         sides = unify(context, node, [by_left[name].reference, by_right[name].reference], "USING")
         column = VisibleColumn(by_left[name].name, f"{context.new_id('s')}.0", sides[0].type)
-        both = Call("coalesce", tuple(sides), column.type)
-        branches = [replace(b, values={**b.values, column.id: context.in_branch(both, b)}) for b in branches]
+        merged[column.id] = Call("coalesce", tuple(sides), column.type)
         shown.append(column)
     rest = [c for c in (*left.visible, *right.visible) if c.name.lower() not in lowered]
-    return replace(joined, branches=tuple(branches), visible=(*shown, *rest))
+    branches = tuple(
+        replace(b, values={**b.values, **{i: context.in_branch(both, b) for i, both in merged.items()}})
+        for b in joined.branches
+    )
+    return replace(joined, branches=branches, visible=(*shown, *rest))

@@ -123,7 +123,7 @@ class Groups:
         if isinstance(node, exp.Literal) and not node.args.get("is_string"):
             index = ordinal(self.context, node, len(items)) - 1
         elif isinstance(node, exp.Column) and not node.text("table"):
-            in_from = any(c.name.lower() == node.name.lower() for s in scope.chain() for c in s.relation.visible)
+            in_from = any(node.name.lower() in s.relation.by_name for s in scope.chain())
             if not in_from:
                 index = next((i for i, item in enumerate(items) if item.name.lower() == node.name.lower()), None)
         if index is not None:

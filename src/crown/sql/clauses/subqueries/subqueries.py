@@ -75,6 +75,10 @@ class SelectSubqueries:
             refuse_window(self.context, node, self.clause)
         return self.windows.bind(node, binder)
 
+    def inside(self) -> tuple[bool, bool]:
+        aggregates, windows = self.aggregates, self.windows
+        return aggregates is not None and aggregates.inside, windows is not None and windows.inside
+
     def attach(self, relation: Relation, pairs: Sequence[Pair], node: exp.Expr) -> Attachment:
         (branch,) = relation.branches
         at = marker(self.context, branch.atoms[0])

@@ -95,18 +95,18 @@ class WindowCollector:
         self.keys = tuple(keys)
         self.found: list[FoundWindow] = []
         self._named = {w.name.lower(): w for w in node.args.get("windows") or ()}
-        self._inside = False
+        self.inside = False
 
     def bind(self, node: exp.Expr, binder: Binder) -> Expression:
         """Return the window function as a column."""
         assert isinstance(node, exp.Window)
-        if self._inside:
+        if self.inside:
             refuse_window(self.context, node, "another window function")
-        self._inside = True
+        self.inside = True
         try:
             return self._bind(node, binder)
         finally:
-            self._inside = False
+            self.inside = False
 
     def _bind(self, node: exp.Window, binder: Binder) -> Expression:
         call, ignore_nulls = node.this, False
