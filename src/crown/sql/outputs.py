@@ -14,6 +14,8 @@ from crown.sql.misspelt import nearest
 from crown.sql.relation import Relation
 from crown.sql.scope import check_database, check_readable, tables_named
 
+MOST_OUTPUTS = 5_000
+
 
 @dataclass(frozen=True)
 class Item:
@@ -40,6 +42,14 @@ def expand_items(context: Context, node: exp.Select, relation: Relation) -> list
             context.fail(expression, "TABLE-FUNCTION", "several names for one output column", hint="give one name")
         else:
             items.append(Item(in_spark(expression).lower() or "value", expression))
+    if len(items) > MOST_OUTPUTS:
+        context.fail(
+            node.expressions[0],
+            "TOO-LONG",
+            f"SELECT has {len(items):,} columns, more than {MOST_OUTPUTS:,}",
+            reason="planning takes time for each",
+            hint="name the columns that are needed, or split the query into several views",
+        )
     if not items:
         hint = (
             "list columns, or write *" if node.args.get("from_") is not None else "add FROM and a table, or list values"

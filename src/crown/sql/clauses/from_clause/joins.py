@@ -9,6 +9,7 @@ from typing import NoReturn
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
+from crown.errors import PlanError
 from crown.ir.expression import Call, Column, Expression, columns_of
 from crown.ir.tables import TableColumn
 from crown.sql.clauses.bound import body_of, refuse_placed, relation_of, renamed, source_relation, typed
@@ -30,6 +31,7 @@ from crown.sql.clauses.rewrites.check_and_rewrite import check_and_rewrite
 from crown.sql.clauses.subqueries.correlates import correlates
 from crown.sql.clauses.subqueries.domain import outside
 from crown.sql.context import Context
+from crown.sql.diagnose import span
 from crown.sql.misspelt import nearest
 from crown.sql.normalise import outer
 from crown.sql.normalise.nesting import nest_relation
@@ -41,6 +43,8 @@ from crown.sql.scope import Scope, check_readable
 from crown.wording import counted
 
 MAX_BRANCHES = 64
+MOST_TABLES = 100
+MOST_PADDING = 50
 # The name of the join, without NATURAL, by (side, kind).
 _KINDS = frozenset(
     {("", ""), ("", "INNER"), ("", "CROSS"), ("", "SEMI"), ("", "ANTI"), ("LEFT", "SEMI"), ("LEFT", "ANTI")}
@@ -55,10 +59,32 @@ def bind_from(context: Context, select: exp.Select, parent: Scope | None, enviro
     for lateral in select.args.get("laterals") or ():
         relation = _lateral_view(context, relation, lateral)
     joins = select.args.get("joins") or ()
+    _check_number(context, joins)
     _check_commas(context, joins)
     for join in joins:
         relation = _join(context, relation, join, parent, environment)
     return relation
+
+
+def _check_number(context: Context, joins: Sequence[exp.Expr]) -> None:
+    """Refuse what would take seconds to plan, before it does."""
+    padding = [join for join in joins if join.text("side").upper() in ("RIGHT", "FULL")]
+    if len(joins) >= MOST_TABLES:
+        found = f"the query joins {len(joins) + 1} tables"
+        why = f"at most {MOST_TABLES} tables can be joined, including those of subqueries in FROM, EXISTS and IN"
+    elif len(padding) > MOST_PADDING:
+        found = f"FROM has {len(padding)} RIGHT and FULL JOINs"
+        why = f"each pads the rows of all joins before it, so at most {MOST_PADDING} of them are planned together"
+    else:
+        return
+    raise PlanError(
+        found,
+        code="CROWN-PLAN-TOO-MANY-TABLES",
+        sql=context.sql,
+        position=span(joins[-1]),
+        reason=why,
+        hint="split the query into several views; UNION ALL and GROUP BY of the key replace many FULL JOINs",
+    )
 
 
 def _check_commas(context: Context, joins: Sequence[exp.Expr]) -> None:

@@ -123,6 +123,9 @@ def _call(node: exp.Expr, binder: Binder) -> _Call:
     return _Call(node, binder, arguments, distinct, condition, order, within, ignores_nulls)
 
 
+MOST_AGGREGATES = 1_000
+
+
 class Aggregates:
     """Collects the aggregates of a SELECT while its expressions are bound."""
 
@@ -131,6 +134,9 @@ class Aggregates:
         self.grouped = grouped or []
         self.groupings: dict[Expression, str] = {}  # the columns that stand for GROUPING of an expression
         self.found: list[Collected] = []
+        self._names: dict[Collected, str] = {}  # of those found, without a name
+        self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}  # the last one of each name
         self.inside = False
 
     def bind(self, node: exp.Expr, binder: Binder) -> Expression:
@@ -376,12 +382,20 @@ class Aggregates:
             argument = _when(condition, argument if argument is not None else _ONE)
         if function in ("min", "max"):
             distinct = False
-        name = self._name(function, argument, distinct)
-        added = Collected(name, function, argument, distinct, type_, further, order, only, parameter)
-        for known in self.found:
-            if replace(known, name=name) == added:
-                return Column(MARK + known.name, known.type)
-        self.found.append(added)
+        unnamed = Collected("", function, argument, distinct, type_, further, order, only, parameter)
+        name = self._names.get(unnamed)
+        if name is None:
+            name = self._names[unnamed] = self._name(function, argument, distinct)
+            self._taken.add(name)
+            if len(self._taken) > MOST_AGGREGATES:
+                self.context.fail(
+                    node,
+                    "TOO-LONG",
+                    f"SELECT has more than {MOST_AGGREGATES:,} aggregates",
+                    reason="planning takes time for each",
+                    hint="split the query into several views",
+                )
+            self.found.append(replace(unnamed, name=name))
         return Column(MARK + name, type_)
 
     def _type(self, node: exp.Expr, function: AggregateFunction, argument: Expression | None) -> DataType:
@@ -413,10 +427,12 @@ class Aggregates:
         if isinstance(argument, Column):
             parts.append(readable(source_column(argument.name)) if argument.name[0] == "a" else "")
         base = "_".join(filter(None, parts))
-        name, number = base, 1
-        while any(known.name == name for known in self.found):
+        number = self._numbers.get(base, 1)
+        name = base if number == 1 else f"{base}_{number}"
+        while name in self._taken:
             number += 1
             name = f"{base}_{number}"
+        self._numbers[base] = number
         return name
 
 

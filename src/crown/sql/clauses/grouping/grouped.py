@@ -143,14 +143,15 @@ class _Folded:
 
 def _folded(context: Context, groups: Groups, aggregates: Aggregates, branches: list[Branch]) -> _Folded:
     folded = _Folded({name: expression for expression, name in groups.names.items()})
+    names = dict(groups.names)
     for aggregate in aggregates.found:
         name = groups.free_name(aggregate.name, Column(MARK + aggregate.name, aggregate.type))
         folded.renames[MARK + aggregate.name] = name
 
         def column(expression: Expression, base: str = f"{name}_input") -> Expression:
-            known = next((n for n, e in folded.wanted.items() if e == expression), None)
+            known = names.get(expression)
             if known is None:
-                known = groups.free_name(base)
+                known = names[expression] = groups.free_name(base)
                 folded.wanted[known] = expression
             return Column(known, expression.type)
 
