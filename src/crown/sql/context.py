@@ -24,7 +24,7 @@ from crown.sql.schema.schema import Schema
 from crown.types import UnreadType
 
 MOST_CALLS = 10_000  # in one expression
-MOST_CALLS_TOGETHER = 50_000  # in all expressions of a query, over each case of its outer joins
+MOST_PARTS = 30_000  # columns and calls of all SELECTs of a query, over each case of their outer joins
 
 
 class Context:
@@ -46,7 +46,7 @@ class Context:
         self._computed: dict[str, dict[str, Expression]] = {}  # by atom, then by column id
         self._names: set[str] = {name.lower() for name in (*schema.tables, *schema.results)}
         self._counter = 0
-        self._calls = 0
+        self._parts = 0
         self.definitions: list[Definition] = []  # the names of every WITH
         self.views: dict[str, Definition] = {}  # those read so far, by lower-case name
         self.view_uses: Counter[str] = Counter()  # how often each is named, by the query and the views it reads
@@ -128,16 +128,16 @@ class Context:
             self.places.setdefault(expression, place)
         return expression
 
-    def count_calls(self, expressions: Iterable[Expression]) -> None:
+    def count_parts(self, expressions: Iterable[Expression]) -> None:
         """Refuse a query whose expressions are too many for a plan to be made in a second."""
         for expression in expressions:
-            self._calls += expression.size if isinstance(expression, Call) else 0
-            if self._calls > MOST_CALLS_TOGETHER:
+            self._parts += 1 + (expression.size if isinstance(expression, Call) else 0)
+            if self._parts > MOST_PARTS:
                 self.fail(
                     self.places.get(expression),
                     "TOO-LONG",
-                    f"the expressions of the query contain more than {MOST_CALLS_TOGETHER:,} operators and functions",
-                    reason="they are counted where subqueries, views and names of outputs are written out",
+                    f"the query has more than {MOST_PARTS:,} columns, operators and functions",
+                    reason="those of subqueries and views count where they are used, and in each case of an outer join",
                     hint="split the query into several views",
                 )
 

@@ -43,7 +43,7 @@ def build_conjunctions(
         for case, expressions in settled(context, branch, [w.expression for w in wanted]):
             cases.append((case, [replace(w, expression=e) for w, e in zip(wanted, expressions, strict=True)]))
     for branch, wanted in cases:
-        context.count_calls((*branch.predicates, *(w.expression for w in wanted)))
+        context.count_parts((*branch.predicates, *(w.expression for w in wanted)))
     living = [case for case in cases if not never_holds(case[0].predicates)] or cases[:1]
     return tuple(_build_conjunction(context, branch, wanted) for branch, wanted in living)
 

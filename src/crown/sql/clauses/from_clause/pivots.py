@@ -17,6 +17,7 @@ from crown.sql.clauses.bound import relation_of
 from crown.sql.clauses.grammar import Environment
 from crown.sql.clauses.misplaced import NoAggregates
 from crown.sql.context import Context
+from crown.sql.normalise.optional import MAX_BRANCHES
 from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
 from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import unify
@@ -101,6 +102,14 @@ def _unpivoted(context: Context, relation: Relation, pivot: exp.Expr) -> Relatio
         return replace(branch, values=held, predicates=kept).added_by("union all")
 
     branches = tuple(of(branch, position) for branch in relation.branches for position in range(len(columns)))
+    if len(branches) > MAX_BRANCHES:
+        context.fail(
+            pivot,
+            "TOO-MANY-BRANCHES",
+            f"this UNPIVOT has more than {MAX_BRANCHES} columns",
+            reason="each is a separate selection of the table",
+            hint="split it over several views, or make an array of the columns and EXPLODE it",
+        )
     visible = (*(c for c in relation.visible if c.name.lower() not in taken), title, content)
     alias = pivot.args["alias"].name if pivot.args.get("alias") else ""
     return replace(relation, branches=branches, tables=(VisibleTable(alias, visible),), visible=visible)
