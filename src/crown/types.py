@@ -254,6 +254,18 @@ def _type_end(text: str, start: int, depth: int) -> int:
     return flat.end()
 
 
+def repeated_field(type_: DataType) -> str | None:
+    """Return a name that two fields of one struct in the type have, for rows as dicts would lose one; else None."""
+    fields = type_.fields
+    seen: set[str] = set()
+    for name, _ in fields:
+        if name in seen:
+            return name
+        seen.add(name)
+    inner = [t for _, t in fields] + list(type_.entry or ()) + ([] if type_.element is None else [type_.element])
+    return next(filter(None, map(repeated_field, inner)), None)
+
+
 BOOLEAN = DataType("boolean")
 INT8 = DataType("int8")
 INT16 = DataType("int16")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sys
+from collections.abc import Callable
 from itertools import combinations, islice
 from math import prod
 
@@ -209,3 +211,106 @@ def test_a_product_of_sums_is_multiplied_out_only_so_far() -> None:
         tree = plan.stages[0]
         assert (getattr(tree, "mode", "") == "ring") == ring
         assert len(getattr(tree, "ring", ())) <= PRODUCTS + 1
+
+
+def _columns(count: int, text: str = "c{0}") -> str:
+    return ", ".join(text.format(i) for i in range(count))
+
+
+def _chain(count: int, join: str) -> tuple[str, str]:
+    tables = ";".join(f"CREATE TABLE t{i} (k INT, v{i} INT)" for i in range(count + 1))
+    return "SELECT * FROM t0" + "".join(f" FULL JOIN t{i} {join.format(i - 1, i)}" for i in range(1, count + 1)), tables
+
+
+# Of a size: the query and the schema. Twice the size may take a little more than twice the work.
+GROWING: dict[str, Callable[[int], tuple[str, str]]] = {
+    "columns": lambda n: (f"SELECT {_columns(n)} FROM w", f"CREATE TABLE w ({_columns(n, 'c{0} INT')})"),
+    "qualified columns": lambda n: (
+        f"SELECT {_columns(n, 'w.c{0}')} FROM w",
+        f"CREATE TABLE w ({_columns(n, 'c{0} INT')})",
+    ),
+    "the same column": lambda n: (f"SELECT {_columns(n, 'a')} FROM e", SCHEMA),
+    "computed columns": lambda n: (f"SELECT {_columns(n, 'a + {0} AS c{0}')} FROM e", SCHEMA),
+    "names of outputs": lambda n: (
+        f"SELECT a AS c0, {', '.join(f'c{i} + 1 AS c{i + 1}' for i in range(30))}, {_columns(n, 'c9 AS d{0}')} FROM e",
+        SCHEMA,
+    ),
+    "aggregates": lambda n: (
+        f"SELECT {_columns(n, 'SUM(c{0}) AS s{0}')} FROM w",
+        f"CREATE TABLE w ({_columns(n, 'c{0} INT')})",
+    ),
+    "NATURAL JOIN": lambda n: (
+        "SELECT * FROM w NATURAL FULL JOIN x",
+        f"CREATE TABLE w ({_columns(n, 'c{0} INT')}); CREATE TABLE x ({_columns(n, 'c{0} INT')})",
+    ),
+    "CASE": lambda n: (f"SELECT CASE {' '.join(f'WHEN a = {i} THEN {i}' for i in range(n))} END AS x FROM e", SCHEMA),
+}
+
+
+def _work(sql: str, schema: str) -> int:
+    """The number of functions called from parsing to explain."""
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        str(explain(*plan_with_report(parse(sql, schema))))
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("shape", GROWING)
+def test_work_grows_with_the_text(shape: str) -> None:
+    _work(*GROWING[shape](10))  # imports
+    small, large = (_work(*GROWING[shape](size)) for size in (150, 300))
+    assert large < 2.4 * small
+
+
+@pytest.mark.parametrize("join", ["ON t{0}.k = t{1}.k", "ON t{0}.v{0} = t{1}.k", "USING (k)"])
+def test_full_joins_have_a_few_conjunctions_each(join: str) -> None:
+    for count in (4, 12, 24):
+        _, report = plan_with_report(parse(*_chain(count, join)))
+        assert len(report.conjunctions) <= 5 * count
+
+
+DOUBLED = ["x0 AS (SELECT a AS x FROM e)", *(f"x{i} AS (SELECT x + x AS x FROM x{i - 1})" for i in range(1, 40))]
+TOO_LARGE = {
+    "WITH": (f"WITH {', '.join(DOUBLED)} SELECT x FROM x39", SCHEMA, "TOO-LONG"),
+    "names of outputs": (
+        f"SELECT a AS x0, {', '.join(f'x{i} + x{i} AS x{i + 1}' for i in range(40))} FROM e",
+        SCHEMA,
+        "TOO-LONG",
+    ),
+    "a wide union": (
+        " UNION ALL ".join(["SELECT * FROM w"] * 8),
+        f"CREATE TABLE w ({_columns(4500, 'c{0} INT')})",
+        "TOO-LONG",
+    ),
+    "outputs": (f"SELECT {_columns(5001, 'a')} FROM e", SCHEMA, "TOO-LONG"),
+    "aggregates": (f"SELECT {_columns(1001, 'SUM(a + {0})')} FROM e", SCHEMA, "TOO-LONG"),
+    "FULL JOIN": (*_chain(51, "USING (k)"), "TOO-MANY-TABLES"),
+    "UNPIVOT": (
+        f"SELECT * FROM w UNPIVOT (v FOR n IN ({_columns(65)}))",
+        f"CREATE TABLE w ({_columns(65, 'c{0} INT')})",
+        "TOO-MANY-BRANCHES",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_what_is_too_large_is_refused(name: str) -> None:
+    sql, schema, code = TOO_LARGE[name]
+    with pytest.raises(CrownError) as caught:
+        plan_with_report(parse(sql, schema))
+    assert caught.value.code.endswith(code)
+    assert caught.value.reason and caught.value.hint
+
+
+def test_names_of_outputs_are_bound_inside_aggregates_as_elsewhere() -> None:
+    sql = "SELECT SUM(a) AS s, SUM(s) OVER () AS w, SUM(s) AS z FROM e"
+    with pytest.raises(CrownError, match="aggregate"):
+        parse(sql, SCHEMA)

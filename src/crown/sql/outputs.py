@@ -15,6 +15,7 @@ from crown.sql.relation import Relation
 from crown.sql.scope import check_database, check_readable, tables_named
 
 MOST_OUTPUTS = 5_000
+REPEATED = "crown_repeated"  # in the meta of a SELECT: a name that two of its outputs have
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,10 @@ def expand_items(context: Context, node: exp.Select, relation: Relation) -> list
             "list columns, or write *" if node.args.get("from_") is not None else "add FROM and a table, or list values"
         )
         context.fail(node, "SYNTAX", "SELECT has no columns", hint=hint)
-    return _unique(context, items)
+    named = _unique(context, items)
+    changed = [given.name for given, item in zip(items, named, strict=True) if given.name != item.name]
+    node.meta[REPEATED] = changed[0] if changed else None
+    return named
 
 
 def _star(context: Context, node: exp.Expr, relation: Relation) -> list[Item]:

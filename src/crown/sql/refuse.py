@@ -14,6 +14,12 @@ from crown.sql.relation import Subcondition
 
 _ADVICE: dict[str | tuple[type[exp.Expr], str], tuple[str, str, str, str]] = {
     "laterals": ("LATERAL", "LATERAL VIEW", "it generates rows with a function", "explode the column upstream"),
+    (exp.ArraySort, "expression"): (
+        "UNKNOWN-FUNCTION",
+        "array_sort with a function",
+        "only the order of the values themselves is supported",
+        "use array_sort(a), or sort_array(a, false) for the opposite order",
+    ),
     "sample": ("SAMPLE", "TABLESAMPLE", "the tables do not determine the sample", "filter on a hash of the key"),
     "cluster": ("SORT", "CLUSTER BY", "the result has no physical order", "remove it"),
     "distribute": ("SORT", "DISTRIBUTE BY", "the result has no physical order", "remove it"),

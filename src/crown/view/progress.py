@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,12 +20,28 @@ _REDRAWN = 0.1
 _WIDTH = 30
 
 
+def _takes_two(function: Callable[..., object]) -> bool:
+    try:
+        inspect.signature(function).bind(0, 0)
+    except TypeError:
+        return False
+    except ValueError:  # it has none that Python knows, such as some built-in functions
+        return True
+    return True
+
+
 @contextlib.contextmanager
 def reporting(progress: Progress | bool | None, title: str) -> Iterator[Progress | None]:
     """Yield the function to report to: the given one; a bar for True; for None a bar if output is interactive."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise CrownError(
             f"progress must be a function, True or False, not {shown(progress)}",
+            code="CROWN-ARGUMENT",
+            hint="give a function of two numbers: the rows read so far, and all rows to read",
+        )
+    if callable(progress) and not _takes_two(progress):
+        raise CrownError(
+            "the function of progress can't be called with two numbers",
             code="CROWN-ARGUMENT",
             hint="give a function of two numbers: the rows read so far, and all rows to read",
         )

@@ -24,6 +24,7 @@ from crown.sql.clauses.where import bind_where, restrict, semi_join
 from crown.sql.context import Context
 from crown.sql.misspelt import nearest
 from crown.sql.normalise.conjunction import cast_value
+from crown.sql.outputs import REPEATED
 from crown.sql.scope import Scope
 
 _OPERATORS = {exp.Union: "union", exp.Except: "except", exp.Intersect: "intersect"}
@@ -102,6 +103,15 @@ def _by_name(
     environment: Environment,
 ) -> tuple[BoundQuery, BoundQuery]:
     """Return both sides with the columns of either, in the order of the left one; those that a side lacks are NULL."""
+    for side in (node.this, node.expression):
+        select = side.find(exp.Select)
+        if select is not None and select.meta.get(REPEATED) is not None:
+            context.fail(
+                node,
+                "SET-OPERATION",
+                f"BY NAME takes columns with different names, and one side has two called {select.meta[REPEATED]}",
+                hint="give them aliases",
+            )
     names = list({c.name.lower(): c.name for side in (right, left) for c in side.columns}.values())
     own = [column.name.lower() for column in left.columns]
     names.sort(key=lambda name: own.index(name.lower()) if name.lower() in own else len(own))

@@ -129,8 +129,18 @@ def _condition(binder: ScalarBinder, node: exp.Expr, body: _Body) -> _Body:
     return replace(body, expression=boolean(binder.context, node, body.expression))
 
 
+_NOT_IN_SPARK = {"any_match": "exists", "all_match": "forall"}
+
+
 def _tested(name: str, function: str) -> Special:
     def bind(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+        if binder.context.is_spark and name in _NOT_IN_SPARK:
+            binder.context.fail(
+                node,
+                "UNKNOWN-FUNCTION",
+                f"Spark has no function {name}",
+                hint=f"write {_NOT_IN_SPARK[name]}, or name the dialect of the query",
+            )
         array = as_array(binder, _argument(binder, node, name, parts, 2), name)
         body = _condition(binder, node, _bound(binder, node, name, parts[1], [_element(array)], 1))
         return _call(binder, node, function, body, [array], BOOLEAN)

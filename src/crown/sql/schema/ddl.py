@@ -16,7 +16,7 @@ from crown.sql.misspelt import TYPES
 from crown.sql.schema import harmless
 from crown.sql.schema.options import Option, take_options, window_for
 from crown.sql.schema.tables import TableSchema, ViewSchema
-from crown.types import UnreadType, WrittenType
+from crown.types import TooDeep, UnreadType, WrittenType, repeated_field
 
 _TYPE = re.compile(r'[`"\]]?\s*:?\s*([A-Za-z_]\w*)')
 # What changes results must not be ignored, as other properties are.
@@ -240,9 +240,15 @@ def _written(sql: str, definition: exp.ColumnDef) -> str | None:
 
 def _column(sql: str, table: str, definition: exp.ColumnDef) -> tuple[TableColumn, bool]:
     kind = definition.args.get("kind")
-    type_ = typenames.from_sqlglot(kind) if isinstance(kind, exp.DataType) else None
     if not isinstance(kind, exp.DataType):
         raise _no_type(sql, definition.this, table)
+    try:
+        type_ = typenames.from_sqlglot(kind)
+    except TooDeep:
+        type_ = None
+    if type_ is not None and (twice := repeated_field(type_)) is not None:
+        place = span(definition.this)
+        raise _error(sql, place, "DUPLICATE", f"column {table}.{definition.name} has a struct with two fields {twice}")
     written = _written(sql, definition) or kind.sql("spark")
     type_ = WrittenType(type_, written) if type_ is not None else UnreadType("null", written)
     constraints = [c.kind for c in definition.constraints if isinstance(c, exp.ColumnConstraint)]

@@ -17,7 +17,7 @@ from crown.sql.schema import foreign
 from crown.sql.schema.ddl import read_ddl
 from crown.sql.schema.options import PROFILES
 from crown.sql.schema.tables import ResultSchema, TableSchema, ViewSchema
-from crown.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, UnreadType
+from crown.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, UnreadType, repeated_field
 from crown.wording import with_article
 
 _UNITS = {
@@ -181,6 +181,10 @@ def _checked(name: str, columns: tuple[TableColumn, ...]) -> tuple[TableColumn, 
         if column.name.lower() in seen:
             raise SchemaError(f"table {name} has two columns called {column.name}", code="CROWN-SCHEMA-DUPLICATE")
         seen.add(column.name.lower())
+        if (twice := repeated_field(column.type)) is not None:
+            raise SchemaError(
+                f"column {name}.{column.name} has a struct with two fields {twice}", code="CROWN-SCHEMA-DUPLICATE"
+            )
     if not columns:
         raise SchemaError(f"table {name} has no columns", code="CROWN-SCHEMA-EMPTY")
     return columns

@@ -53,9 +53,23 @@ def _select(context: Context, select: exp.Select, calls: list[exp.Anonymous]) ->
     gap = interval_micros(context, length)
     if gap <= 0:
         _refuse(context, grouped[0], "the gap between sessions must be positive")
-    keys = [part for part in parts if part is not grouped[0]]
+    keys = [_written_out(context, select, part) for part in parts if part is not grouped[0]]
     alias = _nest(context, select, grouped[0], keys, moment, gap)
     _replace(context, select, calls, moment, gap, alias)
+
+
+def _written_out(context: Context, select: exp.Select, key: exp.Expr) -> exp.Expr:
+    """Replace the name of an output in GROUP BY by its expression: the sessions are found before there are outputs."""
+    source = select.args["from_"].this if select.args.get("from_") is not None else None
+    table = context.schema.tables.get(source.name.lower()) if isinstance(source, exp.Table) else None
+    if table is None or not isinstance(key, exp.Column) or key.text("table") or table.column(key.name) is not None:
+        return key
+    for output in select.expressions:
+        if isinstance(output, exp.Alias) and output.alias.lower() == key.name.lower():
+            written: exp.Expr = output.this.copy()
+            key.replace(written)
+            return written
+    return key
 
 
 def _nest(
