@@ -108,6 +108,12 @@ MISTAKES = {
     ),
     "an engine that is none": ("[sink]", '[spark]\n"spark.crown.engine" = "perl"\n[sink]', ["'perl'", '"jvm"']),
     "memory that is no size": ("[sink]", '[spark]\n"spark.crown.memory" = "lots"\n[sink]', ["'lots'", "8g"]),
+    "memory of the driver that is no size": (
+        "[sink]",
+        '[spark]\n"spark.driver.memory" = "lots"\n[sink]',
+        ["[spark] can't be used", "spark.driver.memory is 'lots'", "8g"],
+    ),
+    "memory with a fraction": ("[sink]", '[spark]\n"spark.executor.memory" = "1.5g"\n[sink]', ["'1.5g'", "8g"]),
     "an empty path": ('path = "table"', 'path = ""', ["sink.path is empty"]),
     "a jar that is not there": ("[sink]", '[spark]\n"spark.jars" = "/no/such.jar"\n[sink]', ["/no/such.jar"]),
     "a query file that is not there": ('query = "', 'query_file = "no.sql"\n#', ["query_file", "no.sql"]),

@@ -23,6 +23,7 @@ _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _SPECULATION = "spark.speculation"
 _ZONE = "spark.sql.session.timeZone"
+_SIZES = ("spark.driver.memory", "spark.executor.memory", "spark.driver.maxResultSize", "spark.executor.memoryOverhead")
 _UTC = frozenset({"utc", "etc/utc", "gmt", "etc/gmt", "z", "zulu", "uct", "+00:00", "utc+00:00", "gmt+00:00"})
 # Functions of timestamps that do not depend on the session's time zone.
 _ZONELESS = frozenset(
@@ -78,6 +79,8 @@ def check_settings(setting: Callable[[str], str | None], plan: Plan) -> None:
         )
     engine_of(setting(ENGINE))
     bytes_of(MEMORY, setting(MEMORY))
+    for name in _SIZES:
+        _check_size(name, setting(name))
 
 
 def engine_of(value: str | None) -> str | None:
@@ -99,6 +102,12 @@ def bytes_of(name: str, value: str | None) -> int:
     if found is None:
         raise PlanError(f"{name} is {value!r}", code="CROWN-SPARK-SETTING", hint='say a size, e.g. "8g"')
     return int(float(found[1]) * (1 << 10 * " kmgt".index(found[2] or " ")))
+
+
+def _check_size(name: str, value: str | None) -> None:
+    """Spark reads these only when it starts, and takes no fractions."""
+    if value and re.fullmatch(r"\s*\d+\s*([kmgtp]?b?)\s*", value.lower()) is None:
+        raise PlanError(f"{name} is {value!r}", code="CROWN-SPARK-SETTING", hint='say a size, e.g. "8g"')
 
 
 def _depends_on_zone(plan: Plan) -> bool:

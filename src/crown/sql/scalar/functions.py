@@ -306,8 +306,24 @@ def refuse_non_deterministic(context: Context, node: exp.Expr) -> None:
         )
 
 
+_GENERATORS = {
+    "inline": "use EXPLODE of the array, and take the fields of the struct it returns",
+    "inline_outer": "use EXPLODE_OUTER of the array, and take the fields of the struct it returns",
+    "stack": "use VALUES in FROM, or UNION ALL",
+    "json_tuple": "use get_json_object for each field",
+}
+
+
 def _unknown(context: Context, node: exp.Expr) -> NoReturn:
     shown = written_name(context.sql, node)
+    if shown is not None and shown.lower() in _GENERATORS:
+        context.fail(
+            node,
+            "TABLE-FUNCTION",
+            f"{shown} is not supported",
+            reason="it makes several rows or columns of a row",
+            hint=_GENERATORS[shown.lower()],
+        )
     known = [name for names in FAMILIES.values() for name in names]
     near = nearest(shown or name_of(node), [*known, *_AGGREGATES, *context.functions], 0.75)
     context.fail(

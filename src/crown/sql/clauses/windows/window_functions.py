@@ -217,9 +217,8 @@ class WindowCollector:
             return WindowFrame("range", None, 0) if order else _WHOLE
         unit = str(spec.args.get("kind") or "").lower()
         if unit not in ("rows", "range") or spec.args.get("exclude"):
-            self.context.fail(
-                spec, "WINDOW-FUNCTION", "this frame of a window is not supported", hint="use ROWS or RANGE BETWEEN"
-            )
+            frame = "a frame with EXCLUDE" if spec.args.get("exclude") else f"a frame of {unit.upper()}"
+            self.context.fail(spec, "WINDOW-FUNCTION", f"{frame} is not supported", hint="use ROWS or RANGE BETWEEN")
         start = self._bound(spec, "start", unit, order)
         end = self._bound(spec, "end", unit, order) if spec.args.get("end") is not None else 0
         if not order and unit == "range":
