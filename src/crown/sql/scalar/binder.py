@@ -502,11 +502,12 @@ class AliasBinder(Binder):
     It sees those `before` a position: an output may be named by the outputs after it.
     """
 
+    subqueries: SubqueriesOfSelect
+
     def __init__(self, context: Context, scope: Scope, subqueries: SubqueriesOfSelect, items: Sequence[Item]) -> None:
         super().__init__(context, scope, subqueries)
         self.items = items
         self.before = len(items)
-        self._inside = subqueries.inside
         self._named: dict[str, list[int]] = {}
         for index, item in enumerate(items):
             if item.star is None:
@@ -530,7 +531,7 @@ class AliasBinder(Binder):
         return super().bind(node)
 
     def _output(self, index: int) -> Expression:
-        key = index, self._inside()
+        key = index, self.subqueries.inside()
         if key not in self._bound:
             self._bound[key] = self.at(index).bind(self.items[index].node)
         return self._bound[key]
