@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -141,7 +141,7 @@ def _qualified(
         )
     if len(found) > 1:
         _ambiguous(context, node, name, [f"{t.alias}.{name}" for t in tables])
-    _check_named_once(context, node, name, [c for t in tables for c in t.columns])
+    _check_named_once(context, node, name, (c for t in tables for c in t.columns))
     return found[0]
 
 
@@ -155,10 +155,10 @@ def _unqualified(context: Context, relation: Relation, node: exp.Column, name: s
     return found[0] if found else None
 
 
-def _check_named_once(context: Context, node: exp.Column, name: str, columns: Sequence[VisibleColumn]) -> None:
+def _check_named_once(context: Context, node: exp.Column, name: str, columns: Iterable[VisibleColumn]) -> None:
     """Reject the name of several outputs of a subquery, of which the later ones are numbered here."""
     numbered = context.numbered.get(name.lower(), set())
-    other = next((c.name for c in columns if c.name.lower() in numbered), None)
+    other = next((c.name for c in columns if c.name.lower() in numbered), None) if numbered else None
     if other is not None and context.dialect.lower() not in _FIRST_OF_SEVERAL:
         context.fail(
             node,
