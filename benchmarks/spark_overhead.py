@@ -79,6 +79,13 @@ class Nothing:
     def load(cls, plan: str, chunks: list[bytes], *, deltas: bool = True) -> Nothing:
         return cls(plan)
 
+    @classmethod
+    def rebuild(cls, plan: str, chunks: list[bytes], batches: Any, **options: Any) -> Nothing:
+        engine = cls(plan)
+        for changes in batches:
+            engine.apply(changes)
+        return engine
+
     def stats(self) -> dict[str, Any]:
         # As many rows alive as were ever seen, so that no state is rewritten.
         return {"stages": [{"rows": 1 << 60}], "tables": [], "bytes": 0, "counter_changes_per_update": 0.0}

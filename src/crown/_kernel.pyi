@@ -1,6 +1,6 @@
 """The Rust kernel, as Python sees it. Private: use `crown.View` or `crown.spark`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 __version__: str
@@ -193,6 +193,17 @@ class Engine:
     def load(
         plan: str, chunks: Sequence[bytes], *, deltas: bool = True, functions: Functions | None = None
     ) -> Engine: ...
+    @staticmethod
+    def rebuild(
+        plan: str,
+        chunks: Sequence[bytes],
+        batches: Iterable[Sequence[tuple[str, Any]]],
+        *,
+        deltas: bool = True,
+        on_invalid: Literal["raise", "quarantine"] = "raise",
+    ) -> Engine:
+        """`load` the chunks, if there are any, then apply the batches again, without enumerating their deltas."""
+
     def rejected(self, *, keep: bool = False) -> ArrowStream:
         """Quarantined changes: table, position, reason, row (as JSON text); without `keep` the list is emptied."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -45,6 +45,13 @@ class Echo:
     def load(plan: str, chunks: Sequence[bytes], *, deltas: bool = True) -> Echo:
         engine = Echo(plan)
         engine.state = Counter({tuple(row): weight for row, weight in json.loads(chunks[0])})
+        return engine
+
+    @staticmethod
+    def rebuild(plan: str, chunks: Sequence[bytes], batches: Iterable[Any], **options: Any) -> Echo:
+        engine = Echo.load(plan, chunks) if chunks else Echo(plan)
+        for changes in batches:
+            engine.apply(changes)
         return engine
 
     def rejected(self) -> pa.Table:

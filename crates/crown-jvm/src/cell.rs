@@ -1,10 +1,9 @@
 //! One cell: its engine, the changes that are waiting to be applied, and its deltas.
 //!
 //! A cell starts with `open`. Parts of a snapshot (`addPart`) and logged changes (`addChanges`,
-//! `replay`) rebuild its state without enumerating anything; `ready` then creates the engine with
-//! the structures that deltas need. After that, each batch calls `addChanges` for every blob,
-//! `apply`, `next` until there are no more deltas, and `report`. `live` has the calls for changes
-//! that are applied one at a time.
+//! `replay`) rebuild its state without enumerating anything, up to `ready`. After that, each batch
+//! calls `addChanges` for every blob, `apply`, `next` until there are no more deltas, and `report`.
+//! `live` has the calls for changes that are applied one at a time.
 
 use crate::answers;
 use crate::blob::{self, copied, Packer};
@@ -35,7 +34,6 @@ const HOT_KEYS: usize = 3;
 pub struct Cell {
     plan: Plan,
     parts: Vec<Vec<u8>>,
-    /// Without deltas until the cell is ready.
     engine: Option<Engine>,
     /// Where changes come one at a time.
     pub live: Live,
@@ -85,13 +83,16 @@ impl Cell {
         })
     }
 
-    fn build(&mut self, deltas: bool) -> Result<Engine> {
-        let parts = std::mem::take(&mut self.parts);
-        if parts.is_empty() {
-            return Ok(Engine::new(self.plan.clone(), deltas)?);
+    /// Makes the engine of the parts so far, if there is none yet.
+    fn build(&mut self) -> Result<&mut Engine> {
+        if self.engine.is_none() {
+            let parts = std::mem::take(&mut self.parts);
+            let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+            let plan = self.plan.clone();
+            self.engine =
+                Some(if parts.is_empty() { Engine::new(plan, true)? } else { Engine::load(plan, &parts, true)? });
         }
-        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-        Ok(Engine::load(self.plan.clone(), &parts, deltas)?)
+        Ok(self.engine()?)
     }
 
     pub fn engine(&mut self) -> std::result::Result<&mut Engine, KernelError> {
@@ -104,22 +105,12 @@ impl Cell {
     }
 
     fn replay(&mut self, on_invalid: OnInvalid) -> Result<()> {
-        if self.engine.is_none() {
-            self.engine = Some(self.build(false)?);
-        }
         let inputs = self.inputs();
-        let engine = self.engine()?;
-        engine.apply(inputs, false, on_invalid, &mut Vec::new())?;
-        engine.take_rejected()?;
-        Ok(())
+        Ok(self.build()?.replay(inputs, on_invalid)?)
     }
 
     fn ready(&mut self) -> Result<()> {
-        if let Some(silent) = self.engine.take() {
-            self.parts = silent.save()?;
-        }
-        self.engine = Some(self.build(true)?);
-        Ok(())
+        Ok(self.build()?.replayed()?)
     }
 
     fn apply(&mut self, on_invalid: OnInvalid) -> Result<()> {

@@ -422,6 +422,33 @@ impl Engine {
         Ok(Engine { shared: Shared::new(cells) })
     }
 
+    #[staticmethod]
+    #[pyo3(signature = (plan, chunks, batches, *, deltas=true, on_invalid="raise"))]
+    fn rebuild(
+        py: Python<'_>,
+        plan: &str,
+        chunks: Vec<Bound<'_, PyBytes>>,
+        batches: &Bound<'_, PyAny>,
+        deltas: bool,
+        on_invalid: &str,
+    ) -> PyResult<Engine> {
+        let policy = self::on_invalid(on_invalid)?;
+        let chunks: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.as_bytes()).collect();
+        let mut engine = guarded(py, || {
+            let plan = Kernel::parse_plan(plan)?;
+            if chunks.is_empty() {
+                return Kernel::new(plan, deltas);
+            }
+            Kernel::load(plan, &chunks, deltas)
+        })?;
+        for changes in batches.try_iter()? {
+            let imported = import(changes?.extract()?)?;
+            guarded(py, || engine.replay(read_inputs(imported)?, policy))?;
+        }
+        guarded(py, || engine.replayed())?;
+        Ok(Engine { shared: Shared::new(Cells::one(engine)) })
+    }
+
     #[pyo3(signature = (*, keep=false))]
     fn rejected(&self, py: Python<'_>, keep: bool) -> PyResult<ArrowStream> {
         let batch = self.with(py, |cells| if keep { cells.list_rejected() } else { cells.take_rejected() })?;

@@ -162,7 +162,7 @@ impl Engine {
         emit.validated()?;
         for (number, (view, shown)) in self.views.iter().zip(shown).enumerate() {
             let rows = shown.as_ref().unwrap_or(&outputs[view.stage]);
-            if rows.is_empty() || !self.deltas {
+            if rows.is_empty() || !self.deltas || self.quiet {
                 continue;
             }
             emit.view(number);
@@ -183,6 +183,9 @@ impl Engine {
         output: &Output,
         emit: &mut dyn Emit,
     ) -> Result<()> {
+        if self.quiet {
+            return self.stages[tree].apply_exactly(&self.nets[tree], &mut self.interner, &mut Chunk::default());
+        }
         let (width, interned) = (self.stages[tree].columns.len(), self.stages[tree].interned());
         if self.stages[tree].is_net() && (!self.stages[tree].may_lose_net() || self.adds_single_copies(tree)) {
             let mut sink = ArrowSink::new(width, interned, projection, false, output, emit).expect(self.last_delta);

@@ -48,6 +48,7 @@ impl Engine {
             stages,
             interner: Interner::default(),
             deltas,
+            quiet: false,
             direct: direct(&plan),
             plan,
             nets,

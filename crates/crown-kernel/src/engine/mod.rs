@@ -15,7 +15,7 @@
 //! - `part`: as one of the engines of a view over several cells
 //! - `results`: the views that a plan shows; `read`: their full results, counts, samples; `find`:
 //!   rows by value or position; `order`: by position in an order
-//! - `emit`: deltas on their way out; `snapshot`: saving and loading
+//! - `emit`: deltas on their way out; `snapshot`: saving and loading; `replay`: logged batches again
 //! - `replan`: other stages and views over the same tables, while those that stay keep their state;
 //!   `apart`: new stages built beside the running ones
 //! - `stage`: one stage and its state; `stats`: figures
@@ -32,6 +32,7 @@ mod promise;
 mod read;
 mod recursion;
 mod replan;
+mod replay;
 mod results;
 mod row_weights;
 mod snapshot;
@@ -72,6 +73,8 @@ pub struct Engine {
     stages: Vec<RunningStage>,
     interner: Interner,
     deltas: bool,
+    /// A log is being replayed: the changes of views are not wanted.
+    quiet: bool,
     direct: Option<Direct>,
     /// Per stage and atom, what the running batch changes.
     nets: Vec<Vec<Net>>,

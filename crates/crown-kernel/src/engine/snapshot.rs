@@ -272,16 +272,27 @@ impl Engine {
             }
         }
         self.check_sections(&header)?;
-        let mut rest = rest.iter();
-        let before = (0..self.stages.len()).map(|position| self.read_tree(position)).collect::<Result<Vec<_>>>()?;
+        let before = (0..self.stages.len()).map(|position| self.read_needed(position)).collect::<Result<Vec<_>>>()?;
         // Which stage reads a table may be another than in the plan that wrote the rows.
-        let places: Vec<_> = self.readers.iter().flatten().map(|reader| (reader.stage, reader.atom)).collect();
+        let places = self.readers.iter().flatten().map(|reader| (reader.stage, reader.atom));
+        let mut rest = rest;
+        let mut sections = Vec::new();
         for (section, (stage, atom)) in header.atoms.iter().zip(places) {
+            let (chunks, others) = rest.split_at(section.chunks);
+            let rank = self.stages[stage].load_order().iter().position(|other| *other == atom);
+            sections.push((stage, rank, atom, section, chunks));
+            rest = others;
+        }
+        sections.sort_by_key(|(stage, rank, ..)| (*stage, *rank));
+        for (stage, _, atom, section, chunks) in sections {
             let data = self.plan.stages.get(stage).ok_or_else(|| corrupt("an unknown stage"))?;
             let atom_data = atoms(data).get(atom).ok_or_else(|| corrupt("an unknown atom"))?;
             let columns = columns(&atom_types(data, atom_data)?);
+            // A row has its multiplicity, at least.
+            let most = chunks.iter().map(|chunk| chunk.len()).sum::<usize>() / size_of::<i64>();
+            self.stages[stage].reserve(atom, most.min(usize::try_from(section.rows).unwrap_or(most)));
             let mut total = 0;
-            for chunk in rest.by_ref().take(section.chunks) {
+            for chunk in chunks {
                 let rows = read_section(chunk, &columns, false, &mut self.interner)?.rows;
                 total += rows.len() as u64;
                 let words = rows.by_row();
@@ -295,6 +306,7 @@ impl Engine {
             }
             section.check_rows(total)?;
         }
+        let mut rest = rest.iter();
         for section in &header.tables {
             let source = self.sources.get_mut(section.place.0).ok_or_else(|| corrupt("an unknown table"))?;
             let mut total = 0;
@@ -355,6 +367,15 @@ impl Engine {
         Ok(rows)
     }
 
+    /// The rows of a stage with atoms, if other stages need them to rebuild their state.
+    fn read_needed(&mut self, position: usize) -> Result<Chunk> {
+        let stage = &self.stages[position];
+        if matches!(stage.state, State::Tree { .. }) && self.is_only_shown(position) {
+            return Ok(Chunk::new(stage.columns.len()));
+        }
+        self.read_tree(position)
+    }
+
     /// Brings every stage up to date, in the plan's order, where trees already have the rows of
     /// their tables; `before` is what they gave to the stages above without them.
     fn rebuild(&mut self, before: Vec<Chunk>) -> Result<()> {
@@ -371,7 +392,7 @@ impl Engine {
             } else {
                 self.load_feeds(position, &outputs)?;
             }
-            let after = self.read_tree(position)?;
+            let after = self.read_needed(position)?;
             let width = after.columns.len();
             outputs.push(if before.is_empty() { after } else { net_chunks(&[negated(&before), after], width)? });
         }

@@ -217,9 +217,16 @@ impl RunningStage {
 
     /// Applies the net changes of its atoms, deletions first. On an error the stage is as before.
     pub fn apply_atoms(&mut self, nets: &[Net], interner: &mut Interner, sink: &mut impl Sink) -> Result<()> {
-        let ordered = || all(nets, -1).chain(all(nets, 1));
+        let order = match &self.state {
+            State::Tree { tree, .. } if tree.is_quiet() => tree.upwards(),
+            _ => (0..nets.len()).collect(),
+        };
+        let ordered = || ordered(nets, &order);
         let failed = match &mut self.state {
-            State::Tree { tree, .. } => tree.apply_all(ordered(), interner, sink).err(),
+            State::Tree { tree, .. } => {
+                make_room(tree, nets);
+                tree.apply_all(ordered(), interner, sink).err()
+            }
             State::Bag { bag, .. } => ordered().enumerate().find_map(|(done, change)| {
                 let AtomChange { atom, words, nulls, weight } = change;
                 bag.apply(atom, words, nulls, weight, interner, sink.chunk()).err().map(|error| (done, error))
@@ -277,7 +284,9 @@ impl RunningStage {
         match (&mut self.state, failed) {
             (State::Tree { tree, .. }, Err(error)) if error.code == "CROWN-OVERFLOW" => {
                 output.truncate(start);
-                output.append(&tree.apply_by_difference(&ordered(nets), self.columns.len(), interner)?);
+                let order: Vec<usize> = (0..nets.len()).collect();
+                let changes: Vec<AtomChange> = ordered(nets, &order).collect();
+                output.append(&tree.apply_by_difference(&changes, self.columns.len(), interner)?);
                 Ok(())
             }
             (_, failed) => failed,
@@ -344,10 +353,32 @@ impl RunningStage {
         }
     }
 
+    /// Makes room for `rows` more rows of an atom.
+    pub fn reserve(&mut self, atom: usize, rows: usize) {
+        if let State::Tree { tree, .. } = &mut self.state {
+            tree.reserve(atom, rows);
+        }
+    }
+
+    /// The atoms in the order in which they are best loaded.
+    pub fn load_order(&self) -> Vec<usize> {
+        match &self.state {
+            State::Tree { tree, .. } => tree.upwards(),
+            _ => Vec::new(),
+        }
+    }
+
     pub fn loaded(&mut self, interner: &mut Interner) -> Result<()> {
         match &mut self.state {
             State::Tree { tree, .. } => tree.loaded(self.columns.len(), interner),
             _ => Ok(()),
+        }
+    }
+
+    /// While it is quiet, a tree returns no changes; `loaded` must follow.
+    pub fn set_quiet(&mut self, quiet: bool) {
+        if let State::Tree { tree, .. } = &mut self.state {
+            tree.set_quiet(quiet);
         }
     }
 
@@ -425,17 +456,25 @@ impl RunningStage {
     }
 }
 
-/// The changes of one sign.
-fn all(nets: &[Net], sign: i64) -> impl Iterator<Item = AtomChange<'_>> {
-    let change = move |atom, (words, nulls, weight): (_, _, i64)| {
-        (weight.signum() == sign).then_some(AtomChange { atom, words, nulls, weight })
+/// The changes of the atoms in an order, deletions first.
+fn ordered<'a>(nets: &'a [Net], order: &'a [usize]) -> impl Iterator<Item = AtomChange<'a>> {
+    let of_sign = move |sign: i64| {
+        let change = move |atom, (words, nulls, weight): (_, _, i64)| {
+            (weight.signum() == sign).then_some(AtomChange { atom, words, nulls, weight })
+        };
+        order.iter().flat_map(move |atom| nets[*atom].rows().filter_map(move |row| change(*atom, row)))
     };
-    nets.iter().enumerate().flat_map(move |(atom, net)| net.rows().filter_map(move |row| change(atom, row)))
+    of_sign(-1).chain(of_sign(1))
 }
 
-/// Deletions first.
-fn ordered(nets: &[Net]) -> Vec<AtomChange<'_>> {
-    all(nets, -1).chain(all(nets, 1)).collect()
+/// Reserves memory for the rows that large nets add, which otherwise grows in small steps, each of
+/// which copies.
+fn make_room(tree: &mut Tree, nets: &[Net]) {
+    const LARGE: usize = 4096;
+    for (atom, net) in nets.iter().enumerate().filter(|(_, net)| net.len() >= LARGE) {
+        let added = net.rows().map(|(_, _, weight)| weight.signum()).sum::<i64>();
+        tree.reserve(atom, usize::try_from(added).unwrap_or(0));
+    }
 }
 
 fn compile_rows(stage: &plan::ValuesStage, columns: &[(String, DataType)]) -> Result<Vec<Vec<Compiled>>> {

@@ -209,6 +209,9 @@ impl Engine {
         // Atom by atom, so that the memory of one net is written at a time.
         for reader in &readers[source] {
             let net = &mut nets[reader.stage][reader.atom];
+            if reader.is_witness() {
+                net.reserve_pushed(table.net.len());
+            }
             for ((words, nulls, weight, before), mask) in table.net.all_rows().zip(&table.masks) {
                 if weight == 0 || mask & reader.route == 0 {
                     continue;

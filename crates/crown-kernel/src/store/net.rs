@@ -101,6 +101,11 @@ impl Net {
         self.rows.extend([nulls, weight as Word, before.unwrap_or(UNKNOWN)]);
     }
 
+    /// Reserves space for `additional` more rows that are pushed.
+    pub fn reserve_pushed(&mut self, additional: usize) {
+        self.rows.reserve(additional * self.stride());
+    }
+
     /// Adds to the sum of the row at a position.
     pub fn add_at(&mut self, row: usize, weight: i64) {
         let place = row * self.stride() + self.width + 1;

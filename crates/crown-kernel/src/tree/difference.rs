@@ -61,9 +61,10 @@ impl Tree {
     fn apply_silently(&mut self, change: &AtomChange, interner: &mut Interner) -> Result<()> {
         let (words, nulls): (&[Word], Nulls) = (change.words, change.nulls);
         let hash = self.hash_row(self.shape.atom_nodes[change.atom], words, nulls);
-        (self.quiet, self.careless) = (true, true);
+        let quiet = std::mem::replace(&mut self.quiet, true);
+        self.careless = true;
         let result = self.apply_hashed(change, hash, &Hints::NOTHING, interner, &mut Chunk::default());
-        (self.quiet, self.careless) = (false, false);
+        (self.quiet, self.careless) = (quiet, false);
         self.failure = None;
         result
     }
@@ -71,7 +72,7 @@ impl Tree {
     /// The full result; empty if deltas are not needed.
     fn all_rows(&self, width: usize, interner: &mut Interner) -> Result<Chunk> {
         let mut rows = Chunk::new(width);
-        if self.deltas {
+        if self.deltas && !self.quiet {
             let mut cursor = self.cursor();
             while cursor.fill(self, interner, &mut rows, 65536)? {}
         }

@@ -74,6 +74,11 @@ impl Ids {
         (0..self.holders.len()).step_by(stride).filter(held).map(|id| Ids::known(id as u32))
     }
 
+    /// Ids that were ever handed out.
+    pub fn slots(&self) -> usize {
+        self.holders.len()
+    }
+
     /// Reserves space for `additional` more ids.
     pub fn reserve(&mut self, additional: usize) {
         self.index.reserve(additional);

@@ -272,6 +272,37 @@ impl Tree {
         hash_words(words.iter().copied().chain(nulls))
     }
 
+    /// Makes room for `additional` more rows of an atom.
+    pub fn reserve(&mut self, atom: usize, additional: usize) {
+        let node = self.shape.atom_nodes[atom];
+        let first = self.shape.nodes[node].twins.first;
+        if first == node {
+            self.ids[node].reserve(additional);
+        }
+        let slots = self.ids[first].slots().max(self.rows[node].len + additional);
+        self.rows[node].reserve(slots);
+    }
+
+    /// The atoms, those of children before those of their parents: rows that are inserted in this
+    /// order find what is below them, so that nothing propagates.
+    pub fn upwards(&self) -> Vec<usize> {
+        let mut atoms: Vec<usize> = (0..self.shape.atom_nodes.len()).collect();
+        // Nodes are numbered from the root.
+        atoms.sort_by_key(|atom| std::cmp::Reverse(self.shape.atom_nodes[*atom]));
+        atoms
+    }
+
+    /// Whether changes are made without output.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// While it is quiet, changes are made without output; `loaded` must follow before anything
+    /// else.
+    pub fn set_quiet(&mut self, quiet: bool) {
+        self.quiet = quiet;
+    }
+
     /// As `apply_all` without output, for rebuilding a state; `loaded` must follow before anything
     /// else.
     pub fn load_all<'a>(
@@ -283,11 +314,7 @@ impl Tree {
         let mut changes = changes.peekable();
         if let Some(first) = changes.peek() {
             // All are of one atom when their number is known.
-            let node = self.shape.atom_nodes[first.atom];
-            self.rows[node].reserve(known);
-            if self.shape.nodes[node].twins.first == node {
-                self.ids[node].reserve(known);
-            }
+            self.reserve(first.atom, known);
         }
         self.quiet = true;
         let result = self.apply_all(changes, interner, &mut Chunk::default());

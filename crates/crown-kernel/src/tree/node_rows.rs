@@ -121,9 +121,12 @@ impl NodeRows {
         }
     }
 
-    /// Reserves space for `additional` more rows.
-    pub fn reserve(&mut self, additional: usize) {
-        reserve_slowly(&mut self.slab, additional * self.stride);
+    /// Makes room for `slots` rows at least, including those that are there.
+    pub fn reserve(&mut self, slots: usize) {
+        let end = slots * self.stride;
+        if end > self.slab.len() {
+            self.extend_to(end);
+        }
     }
 
     /// Writes the words of a row that comes, with multiplicity 1 and links unset.

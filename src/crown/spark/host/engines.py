@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -67,27 +68,17 @@ class Engines:
 def rebuild(plan: str, chunks: Iterable[Chunk], on_invalid: str, *, deltas: bool = True) -> Any:
     """Return the engine that the chunks represent, in time linear in their rows.
 
-    The log is replayed without deltas (nothing is enumerated), and the engine that keeps what deltas need is then
-    loaded from that one's rows. Where order can't matter, the whole log is one batch, so that rows that were inserted
-    and deleted cost next to nothing. Upserts, windows and rejected changes depend on the batches: those are replayed
-    one by one.
+    The log is replayed, and nothing is enumerated. Where order can't matter, the whole log is one batch, so that rows
+    that were inserted and deleted cost next to nothing. Upserts, windows and rejected changes depend on the batches:
+    those are replayed one by one.
     """
-    kernel = engine_class()
     parts: list[bytes] = []
-    silent = None
-    batches = _batches(chunks, parts)
+    batches = iter(_batches(chunks, parts))
     if on_invalid == "raise" and not _depends_on_order(plan):
         batches = _joined(batches)
-    for blobs in batches:
-        if silent is None:
-            silent = kernel.load(plan, parts, deltas=False) if parts else kernel(plan, deltas=False)
-        silent.apply([(table, read_blob(blob)) for table, blob in blobs], on_invalid=on_invalid)
-    if silent is not None and not deltas:
-        return silent
-    if silent is not None:
-        parts = silent.save()
-        del silent
-    return kernel.load(plan, parts, deltas=deltas) if parts else kernel(plan, deltas=deltas)
+    first = next(batches, [])  # after all parts
+    logged = ([(table, read_blob(blob)) for table, blob in blobs] for blobs in chain([first], batches) if blobs)
+    return engine_class().rebuild(plan, parts, logged, deltas=deltas, on_invalid=on_invalid)
 
 
 def _joined(batches: Iterable[list[tuple[str, memoryview]]]) -> Iterator[list[tuple[str, memoryview]]]:
