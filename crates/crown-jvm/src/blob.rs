@@ -14,7 +14,11 @@ pub const TARGET_BYTES: usize = 1 << 20;
 
 /// A copy of a part of a Java array, aligned for Arrow.
 pub fn copied(env: &Env<'_>, bytes: &JByteArray<'_>, offset: jint, length: jint) -> Result<Buffer> {
-    let mut copy = MutableBuffer::from_len_zeroed(usize::try_from(length).unwrap_or(0));
+    let length = usize::try_from(length).unwrap_or(0);
+    let mut copy = MutableBuffer::with_capacity(length);
+    // SAFETY: there is room for the bytes, which are not read before Java has written all of them.
+    // (To write zeros first is a fifteenth of what a task with many deltas does.)
+    unsafe { copy.set_len(length) };
     // A byte of Java is signed.
     bytes.get_region(env, offset, copy.typed_data_mut::<i8>())?;
     Ok(copy.into())

@@ -139,15 +139,7 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
     }
 
     private void guarded(Runnable work) {
-      try {
-        work.run();
-      } catch (CrownException error) {
-        abandon();
-        throw error.at(operator.named(cell));
-      } catch (RuntimeException | Error error) {
-        abandon();
-        throw error;
-      }
+      operator.guarded(cell, work, this::abandon);
     }
 
     /** Writes the state, keeps the engine under its new mark and reports. */

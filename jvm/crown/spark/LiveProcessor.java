@@ -105,15 +105,7 @@ public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
     }
 
     void guarded(Runnable work) {
-      try {
-        work.run();
-      } catch (CrownException error) {
-        abandon();
-        throw error.at(operator.named(cell));
-      } catch (RuntimeException | Error error) {
-        abandon();
-        throw error;
-      }
+      operator.guarded(cell, work, this::abandon);
     }
 
     void change(Row row, List<Row> deltas) {

@@ -119,4 +119,17 @@ public final class Operator implements Serializable {
   String named(int cell) {
     return "cell " + cell + " (" + name + ")";
   }
+
+  /** Works on a cell. Whatever fails abandons what the cell is doing; errors of Crown name the cell. */
+  void guarded(int cell, Runnable work, Runnable abandon) {
+    try {
+      work.run();
+    } catch (CrownException error) {
+      abandon.run();
+      throw error.at(named(cell));
+    } catch (RuntimeException | Error error) {
+      abandon.run();
+      throw error;
+    }
+  }
 }
