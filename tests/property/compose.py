@@ -5,12 +5,12 @@ while the depth lasts, queries drawn from the same list. A new construct is one 
 all others, and they in it.
 
 >>> sorted(CONSTRUCTS)  # doctest: +NORMALIZE_WHITESPACE
-['among groups', 'asof join', 'collected', 'common table', 'compared outer join', 'computed', 'condition',
- 'constant', 'constant group', 'correlated scalar', 'correlated set', 'current time', 'distinct', 'distinct on',
- 'except', 'except all', 'exploded', 'filter', 'filtered aggregate', 'global aggregate', 'group',
- 'grouped condition', 'grouping sets', 'having', 'hop', 'inequality join', 'inner join', 'intersect',
- 'intersect all', 'join of three', 'lateral', 'limited subquery', 'mark', 'ordered', 'ordered window', 'outer join',
- 'outer joins', 'parenthesised', 'partition aggregate', 'pivot', 'plain columns', 'recursion', 'scalar subquery',
+['among groups', 'asof join', 'collected', 'common table', 'compared outer join', 'computed', 'condition', 'constant',
+ 'constant group', 'correlated scalar', 'correlated set', 'current time', 'distinct', 'distinct on', 'except',
+ 'except all', 'exploded', 'filter', 'filtered aggregate', 'global aggregate', 'group', 'grouped condition',
+ 'grouping sets', 'having', 'hop', 'inequality join', 'inner join', 'intersect', 'intersect all', 'join of three',
+ 'lateral', 'limited subquery', 'mark', 'ordered', 'ordered window', 'outer aggregate', 'outer join', 'outer joins',
+ 'outer value', 'parenthesised', 'partition aggregate', 'pivot', 'plain columns', 'recursion', 'scalar subquery',
  'scalar value', 'semi-join', 'series', 'session', 'shared set', 'top', 'top of each key', 'tumble', 'union',
  'union all', 'union by name', 'unpivot', 'values', 'window subquery']
 """
@@ -468,6 +468,8 @@ CONSTRUCTS: Final[dict[str, Construct]] = {
     "correlated set": subqueries.correlated_set,
     "mark": subqueries.mark,
     "scalar value": subqueries.scalar_value,
+    "outer value": subqueries.outer_value,
+    "outer aggregate": subqueries.outer_aggregate,
     "among groups": subqueries.among_groups,
     "scalar subquery": subqueries.scalar,
     "correlated scalar": subqueries.correlated,

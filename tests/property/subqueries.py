@@ -75,7 +75,10 @@ def grouped_condition(composer: Composer, depth: int) -> Query:
 def semi_join(composer: Composer, depth: int) -> Query:
     source, inner = composer.source(depth), composer.source(depth)
     kind = composer.pick(["LEFT SEMI JOIN", "LEFT ANTI JOIN"])
-    text = f"{source.text} {kind} {inner.text} ON {composer.equality(source.columns, inner.columns)}"
+    on = composer.equality(source.columns, inner.columns)
+    if composer.chance(30):
+        on = f"{on} AND {composer.test((*source.columns, *inner.columns), depth - 1)}"
+    text = f"{source.text} {kind} {inner.text} ON {on}"
     return composer.select(composer.terms(source.columns), text)
 
 
@@ -120,6 +123,37 @@ def scalar_value(composer: Composer, depth: int) -> Query:
         return composer.select([*composer.terms(source.columns), scalar], source.text)
     where = [f"({scalar[0]} IS NULL OR {composer.predicate(source.columns)})"]
     return composer.select(composer.terms(source.columns), source.text, where=where)
+
+
+def outer_value(composer: Composer, depth: int) -> Query:
+    """A scalar subquery whose output reads the outer row: without FROM, and next to an aggregate."""
+    source, inner = composer.source(depth), composer.source(depth - 1)
+    integers = [text for text, domain in source.columns if domain == "int"]
+    text, domain = composer.pick(source.columns)
+    where = f" WHERE {composer.predicate(source.columns)}" if composer.chance(30) else ""
+    value = (f"(SELECT {text}{where})", domain)
+    if integers and composer.chance(60):
+        rows = f"FROM {inner.text}{composer.correlation(source.columns, inner.columns)}"
+        having = f" HAVING n > {composer.pick(integers)}" if composer.chance(30) else ""
+        value = (f"(SELECT COUNT(*) + {composer.pick(integers)} AS n {rows}{having})", "int")
+    return composer.select([*composer.terms(source.columns), value], source.text)
+
+
+def outer_aggregate(composer: Composer, depth: int) -> Query:
+    """Subqueries that compare with an aggregate of the query around them."""
+    source, inner = composer.source(depth), composer.source(depth - 1)
+    pairs = [p for p in composer.pairs(source.columns, inner.columns) if (p[0], "boolean") not in source.columns]
+    by = composer.pick(source.columns)
+    if not pairs:
+        return replace(query := composer.select([by], source.text), text=f"{query.text} GROUP BY {by[0]}")
+    outside, inside = composer.pick(pairs)
+    total = f"{composer.pick(['MIN', 'MAX'])}({outside})"
+    shown = [by, (f"(SELECT COUNT(*) FROM {inner.text} WHERE {inside} = {total})", "int")]
+    query = composer.select(shown, source.text)
+    operator = composer.pick(["=", "<", ">=", "<>"])
+    test = f"EXISTS (SELECT 1 FROM {inner.text} WHERE {inside} {operator} {total})"
+    having = f" HAVING {composer.pick(['', 'NOT '])}{test}" if composer.chance(60) else ""
+    return replace(query, text=f"{query.text} GROUP BY {by[0]}{having}")
 
 
 def among_groups(composer: Composer, depth: int) -> Query:

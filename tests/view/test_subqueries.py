@@ -307,6 +307,72 @@ def test_scalar_subqueries(sql: str, rng: random.Random) -> None:
     follow(sql, rng)
 
 
+OUTER_VALUES = [
+    "SELECT a.id, (SELECT a.k + 1) AS m, (SELECT a.j WHERE a.k > 1) AS n FROM a",
+    "SELECT a.id, (SELECT a.j + c.y FROM c WHERE c.k = a.k) AS m, (SELECT a.x FROM c WHERE c.k = a.k) AS n FROM a",
+    "SELECT a.id FROM a WHERE a.k = (SELECT a.j + 1) OR a.j IN (SELECT a.k + b.v FROM b WHERE b.k = a.k)",
+    "SELECT a.k, COUNT(*) AS n, (SELECT a.k + 1) AS m FROM a GROUP BY a.k",
+    "SELECT a.id, (SELECT SUM(b.v) + a.j FROM b WHERE b.k = a.k) AS m, (SELECT COUNT(*) + a.id FROM b) AS n FROM a",
+    "SELECT a.id, (SELECT SUM(b.v) FROM b WHERE b.k = a.k HAVING COUNT(*) > a.j) AS m FROM a",
+    "SELECT a.id, l.n FROM a LEFT JOIN LATERAL (SELECT COUNT(*) + a.j AS n FROM b WHERE b.k = a.k HAVING COUNT(*) < "
+    "a.id) AS l ON TRUE",
+    "SELECT a.id, (SELECT COUNT((SELECT b.v + 1)) FROM b WHERE b.k = a.k) AS m FROM a",
+    "SELECT a.id, (SELECT COUNT(*) AS n FROM b WHERE b.k = a.k HAVING n > 1) AS m FROM a",
+    "SELECT a.id FROM a WHERE EXISTS (SELECT COUNT(*) AS n FROM b WHERE b.k = a.k HAVING n > 1)",
+]
+# Aggregates of a subquery that have more than one argument, an order or a parameter.
+ORDERED_AGGREGATES = [
+    "SELECT a.id, (SELECT MAX_BY(b.v, b.w) FROM b WHERE b.k = a.k AND b.w IS NOT NULL) AS m FROM a",
+    "SELECT a.id, (SELECT COUNT(DISTINCT b.v, b.w) FROM b WHERE b.k = a.k) AS m FROM a",
+    "SELECT a.id, (SELECT LISTAGG(b.w, '-') WITHIN GROUP (ORDER BY b.w DESC) FROM b WHERE b.k = a.k) AS m FROM a",
+    "SELECT a.id, (SELECT PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY b.v) FROM b WHERE b.k = a.k) AS m FROM a",
+    "SELECT a.id, (SELECT COVAR_POP(d.l, d.z) FROM d WHERE d.k = a.k) AS m FROM a",
+]
+OUTER_AGGREGATES = [
+    "SELECT a.k, COUNT(*) AS n FROM a GROUP BY a.k HAVING EXISTS (SELECT 1 FROM b WHERE b.v < MIN(a.j))",
+    "SELECT a.k FROM a GROUP BY a.k HAVING NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.v < MAX(a.j))",
+    "SELECT a.k, (SELECT COUNT(*) FROM b WHERE b.v = MIN(a.j)) AS m, (SELECT MAX(a.id) + 1) AS n FROM a GROUP BY a.k",
+    "SELECT a.k FROM a GROUP BY a.k HAVING MAX(a.j) NOT IN (SELECT b.v FROM b WHERE b.k = MIN(a.id))",
+    "SELECT a.k, (SELECT MAX(o.j) + MAX(a.j) FROM a AS o WHERE o.k = a.k) AS m, MAX(a.j) AS n FROM a GROUP BY a.k",
+    "SELECT (SELECT c.y FROM c WHERE c.k = MAX(a.k)) AS m FROM a",
+]
+SEMI_JOINS = [
+    "SELECT a.id FROM a LEFT SEMI JOIN b ON a.k = b.k AND a.j NOT IN (SELECT d.l FROM d)",
+    "SELECT a.id FROM a LEFT ANTI JOIN b ON a.k = b.k AND a.j NOT IN (SELECT d.l FROM d WHERE d.k = a.k)",
+    "SELECT a.id FROM a LEFT ANTI JOIN b ON a.j NOT IN (SELECT d.l FROM d WHERE d.k = b.v)",
+    "SELECT a.id FROM a LEFT SEMI JOIN b ON a.k = b.k AND NOT EXISTS (SELECT 1 FROM d WHERE d.k = a.j AND d.l = b.v)",
+    "SELECT a.id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE a.k = b.k AND a.j NOT IN (SELECT d.l FROM d))",
+]
+
+
+@pytest.mark.parametrize("sql", [*OUTER_VALUES, *ORDERED_AGGREGATES])
+def test_outputs_of_subqueries_that_read_the_outer_row(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
+@pytest.mark.parametrize("sql", OUTER_AGGREGATES)
+def test_aggregates_of_the_outer_query_in_subqueries(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
+@pytest.mark.parametrize("sql", SEMI_JOINS)
+def test_subqueries_in_the_on_of_semi_joins(sql: str, rng: random.Random) -> None:
+    follow(sql, rng)
+
+
+@pytest.mark.parametrize(
+    "sql, message",
+    [
+        ("SELECT a.id, (SELECT SUM(b.v + a.j) FROM b WHERE b.k = a.k) AS m FROM a", "an aggregate in a subquery"),
+        ("SELECT a.id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.v < MIN(a.j))", "not allowed in WHERE"),
+        ("SELECT a.k, SUM((SELECT MAX(a.j))) AS m FROM a GROUP BY a.k", "not allowed in another aggregate"),
+    ],
+)
+def test_aggregates_that_would_differ_for_each_outer_row(sql: str, message: str) -> None:
+    with pytest.raises(crown.SqlError, match=message):
+        crown.View(sql, SCHEMA)
+
+
 @pytest.mark.parametrize("sql", AMONG_GROUPS)
 def test_subqueries_among_groups(sql: str, rng: random.Random) -> None:
     follow(sql, rng)

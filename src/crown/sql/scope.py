@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
 
+from crown.ir.expression import Expression
 from crown.sql.context import Context
 from crown.sql.misspelt import nearest
 from crown.sql.relation import Relation, VisibleColumn, VisibleTable
@@ -17,17 +18,42 @@ _FIRST_OF_SEVERAL = frozenset({"duckdb", "sqlite"})  # read the first of several
 
 @dataclass(frozen=True)
 class Scope:
-    """`barrier` names a construct whose subquery may not read outer queries."""
+    """`barrier` names a construct whose subquery may not read outer queries.
+
+    `aggregate` binds an aggregate of this query's columns that is written in a subquery.
+    """
 
     relation: Relation
     parent: Scope | None = None
     barrier: str | None = None
+    aggregate: Callable[[exp.Expr], Expression] | None = None
 
     def chain(self) -> Iterator[Scope]:
         scope: Scope | None = self
         while scope is not None:
             yield scope
             scope = scope.parent
+
+
+def outer_aggregate(scope: Scope, node: exp.Expr) -> Callable[[exp.Expr], Expression] | None:
+    """Return what binds the aggregate if all its columns are those of one outer query, which it then belongs to."""
+    columns = [n for n in node.walk(prune=lambda n: isinstance(n, exp.Query)) if isinstance(n, exp.Column)]
+    levels = [_level(scope, column) for column in columns]
+    if not levels or levels[0] is None or any(level is not levels[0] for level in levels):
+        return None
+    return levels[0].aggregate if levels[0] is not scope else None
+
+
+def _level(scope: Scope, node: exp.Column) -> Scope | None:
+    """The query that has the column, if no barrier is on the way."""
+    name, qualifier = node.name.lower(), node.text("table")
+    for level in scope.chain():
+        owners = tables_named(level.relation, qualifier) if qualifier else [level.relation]
+        if any(name in owner.by_name for owner in owners):
+            return level
+        if level.barrier is not None:
+            return None
+    return None
 
 
 def resolve(context: Context, scope: Scope, node: exp.Column) -> VisibleColumn:

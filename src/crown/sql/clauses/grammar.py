@@ -17,11 +17,11 @@ from crown.sql.clauses.recursion.self_reference import readers, refuse_later
 from crown.sql.clauses.subqueries.attach import Attachment
 from crown.sql.context import Context
 from crown.sql.relation import Relation
-from crown.sql.scalar.binder import Subqueries
+from crown.sql.scalar.binder import SubqueriesOfSelect
 from crown.sql.scope import Scope
 
 
-class Clause(Subqueries, Protocol):
+class Clause(SubqueriesOfSelect, Protocol):
     """A clause whose subqueries are values of its rows; `attachments` are the sources that they need."""
 
     attachments: list[Attachment]

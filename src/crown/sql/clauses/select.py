@@ -53,10 +53,10 @@ def bind_rows(
     keys: Sequence[Expression] = (),
 ) -> BoundQuery:
     """Everything after WHERE. `keys`, over the relation, are added to groups and partitions and output first."""
-    scope = Scope(relation, parent)
     items = expand_items(context, node, relation)
     grouped = group_nodes(context, node, items, relation.visible)
     aggregates = Aggregates(context, [] if grouped is None else _written(grouped.nodes, items))
+    scope = Scope(relation, parent, aggregate=lambda n: aggregates.bind_inside(n, binder))
     windows = WindowCollector(context, node, keys)
     subqueries = SelectSubqueries(context, environment, "SELECT", aggregates, windows)
     subqueries.groups = group_subqueries([] if grouped is None else grouped.nodes, items)
@@ -68,7 +68,7 @@ def bind_rows(
     on = None if on is None else (*keys, *on)
     shown = with_keys(shown, keys)
     if grouped is not None or aggregates.found or aggregates.groupings or having is not None:
-        in_groups = Binder(context, scope, Ungrouped(subqueries))
+        in_groups = Binder(context, Scope(relation, parent), Ungrouped(subqueries))
         groups = Groups(context, grouped or GroupNodes([]), items, outputs, in_groups, keys)
         show = Grouping(context, relation, groups, aggregates, having, subqueries.attachments, parent).show
         rows = None

@@ -144,6 +144,8 @@ def _restrict(
         relation = values.beside(relation)
         relation = relation.with_branches(restricted(context, b, own) for b in relation.branches)
         asked, correlated = [values.rewritten(context, p) for p in asked], list(equalities(values.pairs(own)))
+        subjects = [values.rewritten(context, subject) for subject, _ in test.pairs]
+        test = replace(test, pairs=tuple((s, output) for s, (_, output) in zip(subjects, test.pairs, strict=True)))
     scope = Scope(relation, parent)
     decided = extremes(context, inner, known(inner), asked, scope) if not test.pairs else None
     if decided is not None:

@@ -15,7 +15,7 @@ from crown.sql.clauses.from_clause.definitions import OutputColumn
 from crown.sql.clauses.grammar import Environment
 from crown.sql.clauses.subqueries.attach import attach, equalities
 from crown.sql.clauses.subqueries.chosen import first_of_each, with_outer_values
-from crown.sql.clauses.subqueries.domain import domain_of, outside
+from crown.sql.clauses.subqueries.domain import domain_of, known, outside
 from crown.sql.clauses.subqueries.inner import Inner, Single, bind_inner, by_key, unwrapped
 from crown.sql.clauses.subqueries.subqueries import SelectSubqueries
 from crown.sql.context import Context
@@ -72,12 +72,14 @@ def _one_row(
     context: Context, single: Single, scope: Scope, environment: Environment, query: exp.Expr
 ) -> tuple[Relation, list[Expression], list[Expression]]:
     """An aggregate without GROUP BY has a row for every outer row, also where there is no group."""
-    asked = [outer for _, outer in single.pairs] + list(single.guards)
-    values = domain_of(context, outside(asked, frozenset()), scope, query)
+    asked = [*(outer for _, outer in single.pairs), *single.guards, *single.values, *single.defaults]
+    values = domain_of(context, outside(asked, known(single.groups)), scope, query)
     inside = replace(
         single,
         pairs=tuple((inner, values.rewritten(context, outer)) for inner, outer in single.pairs),
         guards=tuple(values.rewritten(context, guard) for guard in single.guards),
+        values=tuple(values.rewritten(context, value) for value in single.values),
+        defaults=tuple(values.rewritten(context, default) for default in single.defaults),
     )
     subqueries = SelectSubqueries(context, environment, "FROM")
     *outputs, there = subqueries.row(inside, query)

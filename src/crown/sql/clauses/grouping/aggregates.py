@@ -138,6 +138,16 @@ class Aggregates:
         self._taken: set[str] = set()
         self._numbers: dict[str, int] = {}  # the last one of each name
         self.inside = False
+        self.read_inside: dict[str, str] = {}  # those in subqueries of the SELECT, by the columns that stand for them
+
+    def bind_inside(self, node: exp.Expr, binder: Binder) -> Expression:
+        """Return an aggregate in a subquery of the SELECT as a column that none of the subquery can be taken for."""
+        found = self.bind(node, binder)
+        if not isinstance(found, Column):
+            self._refuse(node)
+        mark = f"{MARK}{self.context.new_id('g')}"
+        self.read_inside[mark] = found.name
+        return Column(mark, found.type)
 
     def bind(self, node: exp.Expr, binder: Binder) -> Expression:
         """Return the aggregate as a column."""

@@ -45,6 +45,7 @@ class Grouping:
         branches = living_branches(relation)
         folded = _folded(self.context, self.groups, self.aggregates, branches)
         folded.renames |= self.groups.flags(self.aggregates.groupings, shown.node)
+        folded.renames |= {mark: folded.renames[name] for mark, name in self.aggregates.read_inside.items()}
         beside = frozenset(i for a in after for i in a.ids)
 
         def over_groups(expression: Expression, at: exp.Expr) -> Expression:

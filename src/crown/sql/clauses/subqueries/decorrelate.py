@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from crown.ir.expression import Call, Column, Expression, Literal, columns_of
-from crown.ir.query import Aggregate, AggregateFunction, Named, Select
+from crown.ir.query import AggregateFunction, Named, Select
 from crown.ir.tables import TableColumn
 from crown.sql.clauses.grouping.aggregates import MARK, Collected
 from crown.sql.clauses.subqueries.domain import Pair, reads_one_atom
@@ -62,12 +63,15 @@ def group_relation(
     wanted = dict(zip(names, keys, strict=True))
     found = []
     for aggregate in aggregates:
-        argument: Expression | None = None
-        if aggregate.argument is not None:
-            column = f"{aggregate.name}_input"
-            wanted[column] = aggregate.argument
-            argument = Column(column, aggregate.argument.type)
-        found.append(Aggregate(aggregate.name, aggregate.function, argument, aggregate.distinct, aggregate.type))
+
+        def column(expression: Expression, base: str = f"{aggregate.name}_input") -> Expression:
+            name = next(
+                n for i in count(1) if wanted.get(n := base if i == 1 else f"{base}_{i}", expression) == expression
+            )
+            wanted[name] = expression
+            return Column(name, expression.type)
+
+        found.append(aggregate.over(column))
     shown = {f"value_{i + 1}": v for i, v in enumerate(values)}
     body = Select(
         branches=build_conjunctions(

@@ -15,7 +15,6 @@ from crown.sql.clauses.from_clause.definitions import OutputColumn
 from crown.sql.clauses.from_clause.joins import bind_from
 from crown.sql.clauses.grammar import Environment, with_definitions
 from crown.sql.clauses.grouping.aggregates import MARK, Aggregates
-from crown.sql.clauses.grouping.group_by import has_aggregate
 from crown.sql.clauses.result.distinct_on import bind_distinct_on, has_distinct_on
 from crown.sql.clauses.result.limit import bind_limit
 from crown.sql.clauses.result.order_by import bind_order, direction, ordinal
@@ -26,10 +25,10 @@ from crown.sql.clauses.subqueries.domain import Domain, Pair, domain_of, known, 
 from crown.sql.context import Context
 from crown.sql.normalise.outer import restricted
 from crown.sql.outputs import expand_items
-from crown.sql.relation import Relation, VisibleColumn
-from crown.sql.scalar.binder import Binder
+from crown.sql.relation import Relation
+from crown.sql.scalar.binder import AliasBinder, Binder
 from crown.sql.scalar.fold import FALSE, conjunction
-from crown.sql.scope import Scope
+from crown.sql.scope import Scope, outer_aggregate
 from crown.types import BOOLEAN, INT64
 
 
@@ -57,13 +56,14 @@ class Inner:
 class Single:
     """An aggregate without GROUP BY: one row for each outer row, in `groups`, or `defaults` where there is no group.
 
-    `filtered`: the last value says whether the row is there at all (HAVING).
+    `values` are over the columns of the groups and of the outer row. `filtered`: the last one says whether the row is
+    there at all (HAVING).
     """
 
     groups: Relation
     pairs: tuple[Pair, ...]
     guards: tuple[Expression, ...]
-    values: tuple[VisibleColumn, ...]
+    values: tuple[Expression, ...]
     defaults: tuple[Expression, ...]
     filtered: bool
     names: tuple[str, ...]
@@ -114,7 +114,7 @@ def bind_inner(
     relation = bind_from(context, query, scope, environment)
     relation, correlated = environment.grammar.where(context, query.args.get("where"), relation, scope, environment)
     grouped = any(query.args.get(part) for part in ("group", "having", "qualify")) or any(
-        has_aggregate(e) for e in query.expressions
+        _has_own_aggregate(e, Scope(relation, scope)) for e in query.expressions
     )
     if _has_window(query):
         grouped = True
@@ -131,6 +131,8 @@ def bind_inner(
                 hint="select the aggregate in a subquery in FROM",
             )
     limited = any(query.args.get(part) for part in ("limit", "offset")) or has_distinct_on(query)
+    if grouped and not correlated and _is_single(query) and correlates(context, query, scope, environment.names):
+        return _single(context, query, relation, correlated, scope, environment)
     if not correlated and (grouped or (limited and not exists)):
         barrier = Scope(
             Relation((), (), ()),
@@ -216,7 +218,7 @@ def _grouped(
     scope: Scope,
     environment: Environment,
 ) -> Inner | Single:
-    if query.args.get("group") is None and (query.args.get("having") or not _has_window(query)):
+    if _is_single(query):
         return _single(context, query, relation, correlated, scope, environment)
     keyed = by_key(context, relation, correlated, scope, query)
     construct = "window functions" if query.args.get("group") is None else "GROUP BY"
@@ -245,6 +247,18 @@ def _grouped(
     names = tuple(c.name for c in outputs)
     values = tuple(c.reference for c in outputs)
     return Inner(result, (*equalities(pairs), *keyed.guards), values, names, None, order, limit)
+
+
+def _has_own_aggregate(node: exp.Expr, scope: Scope) -> bool:
+    """Whether the node has an aggregate or window function of this query: not of a subquery, nor of an outer query."""
+    parts = node.walk(prune=lambda n: isinstance(n, exp.Query))
+    found = [n for n in parts if isinstance(n, exp.AggFunc | exp.Window)]
+    return any(isinstance(n, exp.Window) or outer_aggregate(scope, n) is None for n in found)
+
+
+def _is_single(query: exp.Select) -> bool:
+    """Whether a SELECT with aggregates is one group."""
+    return query.args.get("group") is None and (bool(query.args.get("having")) or not _has_window(query))
 
 
 def _has_window(query: exp.Select) -> bool:
@@ -301,20 +315,19 @@ def _single(
     scope: Scope,
     environment: Environment,
 ) -> Single:
-    """An aggregate for each value of the correlated columns."""
+    """An aggregate for each value of the correlated columns. What it shows may read the outer row."""
     aggregates = Aggregates(context)
     subqueries = environment.grammar.subqueries(context, environment, "a subquery", aggregates)
-    barrier = Scope(Relation((), (), ()), scope, "the output of an aggregate in a subquery")
-    binder = Binder(context, Scope(relation, barrier), subqueries)
     items = expand_items(context, query, relation)
-    values = [item.star or binder.bind(item.node) for item in items]
+    binder = AliasBinder(context, Scope(relation, scope), subqueries, items)
+    values = [item.star or binder.at(index).bind(item.node) for index, item in enumerate(items)]
     having = query.args.get("having")
     limit = bind_limit(context, query)
     conditions = [binder.condition(having.this)] if having is not None else []
     conditions += [FALSE] if limit is not None and (limit[0] == 0 or limit[1] > 0) else []
     values += [conjunction(conditions)] if conditions else []
-    marked = {MARK + a.name for a in aggregates.found}
-    if not all(set(columns_of(v)) <= marked for v in values):
+    own = known(relation).union(*(a.ids for a in subqueries.attachments))
+    if any(set(columns_of(v)) & own for v in values):
         context.fail(
             query,
             "NOT-GROUPED",
@@ -322,10 +335,25 @@ def _single(
             reason="without GROUP BY its rows are one group",
             hint="put it inside MIN or MAX, or add GROUP BY",
         )
+    if outside((e for a in aggregates.found for e in a.expressions), own):
+        context.fail(
+            query,
+            "CORRELATED-SUBQUERY",
+            "an aggregate in a subquery can't use a column of the outer query",
+            reason="it would have another value for each outer row",
+            hint="compute it outside of the aggregate: SUM(x + y) is SUM(x) + y * COUNT(x)",
+        )
     relation, correlated = attach(context, relation, subqueries.attachments, correlated, scope)
     keyed = by_key(context, relation, correlated, scope, query)
-    groups = group_relation(context, keyed.relation, [i for i, _ in keyed.pairs], aggregates.found, values)
-    shown = groups.visible[len(keyed.pairs) :]
+    marked = {MARK + a.name: Column(MARK + a.name, a.type) for a in aggregates.found}
+    inside = [v for v in values if set(columns_of(v)) <= set(marked)]
+    inside += [c for n, c in marked.items() if any(n in columns_of(v) for v in values if v not in inside)]
+    groups = group_relation(context, keyed.relation, [i for i, _ in keyed.pairs], aggregates.found, inside)
+    columns = [c.reference for c in groups.visible[len(keyed.pairs) :]]
+    found = {c.name: at for c, at in zip(inside, columns, strict=True) if isinstance(c, Column)}
+    shown = tuple(
+        columns[inside.index(v)] if v in inside else context.substitute(v, found, frozenset()) for v in values
+    )
     pairs = [(c.reference, outer) for c, (_, outer) in zip(groups.visible, keyed.pairs, strict=False)]
     empty: dict[str, Expression] = {
         MARK + a.name: Literal(0, INT64) if a.function == "count" else Literal(None, a.type) for a in aggregates.found

@@ -17,10 +17,10 @@ from crown.sql.clauses.grammar import Environment
 from crown.sql.clauses.grouping.aggregates import MARK, Aggregates, Collected
 from crown.sql.clauses.misplaced import refuse_aggregate, refuse_window
 from crown.sql.clauses.subqueries.attach import Attachment, equalities
-from crown.sql.clauses.subqueries.chosen import first_of_each
+from crown.sql.clauses.subqueries.chosen import first_of_each, with_outer_values
 from crown.sql.clauses.subqueries.decorrelate import group_relation
-from crown.sql.clauses.subqueries.domain import Pair
-from crown.sql.clauses.subqueries.inner import Inner, Keyed, Single, all_hold, bind_inner, by_key
+from crown.sql.clauses.subqueries.domain import Pair, known
+from crown.sql.clauses.subqueries.inner import Inner, Keyed, Single, all_hold, bind_inner, by_key, unwrapped
 from crown.sql.clauses.subqueries.marks import mark, test_of
 from crown.sql.clauses.subqueries.unique import has_one_row
 from crown.sql.clauses.windows.window_functions import WindowCollector
@@ -31,7 +31,7 @@ from crown.sql.relation import Relation
 from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import always
 from crown.sql.scalar.fold import TRUE, fold
-from crown.sql.scope import Scope
+from crown.sql.scope import Scope, outer_aggregate
 from crown.types import BOOLEAN, INT64
 from crown.wording import counted
 
@@ -66,6 +66,9 @@ class SelectSubqueries:
         return None if test is None else self._once(node, lambda: mark(self, node, test, binder))
 
     def aggregate(self, node: exp.Expr, binder: Binder) -> Expression:
+        outer = outer_aggregate(binder.scope, node)
+        if outer is not None:
+            return outer(node)
         if self.aggregates is None:
             refuse_aggregate(self.context, node, self.clause)
         return self.aggregates.bind(node, binder)
@@ -92,8 +95,7 @@ class SelectSubqueries:
         there = [attached.present] if single.pairs else []
         there += [all_hold(single.guards)] if single.guards else []
         values: list[Expression] = []
-        for column, default in zip(single.values, single.defaults, strict=True):
-            value: Expression = column.reference
+        for value, default in zip(single.values, single.defaults, strict=True):
             if there and (single.guards or default != Literal(None, default.type)):
                 condition = there[0] if len(there) == 1 else Call("and", tuple(there), BOOLEAN)
                 value = fold(Call("case", (condition, value, default), value.type), always)
@@ -146,17 +148,14 @@ class SelectSubqueries:
     def _rows(self, inner: Inner, scope: Scope, node: exp.Expr, *, one: bool) -> Expression:
         """A subquery without aggregate."""
         (output,) = inner.outputs
-        keyed = by_key(self.context, inner.relation, inner.correlated, scope, node)
-        if not set(columns_of(output)) <= keyed.known:
-            self.context.fail(
-                node,
-                "CORRELATED-SUBQUERY",
-                "the output of this scalar subquery uses a column of the outer query",
-                reason="it is looked up by key",
-                hint="compute it outside of the subquery",
-            )
         if inner.limit is not None and inner.limit[0] == 0:
             return Literal(None, output.type)
+        if _is_one_row(self.context, inner, node):
+            return self._guarded(inner.correlated, output)
+        relation, correlated, (output,) = with_outer_values(
+            self.context, inner.relation, inner.correlated, inner.outputs, scope, node
+        )
+        keyed = by_key(self.context, relation, correlated, scope, node)
         if inner.distinct and not one:
             keyed, output = self._distinct(keyed, output)
         first = one and inner.limit is None
@@ -180,7 +179,7 @@ class SelectSubqueries:
         rows = nest_columns(self.context, keyed.relation, {**columns, "value": output}, distinct=False, name="scalar")
         pairs = [(c.reference, outer) for c, (_, outer) in zip(rows.visible, keyed.pairs, strict=False)]
         self.attach(rows, pairs, node)
-        return self._guarded(keyed, rows.visible[-1].reference)
+        return self._guarded(keyed.guards, rows.visible[-1].reference)
 
     def _one_of(self, keyed: Keyed, output: Expression, node: exp.Expr, *, checked: bool) -> Expression:
         found = [Collected("value", "min", output, False, output.type)]
@@ -195,12 +194,23 @@ class SelectSubqueries:
         pairs = [(c.reference, outer) for c, (_, outer) in zip(groups.visible, keyed.pairs, strict=False)]
         self.attach(groups, pairs, node)
         value, *counted = [c.reference for c in groups.visible[len(pairs) :]]
-        return self._guarded(keyed, Call("single_row", (value, counted[0]), value.type) if counted else value)
+        return self._guarded(keyed.guards, Call("single_row", (value, counted[0]), value.type) if counted else value)
 
-    def _guarded(self, keyed: Keyed, value: Expression) -> Expression:
-        if not keyed.guards:
+    def _guarded(self, guards: Sequence[Expression], value: Expression) -> Expression:
+        if not guards:
             return value
-        return fold(Call("case", (all_hold(keyed.guards), value, Literal(None, value.type)), value.type), always)
+        return fold(Call("case", (all_hold(guards), value, Literal(None, value.type)), value.type), always)
+
+
+def _is_one_row(context: Context, inner: Inner, node: exp.Expr) -> bool:
+    """Whether the subquery has no FROM and reads only the outer row, so that it is an expression of that."""
+    query = unwrapped(context, node)
+    if not isinstance(query, exp.Select) or query.args.get("from_") or query.args.get("laterals"):
+        return False
+    if inner.chooses or any(b.predicates or b.conditions for b in inner.relation.branches):
+        return False
+    own = known(inner.relation)
+    return not any(c in own for e in (*inner.outputs, *inner.correlated) for c in columns_of(e))
 
 
 class Ungrouped:
