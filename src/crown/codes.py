@@ -314,7 +314,7 @@ CODES: Mapping[str, Code] = {
         "Use a new target, or materialize(..., overwrite=True).",
     ),
     "CROWN-SINK-POSTGRES": Code(
-        "PostgreSQL rejects a statement, or the server is too old.",
+        "PostgreSQL rejects a statement, the target is not a plain table, or the server is too old.",
         "Correct what the message says, then start the stream again.",
     ),
     "CROWN-SINK-SCHEMA": Code("The schema for the target table does not exist.", "Create it, or name another."),

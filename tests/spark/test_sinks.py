@@ -313,9 +313,13 @@ def test_what_postgres_cannot_hold_is_refused(spark: SparkSession, tmp_path: Pat
     execute(postgres, "CREATE TABLE taken (b text, a bigint)")
     target("a BIGINT, b STRING", "taken")  # an empty one with the columns in another order is as good as none
     execute(postgres, "INSERT INTO taken VALUES ('x', 1)")
+    execute(postgres, "CREATE VIEW shown AS SELECT a FROM taken WHERE a > 5")
+    execute(postgres, "CREATE TABLE parts (a bigint) PARTITION BY RANGE (a)")
     for ddl, table, code in (
         ("a BIGINT, b STRING", "taken", "CROWN-SINK-OTHER"),
         ("a BIGINT", "missing.t", "CROWN-SINK-SCHEMA"),
+        ("a BIGINT", "shown", "CROWN-SINK-POSTGRES"),
+        ("a BIGINT", "parts", "CROWN-SINK-POSTGRES"),
         ("a BIGINT", "a.b.c", "CROWN-SINK-NAME"),
         ("a BIGINT", "", "CROWN-SINK-NAME"),
         ("a BIGINT", "t" * 64, "CROWN-SINK-NAME"),

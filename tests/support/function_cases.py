@@ -203,7 +203,13 @@ _MADE_ARRAYS = [
     "flatten(transform(array(k1, k2), x -> transform(array(i, NULL), y -> x + y % 3)))",
     "slice(array(1, 2, 3, 4), k1, k2)", "slice(array(s, u), 2, 5)",
     "flatten(array(array(k1, k2), array(i)))", "flatten(array(array(k1), NULL))", "concat(array(k1), array(l))",
-    "split(s, ',')", "split(s, 'bc')", "sequence(i16, 3, k)", "sequence(i81, i82)",
+    "split(s, ',')", "split(s, 'bc')", "split(s, ',', 2)", "split(s, 'b', 1)", "split(s, ' ', 3)", "split(s, 'X', 0)",
+    *(f"array_insert(array(k1, NULL), {at}, {value})" for at in (1, 2, 3, 5, -1, -2, -3, -5)
+      for value in ("i", "l", "NULL")),
+    "array_insert(CAST(NULL AS ARRAY<INT>), 1, k)", "array_insert(CAST(NULL AS ARRAY<INT>), -3, k)",
+    "transform(arrays_zip(array(k1, k2), array(s)), x -> x.`1`)",
+    "transform(arrays_zip(array(k1), array(s, u), array(l)), x -> x.`2`)",
+    "transform(arrays_zip(array(i)), x -> x.`0`)", "sequence(i16, 3, k)", "sequence(i81, i82)",
     "sequence(date'2024-01-31', make_date(2024, 12, 30 + i8 % 2), INTERVAL '1' MONTH)",
     "sequence(make_date(2024, 3, 2 + i8 % 2), date'2024-02-20', INTERVAL '-3' DAY)",
     "sequence(date'2024-02-27', make_date(2024, 3, 1 + i8 % 3))",
@@ -236,6 +242,10 @@ CASES: list[Case] = [
     *_each("isnan(?)", "f", "g"),
     *_each("? + i", "pi()", "e()"),
     *_each("try_divide(?)", "i, k", "l1, l2", "f1, f2", "i, f"),
+    *(Case(f"{name}({kinds})") for name in ("try_add", "try_subtract", "try_multiply")
+      for kinds in ("i81, i82", "i161, i162", "i1, i2", "l1, l2", "f1, f2", "g1, g2", "i, l", "i, f", "i, NULL")),
+    *(Case(f"{name}({kind}, {digits})") for name in ("floor", "ceil", "ceiling") for kind in ("i", "l", "f", "g", "p",
+      "z") for digits in (2, 1, 0, -1, -2)),
     # comparisons and choices
     *(Case(f"{kind}1 {operator} {kind}2") for kind in _NAMES for operator in ("=", "<", "<=>")),
     *(Case(f"{one} {operator} {other}") for one, other in (("i", "l"), ("i", "p"), ("f", "p"), ("d", "t"), ("i", "num"),
@@ -299,6 +309,10 @@ CASES: list[Case] = [
     Case("overlay(s, u, k)"),
     Case("overlay(s PLACING u FROM k1 FOR k2)"),
     Case("split_part(s, u, k)"),
+    *_each("regexp_count(s, ?)", "'a'", "'[a-c]+'", "'(b|X)c?'"),
+    *_each("elt(?)", "k, s1, s2", "i, s, u, s", "2, s, i", "NULL, s"),
+    *_each("size(split(s, ?))", "',', 2", "'b', 1", "',', -1", "'[,]', 3"),
+    *_each("split(s, ?)[k]", "',', 2", "'b', 1", "'bc', 2"),
     *_each("split(s, ?)[k]", "','", "'X'", "'bc'", "' '", r"'[,]'", r"'\\.'"),
     *_each("element_at(split(s, ','), ?)", "1", "k", "-1"),
     *_each("try_element_at(split(s, 'b'), ?)", "2", "0", "k"),
@@ -401,6 +415,7 @@ CASES: list[Case] = [
 CASES_TO_ONE_UNIT: list[Case] = [
     *_each("?(f)", *_ANGLES),
     *_each("?(f1, f2)", "atan2", "hypot"),
+    *_each("?(f + 0D)", "cot", "csc", "sec", "atanh"),  # a zero of a table has no sign here, but its reciprocal would
 ]
 
 

@@ -94,6 +94,8 @@ def _modified(context: Context, node: exp.Expr, items: list[Item]) -> list[Item]
             if name.lower() not in lowered:
                 hint = nearest(name, known) or "name one of its columns"
                 context.fail(one, "UNKNOWN-COLUMN", f"* has no column {name}", hint=hint)
+            if name.lower() in found:
+                context.fail(one, "STAR", f"* names the column {name} twice", hint="name it once")
             found[name.lower()] = one
         return found
 

@@ -33,6 +33,13 @@ _OLDEST_SERVER = 140000
 _ATTEMPTS = 6
 _HELD_BYTES = 64 << 20
 _PIECE = 1 << 18
+_KINDS = {
+    "v": "a view",
+    "m": "a materialized view",
+    "p": "a partitioned table",
+    "f": "a foreign table",
+    "i": "an index",
+}
 _NAME = re.compile(r'(?:"((?:[^"]|"")+)"|([^."]+))(?:\.|$)')
 
 
@@ -120,6 +127,7 @@ class _Table:
 
     def step(self, stream: str | None, batch: int) -> Step:
         """Return what the batch will do; nothing is changed."""
+        self._check_kind()
         todo = step(self._target._shown, self._owner(), stream, batch, overwrite=self._target._overwrite)
         if todo in (Step.NEXT, Step.REPEAT) or (todo is Step.FIRST and self._exists(self._name)):
             self._check_columns()
@@ -224,6 +232,22 @@ class _Table:
             name=name,
         )
         return found is not None
+
+    def _check_kind(self) -> None:
+        """Reject a view and the like: rows are found by their place in one table."""
+        kind = self._one(
+            "SELECT relkind::text FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "
+            "WHERE nspname = {schema} AND relname = {name}",
+            schema=self._schema,
+            name=self._name,
+        )
+        if kind is not None and kind[0] != "r":
+            raise PlanError(
+                f"{self._target._shown} is {_KINDS.get(kind[0], 'not a table')}",
+                code="CROWN-SINK-POSTGRES",
+                reason="the sink inserts rows into a plain table, and deletes them there",
+                hint="name a table, or one that does not exist yet",
+            )
 
     def _check_columns(self) -> None:
         found = self._columns()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from crown.ir.query import Query, SetOperation
+from crown.ir.atoms import body_sources
+from crown.ir.query import Body, Query, SetOperation
 from crown.sql.clauses.bound import (
     BoundQuery,
     apply_order,
@@ -34,7 +35,17 @@ def bind(context: Context, statement: exp.Expr) -> Query:
     bound = bind_query(context, statement, None, Environment(_GRAMMAR, {}))
     _bind_unused(context)
     body = body_of(context, bound)
-    return Query(context.sql, context.tables(), body, tuple(context.nested), bound.order)
+    return Query(context.sql, context.tables(), body, _read(body, context), bound.order)
+
+
+def _read(body: Body, context: Context) -> tuple[tuple[str, Body], ...]:
+    """The nested bodies that the query reads: a subquery that turned out to be a value has left some unread."""
+    wanted, kept = set(body_sources(body)), list[tuple[str, Body]]()
+    for name, nested in reversed(context.nested):
+        if name in wanted:
+            kept.insert(0, (name, nested))
+            wanted.update(body_sources(nested))
+    return tuple(kept)
 
 
 def _bind_unused(context: Context) -> None:

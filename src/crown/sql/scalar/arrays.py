@@ -11,8 +11,9 @@ from crown.ir.expression import Expression, Literal
 from crown.sql.context import Context
 from crown.sql.scalar.binding import Handler, ScalarBinder, Special
 from crown.sql.scalar.coerce import cast
+from crown.sql.scalar.expansions import written
 from crown.sql.scalar.intervals import MONTHS, interval_amount
-from crown.sql.scalar.splits import SplitParts
+from crown.sql.scalar.splits import SplitParts, limit_of
 from crown.sql.scalar.strings import refuse_binary
 from crown.sql.schema.options import MICROSECONDS
 from crown.types import BOOLEAN, DATE, INT32, INT64, STRING, TIMESTAMP, DataType
@@ -106,7 +107,10 @@ def _sorted(binder: ScalarBinder, node: exp.Expr) -> Expression:
     ascending = node.args.get("asc")
     if ascending is None and isinstance(first := node.args.get("nulls_first"), exp.Boolean) and not first.this:
         return binder.call("array_sort", [array], array.type, node)
-    upwards = cast(binder.context, node, binder.bind(ascending or exp.true()), BOOLEAN)
+    upwards = binder.bind(ascending or exp.true())
+    if upwards.type not in (BOOLEAN, types.NULL):
+        binder.context.fail(node, "TYPE-CLASH", f"the order of sort_array is TRUE or FALSE, not {upwards.type.shown}")
+    upwards = cast(binder.context, node, upwards, BOOLEAN)
     return binder.call("sort_array", [array, upwards], array.type, node)
 
 
@@ -148,6 +152,16 @@ def _flattened(binder: ScalarBinder, node: exp.Expr) -> Expression:
 
 
 def _split(binder: ScalarBinder, node: exp.Expr, _: Sequence[exp.Expr]) -> Expression:
+    most = limit_of(node)
+    if most:
+        unlimited = node.copy()
+        unlimited.set("limit", None)
+        delimiter = exp.Literal.string(str(SplitParts(binder, unlimited).delimiter.value))
+        every = exp.Split(this=node.this.copy(), expression=delimiter)
+        first = "slice(arg1, 1, arg2 - 1)"
+        rest = "array(array_join(slice(arg1, arg2, size(arg1)), arg3))"
+        text = f"CASE WHEN size(arg1) <= arg2 THEN arg1 ELSE concat({first}, {rest}) END"
+        return binder.bind(written(text, [every, exp.Literal.number(most), delimiter]))
     parts = SplitParts(binder, node)
     return binder.call("split", [parts.subject, parts.delimiter], types.array_of(STRING), node)
 
@@ -265,7 +279,7 @@ NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.ArrayPrepend: ("array_prepend", ("this", "expression")),
     exp.ArrayRemove: ("array_remove", ("this", "expression")),
     exp.ArraySlice: ("slice", ("this", "start", "end")),
-    exp.RegexpSplit: ("split", ("this", "expression")),
+    exp.RegexpSplit: ("split", ("this", "expression", "limit")),
     exp.Split: ("split", ("this", "expression")),
     exp.StringToArray: ("split", ("this", "expression")),
 }

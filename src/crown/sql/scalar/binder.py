@@ -386,6 +386,8 @@ class Binder:
         if isinstance(pattern, exp.Any | exp.All) and isinstance(patterns := pattern.this.unnest(), exp.Tuple):
             negated = node.args.get("negate")  # NOT LIKE each of them
             each = [type(node)(this=node.this, expression=p, negate=negated) for p in patterns.expressions]
+            if not each:
+                self.context.fail(node, "SYNTAX", "LIKE ANY and LIKE ALL need a pattern", hint="write LIKE ANY ('a%')")
             function = "or" if isinstance(pattern, exp.Any) else "and"
             return self.call(function, [self.bind(one) for one in each], BOOLEAN, node)
         if isinstance(pattern, exp.Any | exp.All | exp.Tuple):

@@ -10,23 +10,24 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "nullifzero nvl nvl2 typeof zeroifnull"
     ),
     "numbers": words(
-        "abs acos asin atan atan2 bin bit_count bround cbrt ceil ceiling cos cosh degrees div e exp expm1 "
-        "factorial floor format_number hypot ln log log10 log1p log2 mod negative pi pmod positive pow power "
-        "radians rint round shiftleft shiftright shiftrightunsigned sign signum sin sinh sqrt tan tanh "
-        "try_divide width_bucket"
+        "abs acos asin atan atan2 atanh bin bit_count bround cbrt ceil ceiling cos cosh cot csc "
+        "degrees div e exp expm1 factorial floor format_number hypot ln log log10 log1p log2 mod negative pi "
+        "pmod positive pow power radians rint round sec shiftleft shiftright shiftrightunsigned sign signum "
+        "sin sinh sqrt tan tanh try_add try_divide try_multiply try_subtract width_bucket"
     ),
     "strings": words(
-        "ascii bit_length btrim char char_length character_length chr concat concat_ws contains endswith "
+        "ascii bit_length btrim char char_length character_length chr concat concat_ws contains elt endswith "
         "find_in_set initcap instr lcase left len length levenshtein locate lower lpad ltrim octet_length "
-        "overlay position regexp_extract regexp_like regexp_replace repeat replace reverse right rlike rpad "
-        "rtrim soundex space split split_part startswith substr substring substring_index translate trim "
-        "ucase upper"
+        "overlay position regexp_count regexp_extract regexp_like regexp_replace repeat replace reverse right "
+        "rlike rpad rtrim soundex space split split_part startswith substr substring substring_index "
+        "translate trim ucase upper"
     ),
     "digests": words("base64 crc32 hash hex md5 sha sha1 sha2 unhex xxhash64"),
     "arrays": words(
-        "aggregate array_append array_compact array_distinct array_except array_intersect array_join array_max "
-        "array_min array_position array_prepend array_remove array_repeat array_sort array_union "
-        "arrays_overlap exists filter flatten forall reduce sequence slice sort_array transform zip_with"
+        "aggregate array_append array_compact array_distinct array_except array_insert array_intersect "
+        "array_join array_max array_min array_position array_prepend array_remove array_repeat array_sort "
+        "array_union arrays_overlap arrays_zip exists filter flatten forall reduce sequence slice sort_array "
+        "transform zip_with"
     ),
     "dates and times": words(
         "add_months date_add date_diff date_format date_from_unix_date date_part date_sub date_trunc dateadd "

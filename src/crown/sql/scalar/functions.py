@@ -23,6 +23,7 @@ from crown.sql.scalar import (
     bits,
     date_functions,
     date_parts,
+    expansions,
     lambdas,
     nested,
     patterns,
@@ -180,6 +181,7 @@ NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Translate: ("translate", ("this", "from_", "to")),
     **arrays.NODES,
     **synonyms.NODES,
+    **expansions.NODES,
 }
 # Arguments that sqlglot adds for other dialects, and which say what Spark does anyway.
 _SPARK_ALREADY: dict[type[exp.Expr], frozenset[str]] = {
@@ -187,6 +189,7 @@ _SPARK_ALREADY: dict[type[exp.Expr], frozenset[str]] = {
     exp.RegexpExtract: frozenset({"null_if_pos_overflow"}),
     exp.ConcatWs: frozenset({"safe", "coalesce", "flatten"}),
     exp.ArrayAppend: frozenset({"null_propagation"}),
+    exp.ArrayInsert: frozenset({"offset"}),
     exp.ArrayPrepend: frozenset({"null_propagation"}),
     exp.ArrayRemove: frozenset({"null_propagation"}),
     exp.ArraySlice: frozenset({"is_length"}),
@@ -465,4 +468,5 @@ SPECIAL: dict[str, Special] = {
     **date_functions.SPECIAL,
     **splits.SPECIAL,
     **synonyms.SPECIAL,
+    **expansions.SPECIAL,
 }

@@ -31,11 +31,27 @@ def interval_arithmetic(
         return None
     subject = bind(left)
     if subject.type == STRING:
-        subject = cast(context, node, subject, TIMESTAMP)
+        return _moved_text(context, node, operator, subject, right)
     if not subject.type.is_temporal:
         context.fail(node, "TYPE-CLASH", f"an interval can't be added to {subject.type.shown}")
     amount, unit = interval_amount(context, right)
     return _shifted(context, node, subject, amount if operator == "add" else -amount, unit)
+
+
+def _moved_text(
+    context: Context, node: exp.Expr, operator: str, subject: Expression, interval: exp.Interval
+) -> Expression:
+    """A string is read as a timestamp. In Spark the result is a string again, and months can't be added to it."""
+    amount, unit = interval_amount(context, interval)
+    moment = cast(context, node, subject, TIMESTAMP)
+    found = _shifted(context, node, moment, amount if operator == "add" else -amount, unit)
+    if not context.is_spark:
+        return found
+    if unit in MONTHS:
+        context.fail(
+            node, "TYPE-CLASH", "months can't be added to a string", hint="write DATE '...', or cast the string"
+        )
+    return cast(context, node, found, STRING)
 
 
 def _scaled(node: exp.Expr) -> tuple[exp.Interval, exp.Expr] | None:

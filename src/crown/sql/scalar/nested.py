@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from crown import types
 from crown.ir.expression import Expression, Literal
+from crown.sql.diagnose import written_name
 from crown.sql.misspelt import nearest
 from crown.sql.scalar.binding import Handler, ScalarBinder, Special
 from crown.sql.scalar.coerce import cast, unify
@@ -141,6 +142,15 @@ def _size(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Ex
     return binder.call("size", [subject], INT32, node)
 
 
+def _sized(binder: ScalarBinder, node: exp.Expr) -> Expression:
+    """`array_size` takes an array alone, where `size` also takes a map; both are the same to sqlglot."""
+    if (written_name(binder.context.sql, node) or "").lower() == "array_size" and split_of(node.this) is None:
+        subject = binder.bind(node.this)
+        if subject.type.element is None:
+            _refuse(binder, node, "an array", subject)
+    return _size(binder, node, [node.this])
+
+
 def _contains(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     subject, value = _arguments(binder, node, parts, 2)
     if subject.type.element is None:
@@ -266,7 +276,7 @@ HANDLERS: dict[type, Handler] = {
     exp.VarMap: _map,
     exp.Map: _map,
     exp.Struct: _struct,
-    exp.ArraySize: _listed(_size, "this"),
+    exp.ArraySize: _sized,
     exp.ArrayContains: _listed(_contains, "this", "expression"),
     exp.MapKeys: _listed(_keys, "this"),
     exp.MapContainsKey: _listed(_contains_key, "this", "key"),

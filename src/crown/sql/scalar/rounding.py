@@ -9,10 +9,19 @@ from sqlglot import exp
 from crown import types
 from crown.ir.expression import Expression, Literal
 from crown.sql.scalar.binding import Handler, ScalarBinder
-from crown.sql.scalar.coerce import cast
+from crown.sql.scalar.coerce import cast, compare
 from crown.types import FLOAT64, INT32, INT64, STRING, DataType
 
 _MAX_DIGITS = 38
+# The decimals that Spark reads other numbers as.
+_DECIMALS = {
+    types.INT8: types.decimal(3, 0),
+    types.INT16: types.decimal(5, 0),
+    INT32: types.decimal(10, 0),
+    INT64: types.decimal(20, 0),
+    types.FLOAT32: types.decimal(14, 7),
+    FLOAT64: types.decimal(30, 15),
+}
 
 
 def number(binder: ScalarBinder, node: exp.Expr) -> Expression:
@@ -42,6 +51,13 @@ def rounded(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], fun
         binder.context.fail(node, "UNKNOWN-FUNCTION", f"{function} takes 1 or 2 arguments")
     subject = number(binder, parts[0])
     digits = binder.bind(parts[1]) if len(parts) == 2 else Literal(0, INT32)
+    count = _literal_digits(binder, node, digits, function)
+    if subject.type.is_integer and count >= 0:
+        return subject
+    return binder.call(function, [subject, Literal(count, INT32)], _rounded_type(subject.type, count), node)
+
+
+def _literal_digits(binder: ScalarBinder, node: exp.Expr, digits: Expression, function: str) -> int:
     literal = isinstance(digits, Literal) and digits.type.is_integer and digits.value is not None
     if not literal or not isinstance(digits, Literal) or abs(int(digits.value or 0)) > _MAX_DIGITS:
         binder.context.fail(
@@ -50,10 +66,7 @@ def rounded(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], fun
             f"{function} takes a literal number of digits from -{_MAX_DIGITS} to {_MAX_DIGITS}",
             reason="the type of the result depends on it",
         )
-    count = int(digits.value or 0)
-    if subject.type.is_integer and count >= 0:
-        return subject
-    return binder.call(function, [subject, Literal(count, INT32)], _rounded_type(subject.type, count), node)
+    return int(digits.value or 0)
 
 
 def _rounded_type(type_: DataType, digits: int) -> DataType:
@@ -67,16 +80,45 @@ def _rounded_type(type_: DataType, digits: int) -> DataType:
 
 def _whole(binder: ScalarBinder, node: exp.Expr) -> Expression:
     function = "floor" if isinstance(node, exp.Floor) else "ceil"
-    if node.args.get("decimals") is not None or node.args.get("to") is not None:
+    if node.args.get("to") is not None:
         binder.context.fail(
-            node, "UNKNOWN-FUNCTION", f"{function} to a number of digits is not supported", hint="use round"
+            node, "UNKNOWN-FUNCTION", f"{function} to a part of a date is not supported", hint="use date_trunc"
         )
+    if node.args.get("decimals") is not None:
+        return _whole_to_digits(binder, node, function, node.args["decimals"])
     subject = number(binder, node.this)
     if subject.type.is_integer:
         return cast(binder.context, node, subject, INT64)
     if not subject.type.is_decimal:
         return binder.call(function, [subject], INT64, node)
     return binder.call(function, [subject], _rounded_type(subject.type, 0), node)
+
+
+def _whole_to_digits(binder: ScalarBinder, node: exp.Expr, function: str, digits: exp.Expr) -> Expression:
+    """The nearest number that is rounded, or the one after it. Spark computes with decimals."""
+    subject = number(binder, node.this)
+    if not subject.type.is_decimal:
+        subject = cast(binder.context, node, subject, _DECIMALS[subject.type])
+    count = _literal_digits(binder, node, binder.bind(digits), function)
+    type_ = _rounded_type(subject.type, count)
+    precision, scale = type_.as_decimal or (0, 0)
+    if precision == _MAX_DIGITS:
+        binder.context.fail(
+            node,
+            "TYPE-CLASH",
+            f"{function} to {count} digits is not supported for {subject.type.shown}",
+            reason=f"the result may have more than {_MAX_DIGITS} digits",
+            hint="cast the argument to a decimal with fewer digits",
+        )
+    rounded = binder.call("round", [subject, Literal(count, INT32)], type_, node)
+    if count >= (subject.type.as_decimal or (0, 0))[1]:
+        return rounded
+    wide = types.decimal(precision + 1, scale)
+    step = Literal(f"{10 ** -min(count, 0)}" if count <= 0 else f"0.{'0' * (count - 1)}1", type_)
+    operator, beyond = ("subtract", "gt") if function == "floor" else ("add", "lt")
+    next_ = cast(binder.context, node, binder.call(operator, [rounded, step], wide, node), type_)
+    passed = compare(binder.context, node, beyond, rounded, subject)
+    return binder.call("case", [passed, next_, rounded], type_, node)
 
 
 def _logarithm(binder: ScalarBinder, node: exp.Expr) -> Expression:

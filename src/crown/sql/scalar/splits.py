@@ -24,10 +24,23 @@ _PLAIN = re.compile(r"[^\\.^$*+?()\[\]{}|]|\\[^A-Za-z0-9]|\[[^\\^\[\]]\]", re.DO
 
 
 def split_of(node: exp.Expr) -> exp.Expr | None:
-    """Return the call that makes parts of a string, if the node is one."""
+    """Return the call that makes all parts of a string, if the node is one."""
     node = node.unnest()
     named = isinstance(node, exp.Anonymous) and str(node.this).lower() in _NAMES
+    if limit_of(node):
+        return None
     return node if isinstance(node, _SPLITS) or named else None
+
+
+def limit_of(node: exp.Expr) -> int | None:
+    """Return the number of parts that `split(s, ',', 2)` makes at most; None if there is no limit."""
+    limit = node.args.get("limit")
+    if limit is None:
+        return None
+    number = limit.this if isinstance(limit, exp.Neg) else limit
+    if not isinstance(number, exp.Literal) or not number.name.isdigit():
+        return 0
+    return None if isinstance(limit, exp.Neg) or int(number.name) == 0 else int(number.name)
 
 
 class SplitParts:
@@ -37,7 +50,7 @@ class SplitParts:
         self.binder, self.node = binder, node
         named = isinstance(node, exp.Anonymous)
         subject, delimiter, *rest = node.expressions if named else [node.this, node.expression]
-        if rest or node.args.get("limit") or node.args.get("null"):
+        if rest or limit_of(node) is not None or node.args.get("null"):
             _refuse(binder, node, "only a string and a delimiter can be given")
         self.subject = binder.string(subject)
         self.delimiter = Literal(self._delimiter(delimiter), STRING)

@@ -20,11 +20,13 @@ from crown.sql.normalise.nesting import nest_exploded
 from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
 from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import unify
+from crown.sql.scalar.expansions import written
 from crown.sql.scope import Scope
 from crown.types import BOOLEAN, INT32, INT64
 from crown.wording import counted
 
 MOST_ROWS = 10_000
+_ENTRIES = "zip_with(map_keys(arg1), map_values(arg1), (x, y) -> named_struct('key', x, 'value', y))"
 LIFTED = "_crown_exploded_"  # names of arrays that SELECT unnests
 _GENERATORS = (exp.Explode, exp.Unnest)
 _LIFTED = (*_GENERATORS, exp.ExplodingGenerateSeries)
@@ -121,15 +123,16 @@ def exploded_relation(
     array_node = array_of(call)
     assert array_node is not None
     left = one_row(context) if left is None else left
-    array = Binder(context, Scope(left), NoAggregates(context, "UNNEST")).bind(array_node)
+    binder = Binder(context, Scope(left), NoAggregates(context, "UNNEST"))
+    array = binder.bind(array_node)
+    entries = array.type.entry is not None and isinstance(call, exp.Explode)
+    if entries:
+        array = binder.bind(written(_ENTRIES, [array_node]))
     if array.type.element is None:
-        context.fail(
-            array_node,
-            "TABLE-FUNCTION",
-            f"{array.type.shown} can't be unnested",
-            hint="give an array; for a map, use map_keys(m) or map_values(m)",
-        )
+        context.fail(array_node, "TABLE-FUNCTION", f"{array.type.shown} can't be unnested", hint="give an array or map")
     alias, names = _alias(node)
+    if entries and names == (alias,):
+        names = ()
     suffix = "_outer" if outer else ""
     element = Call(f"explode{suffix}", (array,), array.type.element)
     position = Call(f"explode_position{suffix}", (array,), INT32)
@@ -140,17 +143,34 @@ def exploded_relation(
     elif offset is not None:
         columns.append((offset.name if isinstance(offset, exp.Identifier) else "ordinality", position))
         names = names[:1]
-    if len(names) > len(columns) or (isinstance(call, exp.Posexplode) and len(names) == 1):
-        context.fail(node, "COLUMN-ALIASES", f"{counted(len(names), 'name')} for {counted(len(columns), 'column')}")
+    width = len(columns) + entries
+    if len(names) > width or ((entries or isinstance(call, exp.Posexplode)) and 0 < len(names) < width):
+        context.fail(
+            node,
+            "COLUMN-ALIASES",
+            f"{counted(len(names), 'name')} for {counted(width, 'column')}",
+            hint="name the key and the value: AS (k, v)" if entries else "name each column",
+        )
     shown = [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(columns)]
     nested, added = nest_exploded(context, left, shown)
     if offset is not None:  # counts from 1
         added[1] = _from_one(added[1])
+    if entries:
+        added[-1:] = _fields(context, added[-1][1], names[-2:])
     table = VisibleTable(alias, tuple(column for column, _ in added))
     values = {column.id: value for column, value in added}
     branches = tuple(replace(branch, values={**branch.values, **values}) for branch in nested.branches)
     visible = nested.visible if alias.startswith(LIFTED) else (*nested.visible, *table.columns)
     return replace(nested, branches=branches, tables=(*nested.tables, table), visible=visible)
+
+
+def _fields(context: Context, entry: Expression, names: Sequence[str]) -> list[tuple[VisibleColumn, Expression]]:
+    """The key and the value of an entry of a map."""
+    found: list[tuple[VisibleColumn, Expression]] = []
+    for position, (name, type_) in enumerate(entry.type.fields):
+        column = VisibleColumn(names[position] if names else name, f"{context.new_id('s')}.0", type_)
+        found.append((column, Call("get_field", (entry, Literal(position, INT32)), type_)))
+    return found
 
 
 def lift_generators(context: Context, statement: exp.Expr) -> None:
@@ -164,10 +184,12 @@ def lift_generators(context: Context, statement: exp.Expr) -> None:
                 _lift_inner(select, projection, f"{LIFTED}{number}_{position}")
                 continue
             alias = f"{LIFTED}{number}_{position}"
-            columns = ["pos", "col"] if isinstance(call, exp.Posexplode) else ["col"]
-            select.append("joins", _lifted(call, alias, columns))
             given = [name.name for name in projection.aliases] if isinstance(projection, exp.Aliases) else []
             given = [projection.alias] if isinstance(projection, exp.Alias) else given
+            positions = ["pos"] if isinstance(call, exp.Posexplode) else []
+            of_map = isinstance(call.this, exp.Map | exp.VarMap) or len(given) == len(positions) + 2
+            columns = [*positions, *(["key", "value"] if of_map else ["col"])]
+            select.append("joins", _lifted(call, alias, columns))
             if given and len(given) != len(columns):
                 names = " and ".join(columns)
                 context.fail(
@@ -178,10 +200,9 @@ def lift_generators(context: Context, statement: exp.Expr) -> None:
                 )
             shown: list[exp.Expr] = []
             for place, name in enumerate(columns):
-                written = given[place] if place < len(given) else name
                 column = exp.column(name, table=alias)
                 column.meta.update(call.meta)
-                shown.append(exp.alias_(column, written, quoted=True))
+                shown.append(exp.alias_(column, given[place] if place < len(given) else name, quoted=True))
             at = select.expressions.index(projection)
             select.set("expressions", [*select.expressions[:at], *shown, *select.expressions[at + 1 :]])
 

@@ -12,6 +12,7 @@ from crown import types
 from crown.ir.expression import Call, Column, Expression, Literal
 from crown.ir.query import Aggregate, AggregateFunction, Order
 from crown.ir.scalars import all_of
+from crown.sql.clauses.grouping.regressions import REGRESSIONS, regression
 from crown.sql.clauses.misplaced import refuse_aggregate
 from crown.sql.clauses.result.order_by import direction
 from crown.sql.context import Context
@@ -21,6 +22,7 @@ from crown.sql.relation import source_column
 from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import always, as_number, boolean, cast
 from crown.sql.scalar.fold import fold
+from crown.sql.scope import check_readable, tables_named
 from crown.types import BOOLEAN, FLOAT64, INT8, INT32, INT64, STRING, DataType
 
 _FUNCTIONS: dict[type[exp.Expr], AggregateFunction] = {
@@ -176,10 +178,26 @@ class Aggregates:
             self._refuse(call.node)
         if function == "count" and isinstance(inner, exp.Star):
             return self._add(call.node, "count", None, False, call.condition)
-        values = [call.binder.bind(a) for a in call.arguments]
+        values = [value for a in call.arguments for value in self._values(call, function, a)]
         if len(values) > 1:
             return self._several(call.node, function, values, call.distinct, call.condition)
         return self._add(call.node, function, values[0], call.distinct, call.condition)
+
+    def _values(self, call: _Call, function: str, node: exp.Expr) -> list[Expression]:
+        """The value of an argument; in COUNT(DISTINCT *) and COUNT(DISTINCT t.*) those of all columns."""
+        if function != "count" or not call.distinct or not node.is_star:
+            return [call.binder.bind(node)]
+        relation = call.binder.scope.relation
+        columns = relation.visible
+        if isinstance(node, exp.Column) and (len(call.arguments) > 1 or not self.context.is_spark):
+            columns = tuple(c for t in tables_named(relation, node.text("table")) for c in t.columns)
+        elif isinstance(node, exp.Column) or any(node.args.values()):  # COUNT(DISTINCT t.*) is an error in Spark
+            columns = ()
+        if not columns:
+            return [call.binder.bind(node)]
+        for column in columns:
+            check_readable(self.context, call.node, column, of_star=True)
+        return [column.reference for column in columns]
 
     def _several(
         self, node: exp.Expr, function: str, values: list[Expression], distinct: bool, condition: Expression | None
@@ -229,6 +247,21 @@ class Aggregates:
             self._refuse(call.node)
         first, second = self._number(call, 0), self._number(call, 1)
         return self._add(call.node, _PAIRS[type(call.node)], first, False, call.condition, further=(second,))
+
+    def _regression(self, call: _Call) -> Expression:
+        """REGR_SLOPE(y, x) and the like, of the rows where neither is NULL."""
+        if call.distinct or len(call.arguments) != 2:
+            self._refuse(call.node)
+        pair = [self._number(call, position) for position in range(2)]
+        both = all_of([*map(_present, pair), *([] if call.condition is None else [call.condition])])
+        assert both is not None
+        y, x = (_when(both, value) for value in pair)
+        return regression(
+            type(call.node),
+            y,
+            x,
+            lambda function, *of: self._add(call.node, function, of[0], False, None, further=tuple(of[1:])),
+        )
 
     def _by(self, call: _Call) -> Expression:
         """MAX_BY and MIN_BY: the first value in the order of the other one, which must not be NULL."""
@@ -300,7 +333,7 @@ class Aggregates:
         discrete = isinstance(node, exp.PercentileDisc | exp.ApproxQuantile)
         if isinstance(node, exp.ApproxQuantile) and value.type == types.STRING:
             self._refuse_type(node, value)
-        if not discrete:
+        if not discrete or (isinstance(node, exp.PercentileDisc) and self.context.is_spark):
             value = self._double(node, value)
             order = (replace(order[0], expression=value),)
         function: AggregateFunction = "percentile_disc" if discrete else "percentile_cont"
@@ -468,6 +501,7 @@ _SPECIAL: Mapping[type[exp.Expr], Callable[[Aggregates, _Call], Expression]] = {
     **dict.fromkeys((exp.Grouping, exp.GroupingId), Aggregates._grouping),
     **dict.fromkeys(_MOMENTS, Aggregates._moment),
     **dict.fromkeys(_PAIRS, Aggregates._pair),
+    **dict.fromkeys(REGRESSIONS, Aggregates._regression),
     **dict.fromkeys(_BITS, Aggregates._bits),
     **dict.fromkeys((exp.ArgMax, exp.ArgMin), Aggregates._by),
     **dict.fromkeys((exp.First, exp.FirstValue, exp.AnyValue, exp.Last, exp.LastValue), Aggregates._end),

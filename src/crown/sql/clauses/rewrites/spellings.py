@@ -1,4 +1,4 @@
-"""Expand shorthands of some dialects: COUNT(), x IN table, RATIO_TO_REPORT."""
+"""Expand shorthands of some dialects: COUNT(), x IN table, RATIO_TO_REPORT, GROUPING__ID."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ _COUNT_OF_ROWS = frozenset({"sqlite", "duckdb"})
 def write_out_spellings(context: Context, query: exp.Expr) -> None:
     """Replace them in the whole query."""
     dialect = context.dialect.lower()
+    if context.is_spark:
+        for select in query.find_all(exp.Select):
+            _write_out_grouping_id(select)
     for node in list(query.find_all(exp.Count, exp.In, exp.Window, exp.Not)):
         if isinstance(node, exp.Not):
             _check_like(context, node)
@@ -28,6 +31,21 @@ def write_out_spellings(context: Context, query: exp.Expr) -> None:
             whole.set("this", exp.Sum(this=value.copy()))
             total = exp.Nullif(this=whole, expression=exp.Literal.number(0))
             node.replace(exp.Paren(this=exp.Div(this=value.copy(), expression=total)))
+
+
+def _write_out_grouping_id(select: exp.Select) -> None:
+    """Replace Hive's column GROUPING__ID by the function, which has no arguments then."""
+    group = select.args.get("group")
+    if group is None or group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is None:
+        return
+    clauses = [*select.expressions, *(select.args[p] for p in ("having", "order") if select.args.get(p))]
+    for clause in clauses:
+        for column in list(clause.find_all(exp.Column)):
+            if column.name.lower() != "grouping__id" or column.text("table"):
+                continue
+            number: exp.Expr = exp.GroupingId(expressions=[])
+            number.meta.update(column.meta)
+            column.replace(exp.alias_(number, column.name) if column is clause else number)
 
 
 def _check_like(context: Context, node: exp.Not) -> None:
