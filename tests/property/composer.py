@@ -79,6 +79,8 @@ AGGREGATES: dict[str, tuple[tuple[str, str], ...]] = {
         ("BIT_XOR({0})", "int"),
         ("MEDIAN({0})", "double"),
         ("MAX_BY({0}, {0})", "int"),
+        ("REGR_COUNT({0}, {0})", "int"),
+        ("REGR_SXX({0}, {0})", "double"),
         ("MIN({0} + 1)", "int"),
     ),
     "double": (("SUM({0})", "double"), ("AVG({0})", "double"), ("VAR_POP({0})", "double")),

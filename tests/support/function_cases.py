@@ -309,6 +309,8 @@ CASES: list[Case] = [
     Case("overlay(s, u, k)"),
     Case("overlay(s PLACING u FROM k1 FOR k2)"),
     Case("split_part(s, u, k)"),
+    *_each("timestamp'2024-03-31 23:59:59' ? INTERVAL '36' HOUR = t", "+", "-"),
+    *_each("ts ? INTERVAL '36' HOUR", "+", "-"),
     *_each("regexp_count(s, ?)", "'a'", "'[a-c]+'", "'(b|X)c?'"),
     *_each("elt(?)", "k, s1, s2", "i, s, u, s", "2, s, i", "NULL, s"),
     *_each("size(split(s, ?))", "',', 2", "'b', 1", "',', -1", "'[,]', 3"),

@@ -37,13 +37,15 @@ SETS = {
 }
 AGGREGATES = {
     "spread": "STDDEV(x) AS a, STDDEV_POP(x) AS b1, VARIANCE(d) AS c, VAR_POP(e) AS f",
+    "regression": "REGR_COUNT(x, d) AS a, REGR_AVGX(x, d) AS c, REGR_AVGY(x, d) AS f, REGR_SXX(x, d) AS g, "
+    "REGR_SYY(x, d) FILTER (WHERE b > 0) AS h, REGR_SXY(x, d) AS i",
     "pairs": "COVAR_POP(x, d) AS a, COVAR_SAMP(x, b) AS b1",
     "by": "MAX_BY(b * 2, b * 100 + x) AS a, MIN_BY(x, x) FILTER (WHERE b > 0) AS c",
     "ordered": "LISTAGG(q, '-') WITHIN GROUP (ORDER BY q DESC) AS a, "
     "STRING_AGG(DISTINCT q, ',') WITHIN GROUP (ORDER BY q) AS c",
     "middle": "MEDIAN(x) AS a, PERCENTILE(d, 0.25) AS c, PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY b DESC) AS f",
     "discrete": "PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY x) AS a, "
-    "PERCENTILE_DISC(0.2) WITHIN GROUP (ORDER BY q) AS c",
+    "PERCENTILE_DISC(0.2) WITHIN GROUP (ORDER BY d) AS c",
     "bits": "BIT_AND(x) AS a, BIT_OR(x) AS c, BIT_XOR(b) AS f",
     "distinct": "COUNT(DISTINCT p, x) AS a, COUNT(DISTINCT q, d, b) AS c, STDDEV(DISTINCT x) AS f, "
     "MEDIAN(DISTINCT x) AS g",
@@ -113,6 +115,48 @@ def test_ways_to_write_grouping_sets(one: str, other: str) -> None:
         view.insert("t", rows)
         results.append(sorted(view, key=str))
     assert results[0] == results[1]
+
+
+def test_regressions_are_those_of_spark() -> None:
+    """Where all x are equal, DuckDB's slope is not a number; Spark's is NULL."""
+    sql = "SELECT p, REGR_SLOPE(x, d) AS s, REGR_INTERCEPT(x, d) AS i, REGR_R2(x, d) AS r FROM t GROUP BY p"
+    view = crown.View(sql, schema=SCHEMA)
+    pairs = [(1, 2, 0.0), (1, 5, 1.5), (1, 1, None), (2, 1, 2.5), (2, 7, 2.5), (3, 3, 1.0), (3, 3, 2.0)]
+    view.insert("t", [(p, None, x, d, None, 0) for p, x, d in pairs])
+    assert sorted(view) == [(1, 2.0, 2.0, 1.0), (2, None, None, None), (3, 0.0, 3.0, 1.0)]
+    view.delete("t", [(1, None, 5, 1.5, None, 0), (2, None, 7, 2.5, None, 0), (3, None, 3, 1.0, None, 0)])
+    assert sorted(view) == [(1, None, None, None), (2, None, None, None), (3, None, None, None)]
+
+
+def test_all_columns_of_a_row_are_counted_once() -> None:
+    sql = "SELECT COUNT(DISTINCT *) AS n, COUNT(DISTINCT p, t.*) AS m FROM t"
+    view = crown.View(sql, schema=SCHEMA)
+    same, other = (1, "a", 1, 1.0, Decimal("1.25"), 0), (1, "b", 1, 1.0, Decimal("1.25"), 0)
+    view.insert("t", [same, same, other, (1, None, 1, 1.0, Decimal("1.25"), 0)])
+    assert list(view) == [(2, 2)]
+    view.delete("t", [other, same])
+    assert list(view) == [(1, 1)]
+    with pytest.raises(SqlError, match=r"\* is not allowed here"):
+        crown.View("SELECT COUNT(DISTINCT t.*) FROM t", schema=SCHEMA)
+
+
+def test_percentile_disc_is_a_double_in_spark() -> None:
+    sql = "SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY x) AS a FROM t"
+    types = [
+        str(crown.View(sql, schema=SCHEMA, dialect=dialect).schema.field(0).type) for dialect in ("spark", "duckdb")
+    ]
+    assert types == ["double", "int32"]
+
+
+def test_grouping__id_is_hives_grouping_id() -> None:
+    rows = [row(random.Random(seed)) for seed in range(20)]
+    results = []
+    for written in ("grouping__id", "GROUPING_ID()"):
+        sql = f"SELECT p, b, {written} AS g FROM t GROUP BY CUBE (p, b) HAVING {written} > 0 ORDER BY {written}, p, b"
+        view = crown.View(sql, schema=SCHEMA)
+        view.insert("t", rows)
+        results.append(list(view))
+    assert results[0] == results[1] and results[0]
 
 
 def test_any_value_is_one_of_them() -> None:

@@ -52,6 +52,14 @@ ARROW = {
 # Crown's query (Spark's dialect), and what DuckDB is asked if it is not the same.
 QUERIES: list[tuple[str, str | None]] = [
     (
+        "SELECT k, n, v FROM t LATERAL VIEW explode(m) e AS n, v",
+        "SELECT k, e.key, e.value FROM (SELECT k, unnest(map_entries(m)) AS e FROM t)",
+    ),
+    (
+        "SELECT key, COUNT(*) AS n, SUM(value) AS v FROM t LATERAL VIEW explode(m) GROUP BY key",
+        "SELECT e.key, COUNT(*), SUM(e.value) FROM (SELECT unnest(map_entries(m)) AS e FROM t) GROUP BY 1",
+    ),
+    (
         "SELECT * FROM t",
         None,
     ),

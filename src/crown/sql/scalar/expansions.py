@@ -69,7 +69,8 @@ def _tried(name: str, operator: str) -> Special:
         check_count(binder, node, name, len(parts), 2, 2)
         first, second = (binder.bind(part).type for part in parts)
         common = types.common_type(first, second)
-        if common is None or not (common.is_integer or common.is_float):
+        numbers = all(type_.is_numeric or type_ == types.NULL for type_ in (first, second))
+        if common is None or not numbers or not (common.is_integer or common.is_float):
             binder.context.fail(
                 node,
                 "TYPE-CLASH",
@@ -132,6 +133,11 @@ def _inserted(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -
     if not isinstance(at, Literal) or not at.type.is_integer or not isinstance(at.value, int) or at.value == 0:
         binder.context.fail(
             node, "PATTERN", "the position in array_insert must be a literal other than 0", reason="it counts from 1"
+        )
+    element, value = binder.bind(parts[0]).type.element, binder.bind(parts[2]).type
+    if element is not None and (element == STRING) != (value == STRING) and value != types.NULL:
+        binder.context.fail(
+            node, "TYPE-CLASH", f"a {value.shown} can't be inserted into an array of {element.shown}", hint="cast it"
         )
     number = exp.Literal.number(abs(at.value))
     arguments = [parts[0], number, parts[2]]

@@ -126,6 +126,14 @@ def exploded_relation(
     binder = Binder(context, Scope(left), NoAggregates(context, "UNNEST"))
     array = binder.bind(array_node)
     entries = array.type.entry is not None and isinstance(call, exp.Explode)
+    if entries and isinstance(call, exp.Posexplode):
+        context.fail(
+            array_node,
+            "TABLE-FUNCTION",
+            "posexplode of a map is not supported",
+            reason="maps with the same entries are equal, whatever their order",
+            hint="use explode",
+        )
     if entries:
         array = binder.bind(written(_ENTRIES, [array_node]))
     if array.type.element is None:
