@@ -41,10 +41,16 @@ def interval_arithmetic(
 def _moved_text(
     context: Context, node: exp.Expr, operator: str, subject: Expression, interval: exp.Interval
 ) -> Expression:
-    """A string is read as a timestamp. In Spark the result is a string again, and months can't be added to it."""
+    """A string is read as a timestamp."""
     amount, unit = interval_amount(context, interval)
     moment = cast(context, node, subject, TIMESTAMP)
-    found = _shifted(context, node, moment, amount if operator == "add" else -amount, unit)
+    return _as_text(
+        context, node, _shifted(context, node, moment, amount if operator == "add" else -amount, unit), unit
+    )
+
+
+def _as_text(context: Context, node: exp.Expr, found: Expression, unit: str) -> Expression:
+    """What a string and an interval are: in Spark a string again, to which months can't be added."""
     if not context.is_spark:
         return found
     if unit in MONTHS:
@@ -75,7 +81,8 @@ def _shifted_often(
     amount, unit = interval_amount(context, interval)
     count = Literal(amount if operator == "add" else -amount, INT64)
     often = cast(context, node, bind(times), INT64)
-    return moved(context, node, subject, fold(Call("multiply", (often, count), INT64), always), unit)
+    found = moved(context, node, subject, fold(Call("multiply", (often, count), INT64), always), unit)
+    return _as_text(context, node, found, unit) if subject.type == STRING else found
 
 
 def moved(context: Context, node: exp.Expr, subject: Expression, count: Expression, unit: str) -> Expression:
