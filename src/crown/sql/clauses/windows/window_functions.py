@@ -11,7 +11,8 @@ from crown import types
 from crown.ir.expression import Column, Expression, Literal
 from crown.ir.plan import WindowFrame, WindowFunction
 from crown.ir.query import Order
-from crown.sql.clauses.grouping.aggregates import Aggregates, Collected
+from crown.ir.scalars import substitute
+from crown.sql.clauses.grouping.aggregates import MARK, Aggregates, Collected
 from crown.sql.clauses.misplaced import refuse_window
 from crown.sql.clauses.result.order_by import direction
 from crown.sql.context import Context
@@ -120,7 +121,10 @@ class WindowCollector:
         elif type(call) in _VALUES:
             found = self._value(call, over, binder, ignore_nulls)
         else:
-            found = self._aggregate(node.this, over, binder)
+            return self._aggregate(node.this, over, binder)
+        return self._column(found)
+
+    def _column(self, found: FoundWindow) -> Column:
         for known in self.found:
             if _same(known, found):
                 return known.column
@@ -165,11 +169,15 @@ class WindowCollector:
             function, value.type, over, (value,), offset=number, ignore_nulls=ignore_nulls, frame=over.frame
         )
 
-    def _aggregate(self, call: exp.Expr, over: _Over, binder: Binder) -> FoundWindow:
+    def _aggregate(self, call: exp.Expr, over: _Over, binder: Binder) -> Expression:
+        """An aggregate over the frame; some are expressions over several."""
         collected = Aggregates(self.context)
-        collected.bind(call, binder)
-        (aggregate,) = collected.found
-        return self._new("aggregate", aggregate.type, over, frame=over.frame, aggregate=aggregate)
+        bound = collected.bind(call, binder)
+        columns: dict[str, Expression] = {}
+        for aggregate in collected.found:
+            found = self._new("aggregate", aggregate.type, over, frame=over.frame, aggregate=aggregate)
+            columns[MARK + aggregate.name] = self._column(found)
+        return substitute(bound, columns)
 
     def _new(
         self,
