@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import fill
 from types import ModuleType
 from typing import Any
 
@@ -123,7 +124,7 @@ def _chart(module: ModuleType, result: Result) -> Any:
 
     figure, axes = pyplot.subplots(figsize=(getattr(module, "WIDTH", 8), 4.2), layout="constrained")
     module.chart(result, axes)
-    axes.set_title(module.TITLE, fontsize=10)
+    axes.set_title(fill(module.TITLE, 90), fontsize=10)
     axes.grid(axis="y", alpha=0.3)
     return figure
 

@@ -25,14 +25,14 @@ def draw(result: Result, axes: Any, *, value: str, x: str, y: str, log_x: bool =
         )
     if log_x:
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:,g}")
+        axes.xaxis.set_major_formatter("{x:,.12g}")
         axes.xaxis.set_minor_formatter("")
     if log_y:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter("{x:,g}")
+        axes.yaxis.set_major_formatter("{x:,.12g}")
         low, high = axes.get_ylim()
         # Within one power of ten there would be no number on the axis at all.
-        axes.yaxis.set_minor_formatter("{x:,g}" if high / low < 20 else "")
+        axes.yaxis.set_minor_formatter("{x:,.12g}" if high / low < 20 else "")
     else:
         axes.set_ylim(bottom=0)
     axes.set_xlabel(x)
