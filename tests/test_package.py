@@ -102,7 +102,7 @@ def test_no_type_of_the_public_interface_is_any() -> None:
     assert loose == []
 
 
-# pandas has options of its own.
+# pandas reads options in its own way.
 DYNAMIC = {"DeltaReader.read_pandas"}
 
 

@@ -12,7 +12,7 @@ import crown.spark
 
 
 def main(servers: str, jars: str, run: str, directory: str, sql: str, cells: int) -> None:
-    # Each partition of each of Spark's stages needs a slot of its own: two of each topic, and the
+    # Each partition of each of Spark's stages needs a separate slot: two of each topic, and the
     # cells.
     builder = SparkSession.builder.master("local[8]").appName("crown-live")
     for name, value in {

@@ -62,7 +62,7 @@ def test_stats_say_who_shares_what(threads: int) -> None:
 
 
 def test_views_with_one_tree_take_the_state_of_one() -> None:
-    """Different columns, names, orders and limits over one join; another tree has rows of its own."""
+    """Different columns, names, orders and limits over one join; another tree stores its rows separately."""
     join = "FROM tag t JOIN message_tag m ON m.tag = t.id JOIN knows k ON k.p1 = m.message"
     queries = [
         f"SELECT t.name, m.message, k.p2 {join}",

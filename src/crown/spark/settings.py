@@ -40,7 +40,7 @@ def configure(builder: SparkSession.Builder, *, cells: int = 2) -> SparkSession.
         builder = builder.config(name, value)
     options = _options(builder)
     if str(options.get(_MASTER, "")).startswith("local") and _CHECKSUMS not in options:
-        # Hadoop's local file system has checksums of its own; Spark's would be two more files for
+        # Hadoop's local file system already writes checksums; Spark's would be two more files for
         # each.
         builder = builder.config(_CHECKSUMS, "false")
     return with_jar(builder)

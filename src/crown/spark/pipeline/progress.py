@@ -64,7 +64,7 @@ class Batches:
             return list(self._frames.values())
 
     def _unread(self) -> list[Any]:
-        """Spark returns each report with a call of its own, so all are read only if more than the last one is new."""
+        """Each report takes a separate call to Spark, so all are read only if more than the last one is new."""
         last: Any = self.query.lastProgress
         if last is None or last.batchId < self._next:
             return []

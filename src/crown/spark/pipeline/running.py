@@ -38,7 +38,7 @@ def session(pipeline: PipelineDescription) -> SparkSession:
     for name, value in pipeline.spark.items():
         builder = builder.config(name, value)
     try:
-        # The pipeline may have named jars of its own.
+        # The pipeline may name additional jars.
         return with_jar(builder).getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
         raise crown_error(str(error), what="Spark can't start") from error

@@ -31,7 +31,8 @@ from crown.sql.clauses.windows.windowed import has_window, joined_groups, window
 from crown.sql.context import Context
 from crown.sql.outputs import Item, expand_items
 from crown.sql.relation import Relation
-from crown.sql.scalar.binder import AliasBinder, Binder, OutputBinder
+from crown.sql.scalar.alias_binder import AliasBinder, OutputBinder
+from crown.sql.scalar.binder import Binder
 from crown.sql.scope import Scope
 
 

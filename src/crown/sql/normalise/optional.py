@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from sqlglot import exp
 
@@ -17,11 +18,11 @@ from crown.ir.expression import Call, Column, Expression, Literal
 from crown.sql.context import Context
 from crown.sql.normalise.atoms import null_rejected
 from crown.sql.normalise.levels import build_level, never_holds
+from crown.sql.normalise.limits import MAX_BRANCHES, refuse_branches
 from crown.sql.relation import Branch, OptionalSource, Relation, Source, Subcondition, atoms_of
 from crown.sql.scalar.fold import conjunction
 from crown.types import BOOLEAN, INT32
 
-MAX_BRANCHES = 64
 ONE = Literal(1, INT32)
 
 Case = tuple[Branch, tuple[Expression, ...]]
@@ -250,12 +251,6 @@ def _read_by(condition: Subcondition) -> Iterator[str]:
         yield from _read_by(inner)
 
 
-def _too_many(context: Context, branch: Branch) -> None:
-    place = branch.optional[0].place if branch.optional else None
-    context.fail(
-        place,
-        "TOO-MANY-BRANCHES",
-        f"these joins have more than {MAX_BRANCHES} combinations of matched and unmatched sides",
-        reason="an outer join whose ON is more than equalities with one table doubles the joins that are maintained",
-        hint="split the query into views with DISTINCT or GROUP BY, or use inner joins where rows always match",
-    )
+def _too_many(context: Context, branch: Branch) -> NoReturn:
+    reason = "an outer join whose ON is more than equalities with one table doubles the joins that are maintained"
+    refuse_branches(context, branch.optional[0].place if branch.optional else None, reason)

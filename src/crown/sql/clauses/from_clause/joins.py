@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import NoReturn
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
 
-from crown.errors import PlanError
 from crown.ir.expression import Call, Column, Expression, columns_of
 from crown.ir.tables import TableColumn
 from crown.sql.clauses.bound import body_of, refuse_placed, relation_of, renamed, source_relation, typed
 from crown.sql.clauses.from_clause.definitions import FLATTENED, FLATTENED_BRANCHES, Definition, OutputColumn
+from crown.sql.clauses.from_clause.join_checks import check_commas, check_number
 from crown.sql.clauses.from_clause.matches import outer_join_by_matches, reads_both
 from crown.sql.clauses.from_clause.pivots import bind_pivot
 from crown.sql.clauses.from_clause.values import (
@@ -31,9 +30,9 @@ from crown.sql.clauses.rewrites.check_and_rewrite import check_and_rewrite
 from crown.sql.clauses.subqueries.correlates import correlates
 from crown.sql.clauses.subqueries.domain import outside
 from crown.sql.context import Context
-from crown.sql.diagnose import span
 from crown.sql.misspelt import nearest
 from crown.sql.normalise import outer
+from crown.sql.normalise.limits import MAX_BRANCHES, refuse_branches
 from crown.sql.normalise.nesting import nest_relation
 from crown.sql.relation import Branch, Relation, Source, VisibleColumn, VisibleTable
 from crown.sql.scalar.binder import Binder
@@ -42,9 +41,6 @@ from crown.sql.scalar.fold import conjuncts
 from crown.sql.scope import Scope, check_readable
 from crown.wording import counted
 
-MAX_BRANCHES = 64
-MOST_TABLES = 100
-MOST_PADDING = 50
 # The name of the join, without NATURAL, by (side, kind).
 _KINDS = frozenset(
     {("", ""), ("", "INNER"), ("", "CROSS"), ("", "SEMI"), ("", "ANTI"), ("LEFT", "SEMI"), ("LEFT", "ANTI")}
@@ -59,55 +55,11 @@ def bind_from(context: Context, select: exp.Select, parent: Scope | None, enviro
     for lateral in select.args.get("laterals") or ():
         relation = _lateral_view(context, relation, lateral)
     joins = select.args.get("joins") or ()
-    _check_number(context, joins)
-    _check_commas(context, joins)
+    check_number(context, joins)
+    check_commas(context, joins)
     for join in joins:
         relation = _join(context, relation, join, parent, environment)
     return relation
-
-
-def _check_number(context: Context, joins: Sequence[exp.Expr]) -> None:
-    """Refuse what would take seconds to plan, before it does."""
-    padding = [join for join in joins if join.text("side").upper() in ("RIGHT", "FULL")]
-    if len(joins) >= MOST_TABLES:
-        found = f"the query joins {len(joins) + 1} tables"
-        why = f"at most {MOST_TABLES} tables can be joined, including those of subqueries in FROM, EXISTS and IN"
-    elif len(padding) > MOST_PADDING:
-        found = f"FROM has {len(padding)} RIGHT and FULL JOINs"
-        why = f"each pads the rows of all joins before it, so at most {MOST_PADDING} of them are planned together"
-    else:
-        return
-    raise PlanError(
-        found,
-        code="CROWN-PLAN-TOO-MANY-TABLES",
-        sql=context.sql,
-        position=span(joins[-1]),
-        reason=why,
-        hint="split the query into several views; UNION ALL and GROUP BY of the key replace many FULL JOINs",
-    )
-
-
-def _check_commas(context: Context, joins: Sequence[exp.Expr]) -> None:
-    """Refuse `a, b RIGHT JOIN c` where it is `a, (b RIGHT JOIN c)`, because joins are made from left to right here.
-
-    A comma is a join of no kind for sqlglot, as JOIN without a condition is.
-    """
-    if Dialect.get_or_raise(context.dialect).parser_class.JOINS_HAVE_EQUAL_PRECEDENCE:
-        return
-    commas = [
-        at for at, join in enumerate(joins) if not any(map(join.args.get, ("method", "side", "kind", "on", "using")))
-    ]
-    for join in joins[commas[0] + 1 :] if commas else ():
-        written = " ".join(str(join.args[part]).upper() for part in ("method", "side") if join.args.get(part))
-        if not any(word in ("NATURAL", "RIGHT", "FULL") for word in written.split()):
-            continue
-        context.fail(
-            join,
-            "JOIN-KIND",
-            f"{written} JOIN after a comma is not supported in this dialect",
-            reason="the join would be made before the comma",
-            hint="write CROSS JOIN instead of the comma to join from left to right, or put the join in parentheses",
-        )
 
 
 def _lateral_view(context: Context, left: Relation, lateral: exp.Lateral) -> Relation:
@@ -148,7 +100,7 @@ def _item(context: Context, node: exp.Expr, parent: Scope | None, environment: E
     for pivot in node.args.get("pivots") or ():
         relation = bind_pivot(context, relation, pivot, parent, environment)
     joins = node.args.get("joins") or ()
-    _check_commas(context, joins)
+    check_commas(context, joins)
     for join in joins:
         relation = _join(context, relation, join, parent, environment)
     return relation
@@ -466,14 +418,8 @@ def _joined_item(
     return relation_of(context, bound, node.alias, _column_names(node), node)
 
 
-def _too_many(context: Context, node: exp.Expr) -> None:
-    context.fail(
-        node,
-        "TOO-MANY-BRANCHES",
-        f"these joins have more than {MAX_BRANCHES} combinations of matched and unmatched sides",
-        reason="each outer join or UNION ALL in FROM doubles the number of joins to maintain",
-        hint="split the query into views with DISTINCT or GROUP BY, or use inner joins where rows always match",
-    )
+def _too_many(context: Context, node: exp.Expr) -> NoReturn:
+    refuse_branches(context, node, "each outer join or UNION ALL in FROM doubles the number of joins to maintain")
 
 
 def _check_aliases(context: Context, left: Relation, right: Relation, join: exp.Expr) -> None:

@@ -17,7 +17,7 @@ from crown.sql.clauses.bound import relation_of
 from crown.sql.clauses.grammar import Environment
 from crown.sql.clauses.misplaced import NoAggregates
 from crown.sql.context import Context
-from crown.sql.normalise.optional import MAX_BRANCHES
+from crown.sql.normalise.limits import MAX_BRANCHES
 from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
 from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import unify

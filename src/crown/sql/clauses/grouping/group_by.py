@@ -47,7 +47,7 @@ def group_nodes(
 
 
 def has_aggregate(node: exp.Expr) -> bool:
-    """Whether the node has an aggregate or window function of its own, not one of a subquery in it."""
+    """Whether the node has an aggregate or window function outside of its subqueries."""
     parts = node.walk(prune=lambda n: isinstance(n, exp.Query))
     return any(isinstance(n, exp.AggFunc | exp.Window) for n in parts)
 

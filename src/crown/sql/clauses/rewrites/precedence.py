@@ -1,7 +1,7 @@
 """Operators without parentheses: bind them as the dialect does, where the parser binds them differently.
 
 The parser has one level for `|`, `^`, `&`, shifts and `||`, and a higher one for `+` and `-`, as PostgreSQL and DuckDB
-do. In Spark `||` is on the level of `+`, and shifts, `&`, `^` and `|` each have a lower level of their own. Where
+do. In Spark `||` is on the level of `+`, and shifts, `&`, `^` and `|` each have a separate, lower level. Where
 neither is known to be right, and where the parser orders comparisons differently, the query is refused.
 """
 

@@ -26,7 +26,8 @@ from crown.sql.context import Context
 from crown.sql.normalise.outer import restricted
 from crown.sql.outputs import expand_items
 from crown.sql.relation import Relation
-from crown.sql.scalar.binder import AliasBinder, Binder
+from crown.sql.scalar.alias_binder import AliasBinder
+from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.fold import FALSE, conjunction
 from crown.sql.scope import Scope, outer_aggregate
 from crown.types import BOOLEAN, INT64
