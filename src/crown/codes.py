@@ -159,7 +159,7 @@ CODES: Mapping[str, Code] = {
     ),
     "CROWN-SCHEMA-VIEW": Code("A view in the schema has no query.", "Write CREATE VIEW name AS SELECT ..."),
     "CROWN-PLAN-CELLS": Code(
-        "The number of cells is missing or less than 1.", "Give cells=, about the number of cores."
+        "The number of cells is missing, less than 1 or too large.", "Give cells=; explain suggests a number."
     ),
     "CROWN-PLAN-DEPTH": Code("An expression is nested too deeply.", "Split the expression over subqueries."),
     "CROWN-PLAN-EXPLAIN": Code(

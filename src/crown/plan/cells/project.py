@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
-from crown.ir.plan import NamedResult, Plan, Route, Routing, Stage, TreeStage
+from crown.ir.plan import NamedResult, Plan, Routing, Stage, TreeStage
 from crown.ir.serial import decode, encode
 from crown.ir.tables import Table, resolved
 from crown.plan.cells.distribute import CELLS, can_be_spread
 from crown.plan.cells.layout import lay_out
+from crown.plan.cells.routes import all_routes, routes_of
 from crown.plan.passthrough import passthrough
 from crown.plan.project import Shared, below, results, sources, view_plan
 
@@ -43,7 +44,7 @@ def lay_out_project(project: Plan, cells: int) -> ProjectLayout:
             completed.append(replace(result, stage=last))
             continue
         layout = lay_out(plan, cells)
-        last = inner.add(layout.cell.stages, _routes(layout.cell))[layout.cell.stages[-1].id]
+        last = inner.add(layout.cell.stages, routes_of(layout.cell))[layout.cell.stages[-1].id]
         if layout.merge is None:
             shown.append(replace(result, stage=last))
             continue
@@ -55,7 +56,7 @@ def lay_out_project(project: Plan, cells: int) -> ProjectLayout:
     for last, handed in handed_over.items():
         tables[_table_name(last)] = Table(_table_name(last), handed.columns)
     cell = _plan(project, inner, tables, (*shown, *handed_over.values()))
-    routes = tuple(way for stage in inner.stages for way in _own(inner, stage.id))
+    routes = all_routes(inner)
     routing = Routing(cells, ("views",), (cells,), routes)
     merge = _plan(project, merged, tables, tuple(completed)) if completed else None
     names = tuple(result.name for result in results(project))
@@ -84,17 +85,6 @@ def project_layout_from_json(text: str) -> ProjectLayout:
     layout = decode(ProjectLayout, json.loads(text))
     assert isinstance(layout, ProjectLayout)
     return layout
-
-
-def _own(shared: Shared, stage: str) -> list[Route]:
-    """Return the routes of a stage's atoms, in their order."""
-    numbered = [(atom, way) for (owner, atom), way in shared.routes.items() if owner == stage]
-    return [way for _, way in sorted(numbered, key=lambda pair: pair[0])]
-
-
-def _routes(cell: Plan) -> dict[tuple[str, int], Route]:
-    assert cell.routing is not None
-    return {(way.stage, way.atom): replace(way, shares=cell.routing.shares) for way in cell.routing.routes}
 
 
 def _table_name(view: str) -> str:

@@ -7,7 +7,7 @@ other columns are NULL. Columns are shared by views where the types agree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from crown.ir.expression import Call, Column, Expression, Literal
@@ -31,6 +31,7 @@ from crown.ir.scalars import substitute
 from crown.ir.tables import Table, TableColumn, resolved
 from crown.plan.cells.distribute import CELLS, can_be_spread
 from crown.plan.cells.layout import Layout, Resolver, lay_out, place_of
+from crown.plan.cells.routes import all_routes, routes_of
 from crown.plan.passthrough import passthrough
 from crown.plan.project import Shared, results, view_plan
 from crown.types import BOOLEAN, INT32, DataType
@@ -76,7 +77,7 @@ def lay_out_together(project: Plan, cells: int) -> Together:
             places = merged.add(_reading(plan.stages, pieces))
         else:
             layout = lay_out(plan, cells)
-            last = inner.add(layout.cell.stages, _routes(layout.cell))[layout.cell.stages[-1].id]
+            last = inner.add(layout.cell.stages, routes_of(layout.cell))[layout.cell.stages[-1].id]
             piece = handed.add(result.name, last, inner.columns(last), layout.cell.columns, layout.cell.bag)
             whole &= layout.merge is None
             spread &= layout.merge is None or layout.merge.routing is not None
@@ -88,12 +89,12 @@ def lay_out_together(project: Plan, cells: int) -> Together:
     cell = _tagged(project, tables, inner, handed)
     if cells == 1:
         return Together(Layout(1, (), cell, None), handed.views(project))
-    cell = replace(cell, routing=Routing(cells, ("views",), (cells,), tuple(_in_order(inner))))
+    cell = replace(cell, routing=Routing(cells, ("views",), (cells,), all_routes(inner)))
     if whole:
         return Together(Layout(cells, resolvers, cell, None), handed.views(project))
     merge = _tagged(project, (Table(CELLS, cell.columns),), merged, shown)
     if spread:
-        merge = replace(merge, routing=Routing(cells, ("group",), (cells,), tuple(_in_order(merged))))
+        merge = replace(merge, routing=Routing(cells, ("group",), (cells,), all_routes(merged)))
     return Together(Layout(cells, resolvers, cell, merge), shown.views(project))
 
 
@@ -212,15 +213,3 @@ def _values(slots: Slots) -> dict[str, Expression]:
 
 def _is_view(slots: Slots) -> Expression:
     return Call("eq", (Column(VIEW, INT32), Literal(slots.number, INT32)), BOOLEAN)
-
-
-def _routes(cell: Plan) -> dict[tuple[str, int], Route]:
-    if cell.routing is None:
-        return {}
-    return {(way.stage, way.atom): replace(way, shares=cell.routing.shares) for way in cell.routing.routes}
-
-
-def _in_order(shared: Shared) -> Iterator[Route]:
-    for stage in shared.stages:
-        numbered = [(atom, way) for (owner, atom), way in shared.routes.items() if owner == stage.id]
-        yield from (way for _, way in sorted(numbered, key=lambda pair: pair[0]))

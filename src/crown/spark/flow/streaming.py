@@ -250,7 +250,7 @@ def chosen_cells(spark: SparkSession, cells: int | None) -> int:
                 "the number of cells is missing",
                 code="CROWN-PLAN-CELLS",
                 reason=f"the session has {cells} shuffle partitions, which is too many for a default",
-                hint="give cells=..., about the number of cores, or set spark.sql.shuffle.partitions to it",
+                hint="give cells=... (explain suggests a number), or set spark.sql.shuffle.partitions to it",
             )
     if not 1 <= cells <= MOST_CELLS:
         raise PlanError(f"cells must be between 1 and {MOST_CELLS}, got {cells}", code="CROWN-PLAN-CELLS")

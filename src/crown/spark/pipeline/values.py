@@ -54,7 +54,7 @@ def read_count(value: Any, place: FileKey) -> int:
 
 def read_cells(value: Any, place: FileKey) -> int:
     if read_count(value, place) > MOST_CELLS:
-        raise place.fault(f"is {value!r}", hint=f"at most {MOST_CELLS}; about the number of cores")
+        raise place.fault(f"is {value!r}", hint=f"at most {MOST_CELLS}; `crown run --check` suggests a number")
     return int(value)
 
 

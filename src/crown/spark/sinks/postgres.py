@@ -225,25 +225,24 @@ class _Table:
         return Owner(None, 0) if self._one("SELECT 1 FROM {table} LIMIT 1") else None
 
     def _exists(self, name: str) -> bool:
+        return self._kind(name) is not None
+
+    def _kind(self, name: str) -> str | None:
+        """Return what PostgreSQL calls the kind of a relation; None if there is none of the name."""
         found = self._one(
-            "SELECT 1 FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "
+            "SELECT relkind::text FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "
             "WHERE nspname = {schema} AND relname = {name}",
             schema=self._schema,
             name=name,
         )
-        return found is not None
+        return None if found is None else str(found[0])
 
     def _check_kind(self) -> None:
         """Reject a view and the like: rows are found by their place in one table."""
-        kind = self._one(
-            "SELECT relkind::text FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "
-            "WHERE nspname = {schema} AND relname = {name}",
-            schema=self._schema,
-            name=self._name,
-        )
-        if kind is not None and kind[0] != "r":
+        kind = self._kind(self._name)
+        if kind is not None and kind != "r":
             raise PlanError(
-                f"{self._target._shown} is {_KINDS.get(kind[0], 'not a table')}",
+                f"{self._target._shown} is {_KINDS.get(kind, 'not a table')}",
                 code="CROWN-SINK-POSTGRES",
                 reason="the sink inserts rows into a plain table, and deletes them there",
                 hint="name a table, or one that does not exist yet",
