@@ -92,7 +92,7 @@ DOORS = {
     "crown.view.database.catalog",
     "crown.view.database.database",
     "crown.spark.checkpoint.meaning",
-    "crown.spark.flow.project",
+    "crown.spark.flow.plan_views",
     "crown.spark.pipeline.checking",
 }
 # What shows the text to people; nothing depends on it.

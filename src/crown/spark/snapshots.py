@@ -24,7 +24,7 @@ from crown.spark.checkpoint.identity import tables_of
 from crown.spark.checkpoint.meaning import same
 from crown.spark.checkpoint.state import StoredOperator, last_batch, stored_operators
 from crown.spark.flow.chunks import Chunk
-from crown.spark.flow.project import shown_order
+from crown.spark.flow.plan_views import shown_order
 from crown.spark.flow.selection import exact_spark_sql
 from crown.spark.flow.unpack import conform
 from crown.spark.flow.views import deltas_of

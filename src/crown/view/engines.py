@@ -14,7 +14,7 @@ from crown.ir.plan import Plan
 from crown.ir.serial import to_json
 from crown.plan.cells.distribute import can_be_spread
 from crown.plan.cells.layout import Layout, lay_out
-from crown.plan.cells.project import ProjectLayout
+from crown.plan.cells.views_layout import ProjectLayout
 from crown.plan.passthrough import passthrough
 
 OnInvalid: TypeAlias = Literal["raise", "quarantine"]

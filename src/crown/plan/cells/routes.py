@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from crown.ir.plan import Plan, Route
-from crown.plan.project import Shared
+from crown.plan.combine_views import Shared
 
 
 def routes_of(cell: Plan) -> dict[tuple[str, int], Route]:

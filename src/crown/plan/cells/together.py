@@ -32,8 +32,8 @@ from crown.ir.tables import Table, TableColumn, resolved
 from crown.plan.cells.distribute import CELLS, can_be_spread
 from crown.plan.cells.layout import Layout, Resolver, lay_out, place_of
 from crown.plan.cells.routes import all_routes, routes_of
+from crown.plan.combine_views import Shared, results, view_plan
 from crown.plan.passthrough import passthrough
-from crown.plan.project import Shared, results, view_plan
 from crown.types import BOOLEAN, INT32, DataType
 
 VIEW = "_view"

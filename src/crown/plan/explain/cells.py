@@ -57,12 +57,15 @@ def _cells_held(coordinates: object, shares: tuple[int, ...], cells: int) -> flo
 
 
 def gain(plan: Plan, cells: int) -> float:
-    """The best possible speed-up over one cell: copies of changes are work that a single cell does not have."""
-    if cells == 1 or not can_be_spread(plan):
-        return 1.0
-    updates = {table.name: table.updates for table in plan.tables}
-    copies = sum(share.copies * updates[share.table] for share in table_shares(plan, cells))
-    return cells * sum(updates.values()) / copies if copies else 1.0
+    """The best possible speed-up over one cell."""
+    return 1.0 if cells == 1 or not can_be_spread(plan) else _routed_gain(distribute(plan, cells).cell)
+
+
+def _routed_gain(cell: Plan) -> float:
+    """Return the speed-up of a plan that runs in cells: copies of changes are work that a single cell does not have."""
+    updates = {table.name: table.updates for table in cell.tables}
+    copies = sum(share.copies * updates[share.table] for share in routed_shares(cell))
+    return cell.routing.cells * sum(updates.values()) / copies if cell.routing and copies else 1.0
 
 
 def cost_lines(plan: Plan, cells: int) -> dict[str, list[str]]:
@@ -71,34 +74,27 @@ def cost_lines(plan: Plan, cells: int) -> dict[str, list[str]]:
         return {}
     if not can_be_spread(plan):
         return {"suggested": ["1 cell: the others would be idle"]}
-    shares = table_shares(plan, cells)
+    distribution = distribute(plan, cells)
+    return routed_cost_lines(distribution.cell, merged=distribution.merge is not None)
+
+
+def routed_cost_lines(cell: Plan, *, merged: bool) -> dict[str, list[str]]:
+    """Return the same of a plan that runs in cells, of one view or several."""
+    if cell.routing is None:
+        return {}
+    cells, shares = cell.routing.cells, routed_shares(cell)
     copies = [f"{share.table}: {share.copies:.3g} of {cells} cells on average" for share in shares]
-    costs = f"{cells} cells are at most {gain(plan, cells):.2g} times as fast as one"
-    if distribute(plan, cells).merge is not None:
+    costs = f"{cells} cells are at most {_routed_gain(cell):.2g} times as fast as one"
+    if merged:
         costs += "; another stage merges their outputs, with its own shuffle and state in each batch"
-    copied = [share.table for share in shares if share.copies > 0.99 * cells]
     lines = {"a change goes to": copies, "costs": [costs], "suggested": [SUGGESTION]}
+    copied = [share.table for share in shares if share.copies > 0.99 * cells]
     if 2 * len(copied) > len(shares):
         lines["warning"] = [
             f"{', '.join(copied)} {'is' if len(copied) == 1 else 'are'} copied to every cell: more cells take more "
             "memory and are hardly faster"
         ]
     return lines
-
-
-def routed_cost_lines(cell: Plan, *, merged: bool) -> dict[str, list[str]]:
-    """Return the same of the plan of several views, which runs in cells."""
-    if cell.routing is None:
-        return {}
-    cells, shares = cell.routing.cells, routed_shares(cell)
-    updates = {table.name: table.updates for table in cell.tables}
-    copies = sum(share.copies * updates[share.table] for share in shares)
-    speed = cells * sum(updates.values()) / copies if copies else 1.0
-    costs = f"{cells} cells are at most {speed:.2g} times as fast as one"
-    if merged:
-        costs += "; another stage completes the views, with its own shuffle and state in each batch"
-    told = [f"{share.table}: {share.copies:.3g} of {cells} cells on average" for share in shares]
-    return {"a change goes to": told, "costs": [costs], "suggested": [SUGGESTION]}
 
 
 SUGGESTION = (

@@ -22,8 +22,8 @@ from crown.plan.cells.together import Slots, lay_out_together
 from crown.spark.checkpoint.identity import Identity, digest, operator_fingerprint
 from crown.spark.checkpoint.meaning import bound
 from crown.spark.flow.cell_keys import cell_keys
+from crown.spark.flow.plan_views import plan_views, shown_order
 from crown.spark.flow.processor import Operator
-from crown.spark.flow.project import plan_views, shown_order
 from crown.spark.flow.rejects import Rejects
 
 
@@ -60,8 +60,11 @@ class Topology:
     @cached_property
     def fingerprint(self) -> str:
         """What identifies this view in a checkpoint: its meaning, and that of the rows in its operators."""
-        meaning = encode(replace(self.query, sql=""))
-        return digest([meaning, self.cells, {name: stored(plan_) for name, plan_ in self.plans.items()}])
+        return digest([self.meaning(), self.cells, {name: stored(plan_) for name, plan_ in self.plans.items()}])
+
+    def meaning(self) -> Any:
+        """Return what the view computes, as JSON."""
+        return encode(replace(self.query, sql=""))
 
     @cached_property
     def plans(self) -> dict[str, Plan]:
@@ -109,11 +112,9 @@ class ViewsTopology(Topology):
     views: tuple[Slots, ...]
     queries: tuple[tuple[str, Query], ...]
 
-    @cached_property
-    def fingerprint(self) -> str:
+    def meaning(self) -> Any:
         columns = {view.name: [column.name for column in view.columns] for view in self.views}
-        meaning = [[name, columns[name], encode(replace(query, sql=""))] for name, query in self.queries]
-        return digest([meaning, self.cells, {name: stored(plan_) for name, plan_ in self.plans.items()}])
+        return [[name, columns[name], encode(replace(query, sql=""))] for name, query in self.queries]
 
     @cached_property
     def identity(self) -> Identity:

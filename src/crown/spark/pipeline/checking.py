@@ -20,7 +20,7 @@ from crown.ir.serial import encode
 from crown.plan import Explanation, explain, plan_with_report
 from crown.spark.checkpoint.canonical import canonical
 from crown.spark.checkpoint.identity import digest
-from crown.spark.flow.project import plan_views, told
+from crown.spark.flow.plan_views import plan_views, told
 from crown.spark.pipeline.connectors import has_connector, local_jars
 from crown.spark.pipeline.description import PipelineDescription, Sink, TableSource
 from crown.spark.pipeline.filekey import FileKey, closest

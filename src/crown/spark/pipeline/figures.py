@@ -17,7 +17,7 @@ from crown.console.nodes import hot_keys, node_frames
 from crown.console.source import HotKey, NodeFrame, NodeRates, node_rates
 from crown.ir.plan import Plan, TreeStage
 from crown.plan.cells.layout import lay_out
-from crown.plan.project import Shared
+from crown.plan.combine_views import Shared
 from crown.spark.flow import jvm
 from crown.spark.flow.maintained import MaintainedView
 

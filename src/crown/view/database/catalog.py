@@ -11,8 +11,7 @@ from crown.ir.functions import Declared
 from crown.ir.plan import Plan
 from crown.ir.tables import CLOCK, Table
 from crown.plan import plan_with_report
-from crown.plan.explain.report import Report
-from crown.plan.project import (
+from crown.plan.combine_views import (
     add_view,
     drop_view,
     empty_project,
@@ -22,6 +21,7 @@ from crown.plan.project import (
     with_kept_tables,
     without_spare_tables,
 )
+from crown.plan.explain.report import Report
 from crown.sql import parse
 from crown.sql.schema.schema import Schema
 from crown.sql.schema.tables import ResultSchema

@@ -17,8 +17,8 @@ from crown.errors import CrownError, PlanError, StateError
 from crown.functions import PythonFunctions, check_called, declare
 from crown.ir.plan import Plan
 from crown.ir.tables import CLOCK, Table
-from crown.plan.cells.project import ProjectLayout, lay_out_project, stages_of
-from crown.plan.explain.project import ProjectExplanation, ProjectView
+from crown.plan.cells.views_layout import ProjectLayout, lay_out_project, stages_of
+from crown.plan.explain.explain_views import ProjectExplanation, ProjectView
 from crown.plan.explain.report import Report
 from crown.sql import load_schema
 from crown.sql.schema.schema import Schema, SchemaLike

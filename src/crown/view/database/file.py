@@ -13,7 +13,7 @@ from crown.ir.functions import Declared
 from crown.ir.plan import Plan
 from crown.ir.serial import decode, encode
 from crown.ir.tables import CLOCK
-from crown.plan.cells.project import ProjectLayout
+from crown.plan.cells.views_layout import ProjectLayout
 from crown.plan.explain.report import Report
 from crown.sql.schema.schema import Schema
 from crown.sql.schema.tables import ResultSchema, TableSchema

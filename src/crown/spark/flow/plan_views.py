@@ -18,8 +18,8 @@ from crown.ir.query import Query
 from crown.ir.scalars import substitute
 from crown.ir.tables import TableColumn
 from crown.plan import plan_with_report
+from crown.plan.combine_views import add_view, empty_project, view_plan
 from crown.plan.explain.report import Report
-from crown.plan.project import add_view, empty_project, view_plan
 from crown.spark.checkpoint.canonical import canonical, output_names
 from crown.sql import load_schema, parse
 from crown.sql.schema.schema import SchemaLike

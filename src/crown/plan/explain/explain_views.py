@@ -10,10 +10,10 @@ from typing import Any
 
 from crown.ir.plan import Plan, Stage
 from crown.ir.serial import encode
+from crown.plan.combine_views import KEPT, sources
 from crown.plan.explain.picture import plan_svg
 from crown.plan.explain.report import Report
 from crown.plan.explain.text import explain
-from crown.plan.project import KEPT, sources
 from crown.wording import counted
 
 

@@ -16,8 +16,8 @@ from crown.ir.tables import Table, resolved
 from crown.plan.cells.distribute import CELLS, can_be_spread
 from crown.plan.cells.layout import lay_out
 from crown.plan.cells.routes import all_routes, routes_of
+from crown.plan.combine_views import Shared, below, results, sources, view_plan
 from crown.plan.passthrough import passthrough
-from crown.plan.project import Shared, below, results, sources, view_plan
 
 
 @dataclass(frozen=True)
