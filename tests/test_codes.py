@@ -112,7 +112,9 @@ def page() -> str:
     for family, title in SECTIONS.items():
         lines += ["", f"## {title}", "", "| code | meaning | what to do |", "|---|---|---|"]
         lines += [
-            f"| `{code}` | {entry.meaning} | {entry.cure} |" for code, entry in CODES.items() if section(code) == family
+            f"| `{code}` | {entry.meaning} | {entry.remedy} |"
+            for code, entry in CODES.items()
+            if section(code) == family
         ]
     return "\n".join(lines) + "\n"
 
@@ -142,7 +144,7 @@ def test_every_code_is_registered_once() -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_meaning_and_cure_are_sentences(code: str) -> None:
+def test_meaning_and_remedy_are_sentences(code: str) -> None:
     assert CODE.fullmatch(code)
     for text in CODES[code]:
         assert text[-1] in ".)" and "|" not in text

@@ -19,6 +19,7 @@ import typer
 import crown
 from benchmarks.workloads import SOCIAL_SCHEMA
 from crown.cli.command import app
+from crown.plan.tree.passes import PASSES
 from crown.spark.pipeline import Pipeline
 from crown.workload import GRAPH_SCHEMA, power_law_graph, streams
 
@@ -26,6 +27,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # Written by `make bench`, so not there before its first run.
 GENERATED = {"docs/benchmarks.md"}
+SOURCES = (".py", ".rs", ".java")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -35,6 +37,16 @@ def test_links_lead_somewhere(page: Path) -> None:
     local = [target for target in targets if "://" not in target]
     missing = [target for target in local if not (page.parent / target).exists()]
     assert [m for m in missing if str((page.parent / m).resolve().relative_to(ROOT)) not in GENERATED] == []
+
+
+def test_source_files_that_are_named_exist() -> None:
+    folders = ("src", "crates", "jvm", "tests", "benchmarks", "examples")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in SOURCES]
+    ends = {"/".join(path.parts[at:]) for path in files for at in range(len(ROOT.parts), len(path.parts))}
+    readers = [path for path in files if path.relative_to(ROOT).parts[0] in ("src", "crates", "jvm")]
+    name = re.compile(r"(?<![\w.])(?:\.\./)?([\w/-]+\.(?:py|rs|java))\b(?![.(])")
+    named = {(path, found) for path in [*PAGES, *readers] for found in name.findall(path.read_text(encoding="utf-8"))}
+    assert sorted((str(path.relative_to(ROOT)), found) for path, found in named if found not in ends) == []
 
 
 def test_the_explained_example_is_what_explain_says() -> None:
@@ -186,6 +198,12 @@ def test_the_database_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (program,) = blocks("database.md", "python")
     exec(compile(program, "database.md", "exec"), {})
     assert "'_change_type': 'insert'" in capsys.readouterr().out
+
+
+def test_the_planner_page_lists_the_passes() -> None:
+    page = (ROOT / "docs" / "planner.md").read_text(encoding="utf-8")
+    table = page.partition("| pass |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE) == [one.__name__ for one in PASSES]
 
 
 def test_the_planner_page_runs() -> None:

@@ -10,7 +10,7 @@ class Code(NamedTuple):
     """One sentence each. The message of an error adds the place, the values and the names."""
 
     meaning: str
-    cure: str
+    remedy: str
 
 
 CODES: Mapping[str, Code] = {
@@ -48,7 +48,7 @@ CODES: Mapping[str, Code] = {
     ),
     "CROWN-SQL-INTO": Code("SELECT INTO is not supported.", "Write the changes of the view to the table."),
     "CROWN-SQL-JOIN-KIND": Code("This kind of join is not supported.", "Use INNER JOIN or an OUTER JOIN ... ON."),
-    "CROWN-SQL-LATERAL": Code("LATERAL VIEW is not supported.", "Explode the column upstream."),
+    "CROWN-SQL-LATERAL": Code("This LATERAL VIEW is not supported.", "Use explode or posexplode of an array."),
     "CROWN-SQL-LIMIT": Code("LIMIT or OFFSET is not a whole number.", "Write LIMIT 10 OFFSET 20."),
     "CROWN-SQL-LITERAL": Code("A literal is malformed, or out of the range of its type.", "Correct the literal."),
     "CROWN-SQL-LOCK": Code("FOR UPDATE and FOR SHARE are not supported.", "Remove them."),
@@ -185,7 +185,7 @@ CODES: Mapping[str, Code] = {
     ),
     "CROWN-CHANGE-ABSENT": Code(
         "A deleted row is not in the table.",
-        "Correct the changes, or set on_invalid='quarantine' to put such changes aside.",
+        "Correct the changes, or set on_invalid='quarantine' to skip such changes.",
     ),
     "CROWN-CHANGE-ARROW": Code(
         "The Arrow data is malformed or can't be read.", "Write it with another library or version, or give rows."
@@ -199,7 +199,7 @@ CODES: Mapping[str, Code] = {
     ),
     "CROWN-CHANGE-MALFORMED": Code(
         "A record of a stream can't be decoded.",
-        "Correct the source, or set on_invalid='quarantine' to put such records aside.",
+        "Correct the source, or set on_invalid='quarantine' to skip such records.",
     ),
     "CROWN-CHANGE-NULL": Code(
         "A column declared NOT NULL, of a primary key or of a window is NULL.", "Give a value, or relax the schema."
@@ -216,7 +216,7 @@ CODES: Mapping[str, Code] = {
         "A value is out of the range of its column, or a multiplicity is not allowed.", "Correct the value."
     ),
     "CROWN-CHANGE-CLOCK": Code(
-        "The query compares with now(), and the view was not told the time yet.", "Call view.advance(datetime) first."
+        "The query uses now(), and the view has no time yet.", "Call view.advance(datetime) first."
     ),
     "CROWN-CHANGE-WINDOW": Code(
         "There is no time to advance: the table has no time window, or the query does not read now().",

@@ -12,7 +12,7 @@ import crown
 from crown.console import EmbeddedSource
 from crown.console.overview import bound
 from crown.console.source import Rates
-from crown.view.facts import StandaloneViewFacts
+from crown.view.console import StandaloneViewFacts
 
 SCHEMA = "CREATE TABLE r (k INT, x INT); CREATE TABLE s (k INT, y STRING); CREATE TABLE t (y STRING, z INT)"
 CHAIN = "SELECT r.x, s.y, t.z FROM r JOIN s ON r.k = s.k JOIN t ON s.y = t.y"

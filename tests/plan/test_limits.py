@@ -17,7 +17,7 @@ from crown.plan.cells import hypercube
 from crown.plan.factors import PRODUCTS
 from crown.plan.tree import bags, extend, trees
 from crown.plan.tree.hypergraph import Hyperedge, cover_number, is_acyclic, union
-from crown.plan.tree.steps import Steps
+from crown.plan.tree.search_limit import Steps
 from crown.sql import parse
 
 SCHEMA = "CREATE TABLE e (a INT, b INT); CREATE TABLE wide (" + ", ".join(f"c{i} INT" for i in range(60)) + ")"

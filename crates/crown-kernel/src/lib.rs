@@ -19,6 +19,7 @@
 //! | `bag` | the atoms of a cycle, joined by delta joins |
 //! | `stages` | what follows a tree: map, aggregate, distinct, set operations, first rows, window functions |
 //! | [`expression`] | scalar expressions, compiled and evaluated |
+//! | [`nested`] | arrays, structs and maps as bytes; their types |
 //! | [`store`] | hashing, indexes, slabs, interned values, buffers, and the netting of changes |
 //! | [`chunk`], [`mask`], [`types`], [`error`] | rows as words by column; their NULLs; data types; errors |
 //! | [`baseline`], `random` | the chain of joins that benchmarks compare with; random numbers for samples |
@@ -29,8 +30,7 @@
 //!    [`arrow_in`] turns them into [`chunk`]s of words; strings and wide decimals are interned
 //!    ([`store::interner`]).
 //! 2. `source` resolves the primary key and the window: an upsert becomes a deletion and an
-//!    insertion, and rows that expire are deleted. A change that does not fit is refused or set
-//!    aside.
+//!    insertion, and rows that expire are deleted. An invalid change is rejected or quarantined.
 //! 3. `engine/batch.rs` and `engine/table_net.rs` net the changes of each atom, so that what is
 //!    inserted and deleted within a batch vanishes.
 //! 4. `tree/apply.rs` applies the net changes, deletions first, in blocks whose memory

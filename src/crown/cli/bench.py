@@ -145,7 +145,7 @@ def _repeat(
     )
     if {key: stored.data[key] for key in source.describe()} != source.describe():
         raise CrownError(
-            f"the stored result of {name} was taken on other data: {stored.data}",
+            f"the stored result of {name} was measured on different data: {stored.data}",
             code="CROWN-BENCH",
             hint="give the same data with --graph and --social",
         )

@@ -34,7 +34,7 @@ from crown.plan.ranks import bound_ranks
 from crown.plan.recursion import Loop
 from crown.plan.rows import own_columns, project, without_duplicates
 from crown.plan.select import branch_outputs, plan_rows
-from crown.plan.setops import combine
+from crown.plan.set_operations import combine
 from crown.plan.window_functions import plan_windowed
 
 

@@ -10,7 +10,7 @@ from crown.ir.plan import Stage, Variable, sources_of
 from crown.ir.tables import Profile, Table
 from crown.plan.explain.report import ConjunctionReport, Construct
 from crown.plan.promise import looks_up
-from crown.plan.tree.steps import Steps
+from crown.plan.tree.search_limit import Steps
 
 FULL_SEARCHES = 4
 

@@ -1,4 +1,4 @@
-"""Suggestions for misspelt words: keywords near a syntax error, and types."""
+"""Suggestions for misspelt words: names of tables, columns and functions, keywords near a syntax error, and types."""
 
 from __future__ import annotations
 

@@ -35,10 +35,10 @@ from crown.view.arguments import (
     shown,
 )
 from crown.view.changing import change
+from crown.view.console import DeltaObserver, StandaloneViewFacts
 from crown.view.delta_reader import DeltaReader
 from crown.view.deltas import deletes_first_of_each, paired
 from crown.view.engines import OnInvalid, check_plan, layout_of, open_engine, read_all
-from crown.view.facts import DeltaObserver, StandaloneViewFacts
 from crown.view.interface import Changes, Profiles, Rows, Stats, Windows
 from crown.view.located import located
 from crown.view.reading import Reading

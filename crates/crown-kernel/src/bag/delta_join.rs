@@ -19,7 +19,7 @@ pub(super) struct Projection {
 }
 
 /// One atom's part in binding a variable.
-pub(super) struct Source {
+pub(super) struct Participant {
     pub relation: usize,
     pub index: usize,
     /// The variables that make the index's key.
@@ -31,10 +31,10 @@ pub(super) struct Source {
 }
 
 pub(super) enum JoinStep {
-    /// Binds a variable to each value that all sources have.
-    Extend { variable: usize, sources: Vec<Source> },
+    /// Binds a variable to each value that all participants have.
+    Extend { variable: usize, participants: Vec<Participant> },
     /// Binds an atom's own variables by running through the rows that have its join variables.
-    Expand { source: Source },
+    Expand { participant: Participant },
 }
 
 #[derive(Default)]
@@ -130,14 +130,14 @@ impl Compiler<'_> {
         }
         for atom in others {
             if shape.atoms[atom].iter().any(|variable| !bound[*variable]) {
-                let source = self.source(atom, shape.atoms[atom].clone(), &bound, None);
-                delta_join.steps.push(JoinStep::Expand { source });
+                let participant = self.participant(atom, shape.atoms[atom].clone(), &bound, None);
+                delta_join.steps.push(JoinStep::Expand { participant });
             }
         }
         let binds_output = |step: &JoinStep| match step {
             JoinStep::Extend { variable, .. } => outputs.contains(variable),
-            JoinStep::Expand { source } => {
-                source.row.iter().any(|variable| !source.key.contains(variable) && outputs.contains(variable))
+            JoinStep::Expand { participant } => {
+                participant.row.iter().any(|variable| !participant.key.contains(variable) && outputs.contains(variable))
             }
         };
         delta_join.shown = delta_join.steps.iter().rposition(binds_output).map_or(0, |last| last + 1);
@@ -160,20 +160,20 @@ impl Compiler<'_> {
         // An atom of which nothing is bound yet restricts little; it gets its turn with its next
         // variable.
         let taken = if restricting.is_empty() { with } else { restricting };
-        let sources = taken.into_iter().map(|atom| {
+        let participants = taken.into_iter().map(|atom| {
             let kept = |other: &usize| bound[*other] || *other == variable;
             let variables: Vec<usize> = shape.atoms[atom].iter().copied().filter(kept).collect();
-            self.source(atom, variables, bound, Some(variable))
+            self.participant(atom, variables, bound, Some(variable))
         });
-        JoinStep::Extend { variable, sources: sources.collect() }
+        JoinStep::Extend { variable, participants: participants.collect() }
     }
 
-    fn source(&mut self, atom: usize, variables: Vec<usize>, bound: &[bool], value: Option<usize>) -> Source {
+    fn participant(&mut self, atom: usize, variables: Vec<usize>, bound: &[bool], value: Option<usize>) -> Participant {
         let relation = self.projection(atom, variables);
         let row = self.projections[relation].variables.clone();
         let key_columns: Vec<usize> = (0..row.len()).filter(|column| bound[row[*column]]).collect();
         let value = value.map(|value| row.iter().position(|variable| *variable == value).expect("it is kept"));
-        Source {
+        Participant {
             relation,
             key: key_columns.iter().map(|column| row[*column]).collect(),
             index: self.relations[relation].add_index(key_columns, value),

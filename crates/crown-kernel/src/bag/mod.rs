@@ -20,7 +20,7 @@ use crate::mask::{self, Bits};
 use crate::plan;
 use crate::store::interner::Interner;
 use crate::types::DataType;
-use delta_join::{BagVariables, Compiler, DeltaJoin, JoinStep, Projection, Source};
+use delta_join::{BagVariables, Compiler, DeltaJoin, JoinStep, Participant, Projection};
 use relation::Relation;
 
 pub struct Bag {
@@ -250,15 +250,15 @@ impl<'a> Run<'a> {
                 self.sum = sum;
                 self.overflowed |= overflowed;
             }
-            Some(JoinStep::Extend { variable, sources }) => self.extend(number, *variable, sources, weight),
-            Some(JoinStep::Expand { source }) => self.expand(number, source, weight),
+            Some(JoinStep::Extend { variable, participants }) => self.extend(number, *variable, participants, weight),
+            Some(JoinStep::Expand { participant }) => self.expand(number, participant, weight),
         }
     }
 
-    fn extend(&mut self, number: usize, variable: usize, sources: &'a [Source], weight: i64) {
+    fn extend(&mut self, number: usize, variable: usize, participants: &'a [Participant], weight: i64) {
         let mut smallest: (usize, &[_]) = (0, &[]);
-        for (position, source) in sources.iter().enumerate() {
-            let list = self.candidates(source);
+        for (position, participant) in participants.iter().enumerate() {
+            let list = self.candidates(participant);
             if list.is_empty() {
                 return;
             }
@@ -267,7 +267,7 @@ impl<'a> Run<'a> {
             }
         }
         let (chosen, list) = smallest;
-        let (relation, whole) = (&self.relations[sources[chosen].relation], sources[chosen].whole);
+        let (relation, whole) = (&self.relations[participants[chosen].relation], participants[chosen].whole);
         self.work += list.len() as u64;
         'candidates: for candidate in list {
             self.values[variable] = candidate.word;
@@ -275,15 +275,15 @@ impl<'a> Run<'a> {
             if whole {
                 product = self.multiply(weight, relation.count_at(candidate.row as usize));
             }
-            for (position, source) in sources.iter().enumerate() {
+            for (position, participant) in participants.iter().enumerate() {
                 if position == chosen {
                     continue;
                 }
-                let count = self.probe(source.relation, &source.row);
+                let count = self.probe(participant.relation, &participant.row);
                 if count == 0 {
                     continue 'candidates;
                 }
-                if source.whole {
+                if participant.whole {
                     product = self.multiply(product, count);
                 }
             }
@@ -291,14 +291,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn expand(&mut self, number: usize, source: &'a Source, weight: i64) {
-        let relation = &self.relations[source.relation];
+    fn expand(&mut self, number: usize, participant: &'a Participant, weight: i64) {
+        let relation = &self.relations[participant.relation];
         let before = self.nulls;
-        for candidate in self.candidates(source) {
+        for candidate in self.candidates(participant) {
             self.work += 1;
             let (words, nulls) = relation.row(candidate.row as usize);
-            self.nulls = before.union(nulls.gather((0..).zip(source.row.iter().copied())));
-            for (column, variable) in source.row.iter().enumerate() {
+            self.nulls = before.union(nulls.gather((0..).zip(participant.row.iter().copied())));
+            for (column, variable) in participant.row.iter().enumerate() {
                 self.values[*variable] = words[column];
             }
             let product = self.multiply(weight, relation.count_at(candidate.row as usize));
@@ -307,10 +307,10 @@ impl<'a> Run<'a> {
         self.nulls = before;
     }
 
-    fn candidates(&mut self, source: &Source) -> &'a [relation::Candidate] {
+    fn candidates(&mut self, participant: &Participant) -> &'a [relation::Candidate] {
         self.row.clear();
-        self.row.extend(source.key.iter().map(|variable| self.values[*variable]));
-        self.relations[source.relation].candidates(source.index, &self.row)
+        self.row.extend(participant.key.iter().map(|variable| self.values[*variable]));
+        self.relations[participant.relation].candidates(participant.index, &self.row)
     }
 
     fn probe(&mut self, relation: usize, row: &[usize]) -> i64 {

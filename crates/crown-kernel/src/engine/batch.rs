@@ -250,7 +250,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Sets faulty changes aside, or refuses the batch for the first of them.
+    /// Quarantines invalid changes, or rejects the batch for the first of them.
     pub(super) fn reject(
         &mut self,
         source: usize,

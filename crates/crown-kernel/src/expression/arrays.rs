@@ -6,7 +6,7 @@
 use super::calendar::MICROS_PER_DAY;
 use super::cast::cast;
 use super::library::time;
-use super::take_apart::{part, value};
+use super::nested_functions::{part, value};
 use super::value::Value;
 use super::{overflow, utf8};
 use crate::error::{KernelError, Result};

@@ -1,7 +1,7 @@
 //! CAST between all types that Spark's ANSI mode allows.
 
 use super::calendar::{self, Moment, MICROS_PER_DAY, MICROS_PER_SECOND};
-use super::clock::{format_time, parse_time};
+use super::time_of_day::{format_time, parse_time};
 use super::value::Value;
 use super::{decimal, overflow, utf8};
 use crate::arrow_values::parse_uuid;

@@ -6,9 +6,9 @@ use super::decimal::Rounding;
 use super::host;
 use super::lambda;
 use super::library;
+use super::nested_functions;
 use super::node::{Arithmetic, Comparison, Node, Text};
 use super::pattern::Matcher;
-use super::take_apart;
 use super::value::{literal, Value};
 use crate::error::{KernelError, Result};
 use crate::nested::Nested;
@@ -158,7 +158,7 @@ fn call(function: &str, arguments: Vec<Typed>, data_type: DataType) -> Result<No
             call.text(Text::Substring { binary }, arguments)
         }
         _ if lambda::named(function).is_some() => call.lambda(arguments),
-        _ if take_apart::named(function).is_some() => call.nested(arguments),
+        _ if nested_functions::named(function).is_some() => call.nested(arguments),
         _ if library::knows(function) => call.library(arguments),
         _ => Err(call.wrong("is not a function of the kernel")),
     }
@@ -323,8 +323,8 @@ impl Call<'_> {
 
     /// Makes or takes apart an array, a struct or a map.
     fn nested(&self, mut arguments: Vec<Typed>) -> Result<Node> {
-        let checked =
-            take_apart::named(self.function).and_then(|it| take_apart::checked(it, &arguments, self.data_type));
+        let checked = nested_functions::named(self.function)
+            .and_then(|it| nested_functions::checked(it, &arguments, self.data_type));
         let (operation, kept) = checked.ok_or_else(|| self.wrong("has arguments or a result of the wrong type"))?;
         arguments.truncate(kept);
         Ok(Node::Nested { operation, arguments, data_type: self.data_type })

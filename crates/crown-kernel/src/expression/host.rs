@@ -53,7 +53,7 @@ thread_local! {
 }
 
 /// Tells that a function on this thread failed because the user interrupted it: that is no fault of
-/// a row, so no row is set aside for it. False again once the call of the user has ended.
+/// a row, so no row is quarantined for it. False again once the call of the user has ended.
 pub fn set_interrupted(interrupted: bool) {
     INTERRUPTED.set(interrupted);
 }

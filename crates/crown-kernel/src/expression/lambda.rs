@@ -6,8 +6,8 @@
 //! are those of the row.
 
 use super::compile::{self, Scope};
+use super::nested_functions::{part, value};
 use super::node::{Node, Row};
-use super::take_apart::{part, value};
 use super::value::Value;
 use crate::error::{KernelError, Result};
 use crate::nested::{self, Nested};

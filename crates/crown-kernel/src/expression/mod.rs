@@ -4,38 +4,44 @@
 //! literals become values, LIKE patterns become tokens. Evaluation borrows the interner for reading
 //! only; a string that is computed (not merely copied) is interned at the very end.
 //!
-//! `compile` checks names, types and argument counts, `node` evaluates, `library` holds the
-//! functions that are NULL for a NULL, `pattern` those with a literal that is compiled in advance;
-//! `cast`, `rounding`, `decimal`, `calendar` and `text` hold what their names say, `order` the one
-//! order of values, `host` the functions that are computed elsewhere, `lambda` those that take a
-//! function.
+//! | module | idea |
+//! |---|---|
+//! | `compile` | checks names, types and argument counts |
+//! | `node`, `value` | the compiled form, its evaluation, and values while they are computed |
+//! | `library` | functions that return NULL for NULL, by name |
+//! | `pattern`, `like`, `regex`, `time_pattern` | functions with a literal that is compiled in advance |
+//! | `arrays`, `nested_functions`, `lambda` | functions of arrays, structs and maps, and those that take a function |
+//! | `cast`, `rounding`, `decimal`, `characters` | what their names say |
+//! | `calendar`, `time_of_day` | DATE and TIMESTAMP; TIME |
+//! | `order` | the order of values, defined once |
+//! | `host` | functions that other code computes |
 
 mod arrays;
 mod calendar;
 mod cast;
 mod characters;
-mod clock;
 mod compile;
 pub(crate) mod decimal;
 pub mod host;
 mod lambda;
 mod library;
 mod like;
+mod nested_functions;
 mod node;
 mod order;
 mod pattern;
 mod regex;
 mod rounding;
-mod take_apart;
+mod time_of_day;
 mod time_pattern;
 mod value;
 
 #[cfg(test)]
 mod tests;
 
-pub use clock::format_time;
 pub use order::{compare, key_word, order_key, OrderKey};
 pub(crate) use order::{rank, wide};
+pub use time_of_day::format_time;
 
 use crate::chunk::{Chunk, Nulls, Word};
 use crate::error::{KernelError, Result};

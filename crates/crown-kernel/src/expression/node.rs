@@ -8,9 +8,9 @@ use super::host::Host;
 use super::lambda::Lambda;
 use super::library::{hashing, Apply, MOST};
 use super::like::Pattern;
+use super::nested_functions::{self, Operation};
 use super::pattern::Matcher;
 use super::rounding::round;
-use super::take_apart::{self, Operation};
 use super::value::Value;
 use super::{calendar, divide_by_zero, overflow, several_rows, utf8};
 use crate::chunk::{Nulls, Word};
@@ -362,7 +362,7 @@ impl Node {
             Node::Element(index) => row.elements[*index].clone(),
             Node::Lambda(lambda) => lambda.evaluate(row),
             Node::Nested { operation, arguments, data_type } => {
-                take_apart::apply(*operation, arguments, *data_type, row)
+                nested_functions::apply(*operation, arguments, *data_type, row)
             }
         }
     }

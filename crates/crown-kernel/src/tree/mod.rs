@@ -8,7 +8,7 @@
 //! | module | idea |
 //! |---|---|
 //! | `shape`, `read_plan` | what never changes about a tree; how it is read from the plan and checked |
-//! | `id`, `ids`, `node_rows`, `edges`, `lists` | the state: rows of a node, entries of an edge, pooled lists |
+//! | `id`, `ids`, `node_rows`, `edges`, `lists` | the state: typed ids, which rows exist, the rows of a node, entries of an edge, pooled lists |
 //! | `propagate` | changes below the connex part: counters and sums climb |
 //! | `delta`, `live`, `direct` | changes of the connex part: witnesses, live views |
 //! | `program`, `enumerate`, `expand`, `cursor` | walks from witnesses, or from the root, by column |

@@ -103,7 +103,7 @@ function drawFigures() {
       kpi("Changes out per second", last ? compact(last.deltas / Math.max(last.seconds, 1e-3)) : "–", "", `${count(now.deltas)} so far`, sparkline(per("deltas"), "bars")),
       kpi("Batch time", last ? seconds(last.seconds) : "–", "", last ? `lag ${last.lag}` : "", sparkline(batches.slice(-40).map((batch) => batch.seconds), "bars")),
       effortCard(now.effort, about().bound, "", sparkline(batches.slice(-40).map((batch) => batch.effort), "bars")), stateCard(now.bytes),
-      kpi("Rejected changes", count(now.rejects), "", about().quarantines ? "set aside, with reason" : "invalid ones fail a batch"));
+      kpi("Rejected changes", count(now.rejects), "", about().quarantines ? "quarantined, with the reason" : "invalid ones fail a batch"));
     return;
   }
   const effort = rate && rate.effort != null ? rate.effort : now.updates ? now.counter_changes / now.updates : null;
@@ -113,7 +113,7 @@ function drawFigures() {
     kpi("Changes out per second", rate && rate.deltas != null ? compact(rate.deltas) : "–", "", now.deltas == null ? "" : `${count(now.deltas)} while watched`, sparkline(series("deltas"))),
     effortCard(effort, about().bound, rate && rate.effort != null ? "in the last second" : "since the start"),
     stateCard(now.bytes),
-    kpi("Rejected changes", count(now.rejects), "", about().quarantines ? "set aside, with reason" : "invalid ones raise"));
+    kpi("Rejected changes", count(now.rejects), "", about().quarantines ? "quarantined, with the reason" : "invalid ones raise"));
 }
 
 // ---- the tree
@@ -270,7 +270,7 @@ function showRejected() {
   const now = frame() || {};
   if (now.rejected && now.rejected.rows.length) return fill($("tab"), table(now.rejected));
   const taken = now.rejects ? empty("Already taken", `${plural(now.rejects, "change")} rejected so far; the program has read and removed them with rejected().`) : null;
-  fill($("tab"), taken || empty("No change was rejected", about().quarantines ? "Changes that don't fit are set aside here, with the reason and their position." : "Invalid changes are not set aside here: on_invalid is \"raise\"."));
+  fill($("tab"), taken || empty("No change was rejected", about().quarantines ? "Invalid changes are quarantined and listed here, with the reason and their position." : "Invalid changes raise an error instead: on_invalid is \"raise\"."));
 }
 
 function showBatches() {

@@ -97,20 +97,20 @@ def _spread_merge(merge: Plan, cells: int) -> Plan:
     columns = {column.name: column for column in merge.tables[0].columns}
     match stages:
         case [AggregateStage(group=(_, *_) as group, always=False), *rest]:
-            place = place_of([columns[name] for name in group])
+            value = routing_value([columns[name] for name in group])
         case [TopStage(partition=(_, *_) as partition) | WindowStage(partition=(_, *_) as partition), *rest]:
-            place = place_of([columns[name] for name in partition])
+            value = routing_value([columns[name] for name in partition])
         case [DistinctStage(), *rest]:
-            place = place_of(list(columns.values()))
+            value = routing_value(list(columns.values()))
         case rest:
-            place = place_of(list(columns.values()))
+            value = routing_value(list(columns.values()))
     if not all(isinstance(stage, MapStage) for stage in rest):
         return merge
-    route = Route(together.id, 0, (place,))
+    route = Route(together.id, 0, (value,))
     return replace(merge, routing=Routing(cells, ("group",), (cells,), (route,)))
 
 
-def place_of(columns: Sequence[TableColumn]) -> Expression:
+def routing_value(columns: Sequence[TableColumn]) -> Expression:
     """Return the expression that chooses a row's cell: all columns, so that one with few values leaves no cell idle.
 
     Several are written as one text; those where equal values may read differently (0.0 and -0.0) are left out.

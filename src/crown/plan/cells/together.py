@@ -30,7 +30,7 @@ from crown.ir.plan import (
 from crown.ir.scalars import substitute
 from crown.ir.tables import Table, TableColumn, resolved
 from crown.plan.cells.distribute import CELLS, can_be_spread
-from crown.plan.cells.layout import Layout, Resolver, lay_out, place_of
+from crown.plan.cells.layout import Layout, Resolver, lay_out, routing_value
 from crown.plan.cells.routes import all_routes, routes_of
 from crown.plan.combine_views import Shared, results, view_plan
 from crown.plan.passthrough import passthrough
@@ -159,7 +159,7 @@ def _hand_over_table(inner: Shared, handed: _Rows, table: Table, cells: int) -> 
     if known is not None:
         return known
     (tree,) = passthrough(resolved(table)).stages
-    route = Route(tree.id, 0, (place_of(table.columns),), shares=(cells,))
+    route = Route(tree.id, 0, (routing_value(table.columns),), shares=(cells,))
     stage = inner.add((tree,), {(tree.id, 0): route})[tree.id]
     return handed.add(name, stage, inner.columns(stage), table.columns, True)
 
@@ -199,12 +199,12 @@ def _passed(piece: Slots) -> TreeStage:
 def _merge_routes(piece: Slots, merge: Plan | None, first: Stage, cells: int) -> dict[tuple[str, int], Route]:
     """Return where the merge takes a view's rows, if it is spread."""
     if merge is None:
-        place = place_of([replace(c, name=place) for c, place in zip(piece.columns, piece.places, strict=True)])
+        value = routing_value([replace(c, name=place) for c, place in zip(piece.columns, piece.places, strict=True)])
     elif merge.routing is not None and merge.routing.routes[0].coordinates[0] is not None:
-        place = substitute(merge.routing.routes[0].coordinates[0], _values(piece))
+        value = substitute(merge.routing.routes[0].coordinates[0], _values(piece))
     else:
         return {}
-    return {(first.id, 0): Route(first.id, 0, (place,), shares=(cells,))}
+    return {(first.id, 0): Route(first.id, 0, (value,), shares=(cells,))}
 
 
 def _values(slots: Slots) -> dict[str, Expression]:

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from crown.plan.tree.hypergraph import Hyperedge, cover_number, cyclic_core, union
 from crown.plan.tree.keys import Dependency, closure
-from crown.plan.tree.steps import Steps
+from crown.plan.tree.search_limit import Steps
 
 STEPS = 10_000
 

@@ -1,4 +1,4 @@
-"""Existential components: atoms connected through variables that are not output (ALGORITHM, section 2.2).
+"""Existential components: atoms connected through variables that are not output.
 
 A component can reach the rest of the query only through its interface, the output variables it holds. When
 one of its atoms holds the whole interface, that atom can root the component's subtree.

@@ -13,7 +13,7 @@ from crown.plan.explain.report import BagReport
 from crown.plan.tree.hypergraph import Hyperedge
 from crown.plan.tree.keys import Dependency
 from crown.plan.tree.price import Subtree
-from crown.plan.tree.steps import Steps
+from crown.plan.tree.search_limit import Steps
 from crown.plan.tree.trees import Trees
 from crown.types import DataType
 

@@ -17,7 +17,7 @@ from math import comb
 from crown.plan.tree.components import Component, components
 from crown.plan.tree.hypergraph import Hyperedge, union
 from crown.plan.tree.keys import Dependency, has_linear_result
-from crown.plan.tree.steps import Steps
+from crown.plan.tree.search_limit import Steps
 
 EXACT = 12
 STEPS = 4096

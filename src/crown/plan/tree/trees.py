@@ -25,7 +25,7 @@ from itertools import product
 from crown.plan.tree.components import components
 from crown.plan.tree.hypergraph import Hyperedge
 from crown.plan.tree.price import GENERALISED_DEPTH, Subtree, make_subtree, moving_height_above
-from crown.plan.tree.steps import Steps
+from crown.plan.tree.search_limit import Steps
 
 ASSIGNMENTS = 256
 STEPS = 30_000

@@ -120,7 +120,7 @@ def _by_name(
             context.fail(
                 node,
                 "SET-OPERATION",
-                f"BY NAME takes columns with different names, and one side has two called {select.meta[REPEATED]}",
+                f"BY NAME needs columns with different names, and one side has two called {select.meta[REPEATED]}",
                 hint="give them aliases",
             )
     names = list({c.name.lower(): c.name for side in (right, left) for c in side.columns}.values())
@@ -132,7 +132,7 @@ def _by_name(
         if has == [name.lower() for name in names]:
             return side
         if len(set(has)) < len(has):
-            context.fail(node, "SET-OPERATION", "BY NAME takes columns with different names", hint="give them aliases")
+            context.fail(node, "SET-OPERATION", "BY NAME needs columns with different names", hint="give them aliases")
         shown = [
             exp.column(name, quoted=True) if name.lower() in has else exp.alias_(exp.Null(), name, quoted=True)
             for name in names

@@ -13,7 +13,7 @@ from crown.errors import SchemaError
 from crown.ir.tables import Profile, TableColumn, Window
 from crown.sql import typenames
 from crown.sql.misspelt import nearest_type
-from crown.sql.schema import foreign
+from crown.sql.schema import arrow_and_spark
 from crown.sql.schema.ddl import read_ddl
 from crown.sql.schema.options import PROFILES
 from crown.sql.schema.tables import ResultSchema, TableSchema, ViewSchema
@@ -99,7 +99,7 @@ def _table(name: str, value: Any) -> TableSchema:
     if isinstance(value, TableSchema):
         return value
     if not isinstance(value, Mapping):
-        return TableSchema(name, _foreign_columns(name, value))
+        return TableSchema(name, _schema_columns(name, value))
     if "columns" not in value or isinstance(value["columns"], str):
         return TableSchema(name, _dict_columns(name, value))
     unknown = set(value) - {"columns", "primary_key", "not_null", "profile", "window"}
@@ -110,7 +110,7 @@ def _table(name: str, value: Any) -> TableSchema:
             hint="options are columns, primary_key, not_null, profile and window",
         )
     given = value["columns"]
-    columns = _dict_columns(name, given) if isinstance(given, Mapping) else _foreign_columns(name, given)
+    columns = _dict_columns(name, given) if isinstance(given, Mapping) else _schema_columns(name, given)
     key = _column_names(name, columns, "primary_key", value.get("primary_key"))
     for column in columns:
         if column.name in key and isinstance(column.type, UnreadType):
@@ -154,15 +154,16 @@ def _dict_columns(name: str, columns: Mapping[Any, Any]) -> tuple[TableColumn, .
         if text.lower().rstrip().endswith("not null"):
             text, nullable = text.rstrip()[: -len("not null")], False
         is_known = isinstance(given, DataType)
-        type_ = given if is_known else foreign.type_of_arrow(given) or typenames.from_name(text)
-        if type_ is None and not (foreign.is_arrow_type(given) or (isinstance(given, str) and typenames.is_type(text))):
+        type_ = given if is_known else arrow_and_spark.type_of_arrow(given) or typenames.from_name(text)
+        is_type = arrow_and_spark.is_arrow_type(given) or (isinstance(given, str) and typenames.is_type(text))
+        if type_ is None and not is_type:
             raise _type_error(name, str(column), text)
         result.append(TableColumn(str(column), type_ or UnreadType("null", text.strip()), nullable))
     return _checked(name, tuple(result))
 
 
-def _foreign_columns(name: str, value: Any) -> tuple[TableColumn, ...]:
-    found = foreign.columns(value)
+def _schema_columns(name: str, value: Any) -> tuple[TableColumn, ...]:
+    found = arrow_and_spark.columns(value)
     if found is None:
         raise SchemaError(
             f"{with_article(type(value).__name__)} does not describe table {name}",

@@ -37,14 +37,14 @@ from crown.view.arguments import (
     table_changes,
 )
 from crown.view.changing import change
+from crown.view.console import DeltaObserver
 from crown.view.database import file as database_file
 from crown.view.database.catalog import Catalog, CatalogView, Keep
-from crown.view.database.facts import DatabaseViewFacts
+from crown.view.database.console import DatabaseViewFacts
 from crown.view.database.figures import figures
 from crown.view.database.subscribers import Callback, DeltaIterator, Subscribers
 from crown.view.deltas import paired
 from crown.view.engines import OnInvalid, State, open_project, prepare, read_all, replan
-from crown.view.facts import DeltaObserver
 from crown.view.interface import Changes, DatabaseStats, Rows
 from crown.view.located import located, located_in
 from crown.view.progress import Progress, reporting

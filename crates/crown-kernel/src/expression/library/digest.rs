@@ -178,37 +178,29 @@ const fn cube_root_fraction(value: u128) -> u64 {
 /// Whether root³ ≤ value·2^192, for a root below 2^67: in limbs of 32 bits.
 const fn cube_at_most(root: u128, value: u128) -> bool {
     let limbs = [root as u32 as u64, (root >> 32) as u32 as u64, (root >> 64) as u64];
-    let (mut square, mut cube) = ([0_u64; 6], [0_u64; 9]);
-    let (mut i, mut j);
-    i = 0;
-    while i < 3 {
-        let mut carry = 0;
-        j = 0;
-        while j < 3 {
-            let sum = square[i + j] + limbs[i] * limbs[j] + carry;
-            square[i + j] = sum & 0xFFFF_FFFF;
-            carry = sum >> 32;
-            j += 1;
-        }
-        square[i + 3] = carry;
-        i += 1;
-    }
-    i = 0;
-    while i < 6 {
-        let mut carry = 0;
-        j = 0;
-        while j < 3 {
-            let sum = cube[i + j] + square[i] * limbs[j] + carry;
-            cube[i + j] = sum & 0xFFFF_FFFF;
-            carry = sum >> 32;
-            j += 1;
-        }
-        cube[i + 3] = carry;
-        i += 1;
-    }
+    let square = times_three_limbs([limbs[0], limbs[1], limbs[2], 0, 0, 0], limbs);
+    let cube = times_three_limbs([square[0], square[1], square[2], square[3], square[4], square[5]], limbs);
     let whole = cube[6] as u128 | (cube[7] as u128) << 32 | (cube[8] as u128) << 64;
     let exact = cube[0] | cube[1] | cube[2] | cube[3] | cube[4] | cube[5] == 0;
     whole < value || (whole == value && exact)
+}
+
+/// The product of two numbers in limbs of 32 bits, the least first.
+const fn times_three_limbs(number: [u64; 6], factor: [u64; 3]) -> [u64; 9] {
+    let mut product = [0_u64; 9];
+    let mut i = 0;
+    while i < 6 {
+        let (mut carry, mut j) = (0, 0);
+        while j < 3 {
+            let sum = product[i + j] + number[i] * factor[j] + carry;
+            product[i + j] = sum & 0xFFFF_FFFF;
+            carry = sum >> 32;
+            j += 1;
+        }
+        product[i + 3] = carry;
+        i += 1;
+    }
+    product
 }
 
 fn sha256_words(bytes: &[u8], mut state: [u32; 8]) -> [u32; 8] {

@@ -54,6 +54,6 @@ def check_commas(context: Context, joins: Sequence[exp.Expr]) -> None:
             join,
             "JOIN-KIND",
             f"{written} JOIN after a comma is not supported in this dialect",
-            reason="the join would be made before the comma",
+            reason="the tables after the comma would be joined first",
             hint="write CROSS JOIN instead of the comma to join from left to right, or put the join in parentheses",
         )

@@ -281,25 +281,20 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
     if len(left.branches) * len(right.branches) > MAX_BRANCHES:
         _too_many(context, join)
     on = join.args.get("on")
-    if on is not None and on.find(exp.Query) is not None:
-        if not side:
-            both = left.product(right)
-            both = both.with_branches(outer.restricted(context, b, predicates) for b in both.branches)
-            joined, found = environment.grammar.restrict(
-                context, on, both, list(both.correlated), parent, environment, "ON"
-            )
-            return replace(joined, correlated=tuple(found))
-        if side == "FULL" or reads_both(left, right, on):
-            joined, correlated = outer_join_by_matches(context, left, right, predicates, join, parent, environment)
-            _refuse_correlated_on(context, correlated, join)
-            if len(joined.branches) > MAX_BRANCHES:
-                _too_many(context, join)
-            return joined
-        left, right, own, correlated = _outer_on(context, left, right, join, parent, environment)
-        both = left.product(right)
-    else:
+    if on is None or on.find(exp.Query) is None:
         both = left.product(right)
         own, correlated = _on(context, both, join, parent)
+    elif not side:
+        return _join_then_restrict(context, left, right, predicates, on, parent, environment)
+    elif side == "FULL" or reads_both(left, right, on):
+        joined, correlated = outer_join_by_matches(context, left, right, predicates, join, parent, environment)
+        _refuse_correlated_on(context, correlated, join)
+        if len(joined.branches) > MAX_BRANCHES:
+            _too_many(context, join)
+        return joined
+    else:
+        left, right, own, correlated = _outer_on(context, left, right, join, parent, environment)
+        both = left.product(right)
     predicates += own
     if side:
         padded = left.correlated if side == "RIGHT" else right.correlated if side == "LEFT" else both.correlated
@@ -311,6 +306,22 @@ def _join(context: Context, left: Relation, join: exp.Expr, parent: Scope | None
     if len(joined.branches) > MAX_BRANCHES:
         _too_many(context, join)
     return _merge(context, joined, left, right, merged, side, join)
+
+
+def _join_then_restrict(
+    context: Context,
+    left: Relation,
+    right: Relation,
+    predicates: list[Expression],
+    on: exp.Expr,
+    parent: Scope | None,
+    environment: Environment,
+) -> Relation:
+    """Return an inner join whose ON has subqueries: they restrict the joined rows, as in WHERE."""
+    both = left.product(right)
+    both = both.with_branches(outer.restricted(context, b, predicates) for b in both.branches)
+    joined, found = environment.grammar.restrict(context, on, both, list(both.correlated), parent, environment, "ON")
+    return replace(joined, correlated=tuple(found))
 
 
 def _join_kind(context: Context, join: exp.Join) -> tuple[str, str, bool]:

@@ -119,18 +119,7 @@ def bind_inner(
     )
     if _has_window(query):
         grouped = True
-        if (
-            query.args.get("group") is None
-            and _has_plain_aggregate(query)
-            and correlates(context, query, scope, environment.names)
-        ):
-            context.fail(
-                query,
-                "WINDOW-FUNCTION",
-                "window functions over an aggregate without GROUP BY are not supported in a correlated subquery",
-                reason="the aggregate has one row for every outer row",
-                hint="select the aggregate in a subquery in FROM",
-            )
+        _check_window_over_aggregate(context, query, scope, environment)
     limited = any(query.args.get(part) for part in ("limit", "offset")) or has_distinct_on(query)
     if grouped and not correlated and _is_single(query) and correlates(context, query, scope, environment.names):
         return _single(context, query, relation, correlated, scope, environment)
@@ -144,6 +133,18 @@ def bind_inner(
     if grouped:
         return _grouped(context, query, relation, correlated, scope, environment)
     return _plain(context, query, relation, correlated, scope, environment)
+
+
+def _check_window_over_aggregate(context: Context, query: exp.Select, scope: Scope, environment: Environment) -> None:
+    is_single = query.args.get("group") is None and _has_plain_aggregate(query)
+    if is_single and correlates(context, query, scope, environment.names):
+        context.fail(
+            query,
+            "WINDOW-FUNCTION",
+            "window functions over an aggregate without GROUP BY are not supported in a correlated subquery",
+            reason="the aggregate has one row for every outer row",
+            hint="select the aggregate in a subquery in FROM",
+        )
 
 
 def _whole(context: Context, bound: BoundQuery, query: exp.Expr, name: str) -> Inner:
@@ -328,22 +329,7 @@ def _single(
     conditions += [FALSE] if limit is not None and (limit[0] == 0 or limit[1] > 0) else []
     values += [conjunction(conditions)] if conditions else []
     own = known(relation).union(*(a.ids for a in subqueries.attachments))
-    if any(set(columns_of(v)) & own for v in values):
-        context.fail(
-            query,
-            "NOT-GROUPED",
-            "this subquery mixes an aggregate with a column or subquery outside of it",
-            reason="without GROUP BY its rows are one group",
-            hint="put it inside MIN or MAX, or add GROUP BY",
-        )
-    if outside((e for a in aggregates.found for e in a.expressions), own):
-        context.fail(
-            query,
-            "CORRELATED-SUBQUERY",
-            "an aggregate in a subquery can't use a column of the outer query",
-            reason="it would have another value for each outer row",
-            hint="compute it outside of the aggregate: SUM(x + y) is SUM(x) + y * COUNT(x)",
-        )
+    _check_single(context, query, values, aggregates, own)
     relation, correlated = attach(context, relation, subqueries.attachments, correlated, scope)
     keyed = by_key(context, relation, correlated, scope, query)
     marked = {MARK + a.name: Column(MARK + a.name, a.type) for a in aggregates.found}
@@ -361,6 +347,28 @@ def _single(
     }
     defaults = tuple(context.substitute(v, empty, frozenset()) for v in values)
     return Single(groups, tuple(pairs), keyed.guards, shown, defaults, bool(conditions), tuple(i.name for i in items))
+
+
+def _check_single(
+    context: Context, query: exp.Select, values: list[Expression], aggregates: Aggregates, own: frozenset[str]
+) -> None:
+    """Reject outputs that read rows of the subquery outside of aggregates, and aggregates that read the outer row."""
+    if any(set(columns_of(v)) & own for v in values):
+        context.fail(
+            query,
+            "NOT-GROUPED",
+            "this subquery mixes an aggregate with a column or subquery outside of it",
+            reason="without GROUP BY its rows are one group",
+            hint="put it inside MIN or MAX, or add GROUP BY",
+        )
+    if outside((e for a in aggregates.found for e in a.expressions), own):
+        context.fail(
+            query,
+            "CORRELATED-SUBQUERY",
+            "an aggregate in a subquery can't use a column of the outer query",
+            reason="it would have another value for each outer row",
+            hint="compute it outside of the aggregate: SUM(x + y) is SUM(x) + y * COUNT(x)",
+        )
 
 
 def by_key(

@@ -10,10 +10,10 @@ from crown.arrow import crown_type
 from crown.sql.typenames import from_name
 from crown.types import DataType
 
-ForeignColumn = tuple[str, DataType | None, bool, str]  # name, type (None: not supported), nullable, type as written
+SchemaColumn = tuple[str, DataType | None, bool, str]  # name, type (None: not supported), nullable, type as written
 
 
-def columns(value: Any) -> list[ForeignColumn] | None:
+def columns(value: Any) -> list[SchemaColumn] | None:
     """The columns of a pyarrow or Spark schema, or of anything that exports an Arrow schema; None for other things."""
     if type(value).__name__ == "StructType" and hasattr(value, "fields"):
         return [(f.name, _spark_type(f.dataType), bool(f.nullable), str(f.dataType)) for f in value.fields]

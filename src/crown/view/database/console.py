@@ -11,8 +11,8 @@ from crown import _kernel
 from crown.errors import CrownError
 from crown.ir.plan import MapStage, Plan, SetOperationStage, TreeStage
 from crown.plan.explain.report import Report
+from crown.view.console import DeltaObserver, enumerated, not_taken
 from crown.view.database.catalog import CatalogView
-from crown.view.facts import DeltaObserver, enumerated, not_taken
 from crown.view.interface import DatabaseStats
 
 
