@@ -143,9 +143,9 @@ def interval_micros(context: Context, node: exp.Expr) -> int:
         amount, _, unit = node.name.strip().removeprefix("interval ").partition(" ")
         node = exp.Interval(this=exp.Literal.string(amount), unit=exp.Var(this=unit.strip()))
     if isinstance(node, exp.Interval):
-        amount_, name = intervals.interval_amount(context, node)
-        if name in MICROSECONDS:
-            return amount_ * MICROSECONDS[name]
+        found = intervals.literal(context, node)
+        if not found.type.is_months:
+            return int(found.value or 0)
     context.fail(
         node,
         "INTERVAL",

@@ -51,7 +51,7 @@ const fn entry(name: &'static str, arguments: &'static [Kind], result: Kind, app
     Entry { name, arguments, result, apply }
 }
 
-use Kind::{Boolean, Bytes, Date, Float, Integer, Timestamp};
+use Kind::{Boolean, Bytes, Date, Duration, Float, Integer, Months, Timestamp};
 
 const ENTRIES: &[Entry] = &[
     entry("sqrt", &[Float], Float, math::sqrt),
@@ -146,6 +146,10 @@ const ENTRIES: &[Entry] = &[
     entry("unix_micros", &[Timestamp], Integer, time::unix_micros),
     entry("unix_millis", &[Timestamp], Integer, time::unix_millis),
     entry("unix_seconds", &[Timestamp], Integer, time::unix_seconds),
+    entry("length_of_interval", &[Months], Integer, time::length_of_interval),
+    entry("length_of_interval", &[Duration], Integer, time::length_of_interval),
+    entry("interval_of_length", &[Integer], Months, time::length_of_interval),
+    entry("interval_of_length", &[Integer], Duration, time::length_of_interval),
     entry("extract_second", &[Timestamp], Kind::Decimal(6), time::extract_second),
 ];
 

@@ -31,6 +31,11 @@ pub fn months_on(date: i64, months: i64) -> Option<i64> {
     (day - 3..=day).rev().find_map(|day| days(year, month, day))
 }
 
+/// The months or microseconds of an interval as an integer, and the other way round.
+pub fn length_of_interval<'a>(arguments: &[Value<'a>], to: DataType) -> Evaluated<'a> {
+    integer(in_range(arguments[0].integer().into(), to)?)
+}
+
 pub fn make_date<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     let [year, month, day] = [0, 1, 2].map(|at: usize| arguments[at].integer());
     let invalid = || KernelError::invalid("CROWN-CAST", format!("there is no date {year}-{month}-{day}"));
