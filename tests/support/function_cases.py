@@ -200,6 +200,11 @@ def _intervals() -> Iterator[Case]:
     yield Case("CAST(INTERVAL '1 02:03' DAY TO MINUTE + dt AS STRING)")
     yield Case("make_dt_interval(i8, i16, k, p)")
     yield Case("make_ym_interval(k, i8)")
+    for function in ("make_timestamp", "make_timestamp_ltz", "make_timestamp_ntz"):
+        for seconds in ("59.999999", "60", "60.5", "59.9999999", "-1", "p"):
+            yield Case(f"{function}(2024, 2, 29 + i8 * 0, 23, 59, {seconds})")
+            yield Case(f"try_{function}(2023 + i8, i8, i16 % 32, 7 + i8 % 20, 59 + i8 % 2, {seconds})")
+        yield Case(f"{function}(2000 + i8, 12, 31, 23, i16 % 60, p)")
 
 
 def _casts() -> Iterator[Case]:

@@ -69,6 +69,9 @@ FUNCTIONS: dict[str, Traits] = dict(
         ("format_number", Traits(2, 2, total=False)),
         ("width_bucket", Traits(4, 4, total=False)),
         ("make_date", Traits(3, 3)),
+        # the seconds in microseconds
+        ("make_timestamp", Traits(6, 6)),
+        ("try_make_timestamp", Traits(6, 6, total=False)),
         ("sha2", Traits(2, 2, total=False)),
         *_named("hash xxhash64", Traits(1, None, strict=False)),
         *_named("json_text json_value", Traits(2, 2, total=False)),  # (text, literal steps)

@@ -165,6 +165,7 @@ NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
             exp.RegexpLike: "rlike",
         }.items()
     },
+    exp.TimestampFromParts: ("make_timestamp", ("year", "month", "day", "hour", "min", "sec", "nano")),
     exp.Chr: ("chr", ("expressions",)),
     exp.ConcatWs: ("concat_ws", ("expressions",)),
     exp.Initcap: ("initcap", ("this",)),

@@ -24,7 +24,7 @@ use std::borrow::Cow;
 pub(super) type Apply = for<'a> fn(&[Value<'a>], DataType) -> Result<Option<Value<'a>>>;
 
 /// The most arguments that one of these functions has.
-pub(super) const MOST: usize = 4;
+pub(super) const MOST: usize = 6;
 
 /// A text that a function makes may have this many bytes. Spark's limit is 2 GB; a batch that needs
 /// more than this is taken to be an accident.
@@ -139,6 +139,8 @@ const ENTRIES: &[Entry] = &[
     entry("months_between", &[Timestamp, Timestamp, Boolean], Float, time::months_between),
     entry("complete_months", &[Timestamp, Timestamp], Integer, time::complete_months),
     entry("make_date", &[Integer, Integer, Integer], Date, time::make_date),
+    entry("make_timestamp", &[Integer; 6], Timestamp, time::make_timestamp),
+    entry("try_make_timestamp", &[Integer; 6], Timestamp, time::try_make_timestamp),
     entry("last_day", &[Date], Date, time::last_day),
     entry("next_day", &[Date, Bytes], Date, time::next_day),
     entry("unix_date", &[Date], Integer, time::unix_date),

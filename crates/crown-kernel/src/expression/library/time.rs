@@ -42,6 +42,29 @@ pub fn make_date<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     date(Some(days(year, month, day).ok_or_else(invalid)?))
 }
 
+/// Year, month, day, hour, minute and the microseconds of the seconds; 60 whole seconds are a
+/// minute.
+pub fn make_timestamp<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
+    let invalid = || {
+        let [year, month, day, hour, minute, micros] = [0, 1, 2, 3, 4, 5].map(|at: usize| arguments[at].integer());
+        let seconds = format!("{}.{:06}", micros / MICROS_PER_SECOND, micros % MICROS_PER_SECOND);
+        KernelError::invalid("CROWN-CAST", format!("there is no time {year}-{month}-{day} {hour}:{minute}:{seconds}"))
+    };
+    integer(timestamp_of(arguments).ok_or_else(invalid)?)
+}
+
+/// As `make_timestamp`, but NULL if there is no such time.
+pub fn try_make_timestamp<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
+    Ok(timestamp_of(arguments).map(Value::Integer))
+}
+
+fn timestamp_of(arguments: &[Value]) -> Option<i64> {
+    let [year, month, day, hour, minute, micros] = [0, 1, 2, 3, 4, 5].map(|at: usize| arguments[at].integer());
+    let valid = (0..24).contains(&hour) && (0..60).contains(&minute) && (0..=60 * MICROS_PER_SECOND).contains(&micros);
+    let clock = (hour * 60 + minute) * 60 * MICROS_PER_SECOND + micros;
+    days(year, month, day).filter(|_| valid)?.checked_mul(MICROS_PER_DAY)?.checked_add(clock)
+}
+
 pub fn add_months<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     date(months_on(arguments[0].integer(), arguments[1].integer()))
 }
