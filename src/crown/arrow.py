@@ -51,6 +51,8 @@ def arrow_type(type_: DataType) -> pa.DataType:
         return pa.map_(*map(arrow_type, type_.entry))
     if type_.is_nested:
         return pa.struct([pa.field(name, arrow_type(field)) for name, field in type_.fields])
+    if type_.is_interval:
+        return pa.month_day_nano_interval() if type_.is_months else pa.duration("us")
     if type_ == types.UUID:
         return pa.string()
     return pa.decimal128(type_.precision, type_.scale) if type_.is_decimal else _TYPES[type_]
@@ -59,7 +61,7 @@ def arrow_type(type_: DataType) -> pa.DataType:
 def crown_type(arrow: pa.DataType) -> DataType | None:
     """Return the type of a column of Arrow data; None where Crown has no such type.
 
-    >>> crown_type(pa.large_string()), crown_type(pa.list_(pa.int64())), crown_type(pa.month_day_nano_interval())
+    >>> crown_type(pa.large_string()), crown_type(pa.list_(pa.int64())), crown_type(pa.float16())
     ('string', 'array<int64>', None)
     """
     kinds = pa.types
@@ -73,6 +75,10 @@ def crown_type(arrow: pa.DataType) -> DataType | None:
         return types.DATE
     if kinds.is_time(arrow):
         return types.TIME
+    if kinds.is_duration(arrow):
+        return types.DAY_TIME
+    if kinds.is_interval(arrow):
+        return types.YEAR_MONTH
     if kinds.is_nested(arrow):
         return _nested_type(arrow)
     return _CROWN_TYPES.get(arrow)

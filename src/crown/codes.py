@@ -44,7 +44,7 @@ CODES: Mapping[str, Code] = {
         "The two sides of IN have different numbers of columns.", "Select as many columns as the left side has."
     ),
     "CROWN-SQL-INTERVAL": Code(
-        "The interval is not understood, or is not added to a date or timestamp.", "Write INTERVAL 3 DAYS."
+        "The interval is not understood, or too long.", "Write INTERVAL '3' DAY or INTERVAL '1-2' YEAR TO MONTH."
     ),
     "CROWN-SQL-INTO": Code("SELECT INTO is not supported.", "Write the changes of the view to the table."),
     "CROWN-SQL-JOIN-KIND": Code("This kind of join is not supported.", "Use INNER JOIN or an OUTER JOIN ... ON."),

@@ -2,7 +2,8 @@
 
 A type equals its canonical text, which is also how plans write it: ``boolean``, ``int8``, ``int16``, ``int32``,
 ``int64``, ``float32``, ``float64``, ``decimal(p,s)``, ``string``, ``binary``, ``date``, ``timestamp`` (UTC
-microseconds), ``timestamp_ntz``, ``time``, ``uuid``; ``array<type>``, ``map<key,value>`` and
+microseconds), ``timestamp_ntz``, ``time``, ``uuid``; ``interval_day_to_second`` and the
+other intervals (months or microseconds, named by their first and last field); ``array<type>``, ``map<key,value>`` and
 ``struct<`name`:type,...>``; ``uint8``, ``uint16`` and ``uint32`` for columns of tables, which a query reads as the next
 larger signed type; and ``null`` for an untyped NULL until its context gives it a type. The names in other systems are
 defined where those are read: `crown.sql.typenames`, `crown.arrow`, `crown.spark.schema`.
@@ -25,6 +26,15 @@ _PLAIN = frozenset(
     {*_BITS, "boolean", "float32", "float64", "string", "binary", "date", "timestamp", "timestamp_ntz", "null"}
     | {"time", "uuid", "uint8", "uint16", "uint32"}
 )
+# The fields of Spark's two kinds of intervals, and what one of each is in months or microseconds.
+_YEAR_MONTH = {"year": 12, "month": 1}
+_DAY_TIME = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
+_INTERVALS = {
+    f"interval_{first}" if first == last else f"interval_{first}_to_{last}": (first, last)
+    for fields in (tuple(_YEAR_MONTH), tuple(_DAY_TIME))
+    for at, first in enumerate(fields)
+    for last in fields[at:]
+}
 _READ_AS = {"uint8": "int16", "uint16": "int32", "uint32": "int64"}
 _DEEPEST = 32  # types may be nested this deep
 
@@ -56,7 +66,7 @@ class DataType(str):
     __slots__ = ()
 
     def __new__(cls, text: str) -> Self:
-        if text not in _PLAIN and not (text.endswith(">") and _nested(text) is not None):
+        if text not in _PLAIN and text not in _INTERVALS and not (text.endswith(">") and _nested(text) is not None):
             found = _DECIMAL.fullmatch(text)
             if found is None or not _is_decimal(int(found[1]), int(found[2])):
                 raise ValueError(f"{text!r} is not a type")
@@ -121,6 +131,20 @@ class DataType(str):
         return self == "date" or self.is_timestamp
 
     @property
+    def is_interval(self) -> bool:
+        return self in _INTERVALS
+
+    @property
+    def is_months(self) -> bool:
+        """Whether it is an interval of years and months, whose values are months."""
+        return self.is_interval and self.interval_fields[1] in _YEAR_MONTH
+
+    @property
+    def interval_fields(self) -> tuple[str, str]:
+        """The first and the last field of an interval type."""
+        return _INTERVALS[self]
+
+    @property
     def integers(self) -> range:
         """The values of an integer type."""
         limit = 1 << (_BITS[self] - 1)
@@ -150,7 +174,7 @@ class DataType(str):
     def sql_name(self) -> str:
         """The name of the type in SQL."""
         if not self.is_nested:
-            return _SQL_NAMES.get(self, self.upper())
+            return _SQL_NAMES.get(self, self.upper().replace("_", " ") if self.is_interval else self.upper())
         kind, parts = _nested(self)
         separator = ": " if kind == "struct" else ""
         return f"{kind.upper()}<{', '.join(f'{name}{separator}{type_.sql_name}' for name, type_ in parts)}>"
@@ -280,6 +304,9 @@ TIMESTAMP = DataType("timestamp")
 TIMESTAMP_NTZ = DataType("timestamp_ntz")
 TIME = DataType("time")
 UUID = DataType("uuid")
+INTERVAL_DAY = DataType("interval_day")
+DAY_TIME = DataType("interval_day_to_second")
+YEAR_MONTH = DataType("interval_year_to_month")
 UINT8 = DataType("uint8")
 UINT16 = DataType("uint16")
 UINT32 = DataType("uint32")
@@ -328,7 +355,9 @@ def common_type(left: DataType, right: DataType) -> DataType | None:
         return _common_numeric(left, right)
     if left.is_temporal and right.is_temporal:
         return TIMESTAMP if TIMESTAMP in (left, right) else TIMESTAMP_NTZ
-    if left.is_nested or right.is_nested:
+    if left.is_interval and right.is_interval:
+        return _common_interval(left, right)
+    if left.is_nested or right.is_nested or left.is_interval or right.is_interval:
         return None
     if STRING in (left, right):  # ANSI Spark reads the string as the other type
         other = right if left == STRING else left
@@ -336,6 +365,22 @@ def common_type(left: DataType, right: DataType) -> DataType | None:
             return INT64
         return FLOAT64 if other.is_numeric else other
     return None
+
+
+def interval_type(first: str, last: str) -> DataType | None:
+    """Return the type of intervals from one field to another; None if there is none.
+
+    >>> interval_type("day", "second"), interval_type("day", "day"), interval_type("month", "day")
+    ('interval_day_to_second', 'interval_day', None)
+    """
+    return next((DataType(name) for name, fields in _INTERVALS.items() if fields == (first, last)), None)
+
+
+def _common_interval(left: DataType, right: DataType) -> DataType | None:
+    """The type with the fields of both, which must be of one kind."""
+    fields = list(_YEAR_MONTH | _DAY_TIME)
+    parts = [fields.index(field) for type_ in (left, right) for field in type_.interval_fields]
+    return interval_type(fields[min(parts)], fields[max(parts)])
 
 
 def _common_numeric(left: DataType, right: DataType) -> DataType:
@@ -433,6 +478,8 @@ def sum_type(type_: DataType) -> DataType | None:
     if type_.is_decimal:
         precision, scale = _parts(type_)
         return decimal(min(MAX_PRECISION, precision + 10), scale)
+    if type_.is_interval:
+        return type_
     return FLOAT64 if type_.is_float or type_ in (NULL, STRING) else None
 
 
@@ -440,7 +487,14 @@ def average_type(type_: DataType) -> DataType | None:
     if type_.is_decimal:
         precision, scale = _parts(type_)
         return decimal(min(MAX_PRECISION, precision + 4), min(MAX_PRECISION, scale + 4))
+    if type_.is_interval:
+        return widest_interval(type_)
     return FLOAT64 if type_.is_numeric or type_ in (NULL, STRING) else None
+
+
+def widest_interval(type_: DataType) -> DataType:
+    """Return the interval type with all fields of its kind."""
+    return YEAR_MONTH if type_.is_months else DAY_TIME
 
 
 def castable(source: DataType, target: DataType) -> bool:
@@ -455,6 +509,11 @@ def castable(source: DataType, target: DataType) -> bool:
         return False
     if STRING in (source, target):
         return True
+    if source.is_interval and target.is_interval:
+        return source.is_months == target.is_months
+    if source.is_interval or target.is_interval:
+        other = target if source.is_interval else source
+        return other.is_integer or other.is_decimal
     if TIME in (source, target):
         return source.is_timestamp
     if UUID in (source, target) or BINARY in (source, target):

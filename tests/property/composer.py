@@ -21,6 +21,7 @@ CASTS = {
     "date": "DATE",
     "boolean": "BOOLEAN",
     "time": "TIMESTAMP",
+    "span": "INTERVAL DAY TO SECOND",
 }
 COMPUTED: dict[str, tuple[tuple[str, str], ...]] = {
     "int": (
@@ -67,6 +68,14 @@ COMPUTED: dict[str, tuple[tuple[str, str], ...]] = {
         ("{0} + INTERVAL 1 MINUTE", "time"),
         ("CAST({0} AS DATE)", "date"),
         ("MINUTE({0})", "int"),
+        ("{0} - TIMESTAMP '2024-03-31 00:01:00Z'", "span"),
+    ),
+    "span": (
+        ("COALESCE({0}, INTERVAL '1' MINUTE)", "span"),
+        ("{0} - INTERVAL '1' MINUTE", "span"),
+        ("-{0}", "span"),
+        ("{0} > INTERVAL '0' SECOND", "boolean"),
+        ("TIMESTAMP '2024-03-31 00:01:00Z' + {0}", "time"),
     ),
 }
 AGGREGATES: dict[str, tuple[tuple[str, str], ...]] = {
@@ -89,6 +98,7 @@ AGGREGATES: dict[str, tuple[tuple[str, str], ...]] = {
     "date": (),
     "boolean": (),
     "time": (),
+    "span": (("SUM({0})", "span"),),
 }
 COUNTS = (("COUNT(*)", "int"), ("COUNT({0})", "int"), ("COUNT(DISTINCT {0})", "int"))
 

@@ -36,6 +36,7 @@ LITERALS: dict[str, tuple[str, ...]] = {
     "date": ("DATE '2024-02-29'",),
     "boolean": ("TRUE",),
     "time": ("TIMESTAMP '2024-03-31 00:02:00Z'",),
+    "span": ("INTERVAL '1' MINUTE",),
 }
 NUMBERS = ("int", "double", "decimal")
 

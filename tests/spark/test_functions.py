@@ -65,6 +65,10 @@ def spark_literal(kind: str, value: Any) -> str:
         return f"timestamp_micros({value}L)"
     if type_ == "timestamp_ntz":
         return f"CAST(timestamp_micros({value}L) AS TIMESTAMP_NTZ)"
+    if type_ == "interval day to second":
+        return f"CAST(CAST('{Decimal(value).scaleb(-6)}' AS DECIMAL(24,6)) AS {type_})"
+    if type_ == "interval year to month":
+        return f"CAST({value} AS {type_})"
     return f"CAST('{value}' AS {type_})"
 
 
@@ -78,6 +82,10 @@ def arrow_column(kind: str, values: Sequence[Any]) -> pa.Array:
         return pa.array(values, pa.int32()).cast(type_)
     if pa.types.is_timestamp(type_):
         return pa.array(values, pa.int64()).cast(type_)
+    if pa.types.is_duration(type_):
+        return pa.array(values, pa.int64()).cast(type_)
+    if pa.types.is_interval(type_):
+        return pa.array([None if value is None else (value, 0, 0) for value in values], type_)
     return pa.array(values, type_)
 
 
@@ -95,8 +103,10 @@ def crown_answers(case: Case) -> tuple[str, list[Any]]:
     values = result["v"]
     if pa.types.is_date(values.type):
         values = values.cast(pa.int32())
-    elif pa.types.is_timestamp(values.type):
+    elif pa.types.is_timestamp(values.type) or pa.types.is_duration(values.type):
         values = values.cast(pa.int64())
+    elif pa.types.is_interval(values.type):
+        values = pa.array([None if value is None else value.months for value in values.to_pylist()], pa.int32())
     by_row = dict(zip(result["id"].to_pylist(), values.to_pylist(), strict=True))
     return view.plan.columns[1].type, [by_row.get(at, RAISED) for at in range(len(found))]
 
@@ -109,6 +119,10 @@ def wrapped(sql: str, type_: str) -> str:
         text = f"unix_date({sql})"
     elif type_.startswith("timestamp"):
         text = f"unix_micros(CAST({sql} AS TIMESTAMP))"
+    elif DataType(type_).is_months:
+        text = f"CAST(CAST({sql} AS INTERVAL YEAR TO MONTH) AS INT)"
+    elif DataType(type_).is_interval:
+        text = f"CAST(CAST({sql} AS INTERVAL DAY TO SECOND) AS DECIMAL(24,6))"
     else:
         text = sql
     return f"coalesce(CAST({text} AS STRING), 'NULL')"
@@ -130,6 +144,8 @@ def read(text: str, type_: str) -> Any:
         return struct.unpack("f", struct.pack("f", float(text)))[0]
     if type_ == "float64":
         return float(text)
+    if DataType(type_).is_interval and not DataType(type_).is_months:
+        return int(Decimal(text).scaleb(6))
     return Decimal(text) if type_.startswith("decimal") else int(text)
 
 

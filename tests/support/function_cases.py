@@ -31,12 +31,15 @@ TYPES = {
     "d": "date",
     "t": "timestamp",
     "n": "timestamp_ntz",
+    "dt": "interval day to second",
+    "ym": "interval year to month",
     # narrower choices of values, for functions of several arguments
     "k": "int",
     "u": "string",
     "num": "string",
     "ds": "string",
     "ts": "string",
+    "spans": "string",
 }
 _DAY = 86_400_000_000
 # fmt: off
@@ -63,6 +66,8 @@ VALUES: dict[str, list[Any]] = {
     "d": [*_DAYS, None],
     "t": [*_MICROS, None],
     "n": [0, -1, 1_500_000, 951_782_399_999_999, None],
+    "dt": [0, 1, -1, _DAY, -90_061_000_001, 3_599_999_999, 1_500_000, 2**63 - 1, -(2**63), None],
+    "ym": [0, 1, -1, 14, -25, 2**31 - 1, -(2**31), None],
     "k": [0, 1, 2, -1, -2, 5, 100, 2**31 - 1, -(2**31), None],
     "u": ["", "a", "b", "X", "ab", "é", "😀", ",", " ", None],
     "num": ["0", "1", "-1", "+7", " 12 ", "1.5", "-0.005", "1e3", "1E-2", "", " ", "abc", "inf", "Infinity", "-inf",
@@ -89,6 +94,13 @@ VALUES: dict[str, list[Any]] = {
                "2020-01-01 10:11:12+1234", "2020-01-01 10:11:12+5:30:15", "2020-01-01 10:11:12Z+1",
                "2020-01-01 10:11:12+18:01", "2020-01-0110:11:12",
                "", "x", None],
+    "spans": ["5", "-5", "+5", "005", "- 5", "--5", "5.0", "", "x", " 5 ", "5 10", "5 010", "5 10:11", "5 10:11:12",
+              "5 1:2:3", "-5 10:11:12.123456789", "5 25:2:3", "5 23:60:3", "5  10:11:12", "5 10:11:12.", "10:11",
+              "-10:11", "100:59", "100:60", "100:10:10.5", "61.5", ".5", "1.1234567890", "9223372036854",
+              "9223372036855", "1-2", "-1-11", "1-12", "1-02", "178956970-7", "178956970-8", "-178956970-8",
+              "2147483647",
+              "INTERVAL '5' DAY", "interval -'5'  day", "INTERVAL '5' DAYS", "INTERVAL '5 10:11:12' DAY TO SECOND",
+              "INTERVAL '1-2' YEAR TO MONTH", "-INTERVAL '5' DAY", "INTERVAL'5' DAY", None],
 }
 # fmt: on
 
@@ -152,7 +164,47 @@ _FLOATS = [
 _ANGLES = ["sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"]
 _INTEGERS = ("i8", "i16", "i", "l")
 _NUMBERS = (*_INTEGERS, "g", "f", "p", "q", "w", "z")
-_NAMES = {name: TYPES[name] for name in ("bool", *_NUMBERS, "s", "b", "d", "t", "n")}
+_NAMES = {name: TYPES[name] for name in ("bool", *_NUMBERS, "s", "b", "d", "t", "n", "dt", "ym")}
+
+
+_SPANS = ("day", "day to hour", "day to minute", "day to second", "hour", "hour to minute", "hour to second", "minute",
+          "minute to second", "second")  # fmt: skip
+_MONTHS = ("year", "year to month", "month")
+
+
+def _intervals() -> Iterator[Case]:
+    for column, spans in (("dt", _SPANS), ("ym", _MONTHS)):
+        for span in spans:
+            yield Case(f"CAST(CAST({column} AS INTERVAL {span}) AS STRING)")
+            yield Case(f"CAST(CAST({column} AS INTERVAL {span}) AS INT)")
+            yield Case(f"CAST(CAST({column} AS INTERVAL {span}) AS DECIMAL(24,6))")
+            yield Case(f"CAST(CAST(p AS INTERVAL {span}) AS STRING)")
+            yield Case(f"CAST(CAST(i AS INTERVAL {span}) AS STRING)")
+            yield Case(f"try_cast(spans AS INTERVAL {span})")
+        yield from _each(f"{column}1 ? {column}2", "+", "-", "<", "=", "<=>")
+        yield from _each(f"?({column})", "-", "abs", "hash", "xxhash64")
+        yield from _each(f"CAST({column} * ? AS STRING)", "k", "l", "f", "g", "p", "z", "q")
+        yield from _each(f"{column} / ?", "k", "l", "f", "g", "p", "z", "q")
+        yield Case(f"greatest({column}1, {column}2)")
+    for moment in ("t", "n", "d"):
+        yield from _each(f"{moment} ? dt", "+", "-")
+        yield from _each(f"{moment} ? ym", "+", "-")
+        yield from _each(f"CAST({moment}1 - ? AS STRING)", "t2", "n2", "d2")
+    # Spark wraps around where the least interval is divided by -1, or a string has too many days; Crown raises.
+    yield Case("CAST(dt1 AS INTERVAL DAY) DIV dt2")
+    yield Case("CAST(ym1 AS INTERVAL YEAR) DIV ym2")
+    yield Case("d + CAST(dt AS INTERVAL DAY)")
+    yield from _each("EXTRACT(? FROM dt)", "DAY", "HOUR", "MINUTE", "SECOND")
+    yield from _each("EXTRACT(? FROM ym)", "YEAR", "MONTH")
+    yield Case("CAST(coalesce(CAST(dt AS INTERVAL DAY), INTERVAL '1' HOUR) AS STRING)")
+    yield Case("CAST(INTERVAL '1 02:03' DAY TO MINUTE + dt AS STRING)")
+    yield Case("make_dt_interval(i8, i16, k, p)")
+    yield Case("make_ym_interval(k, i8)")
+    for function in ("make_timestamp", "make_timestamp_ltz", "make_timestamp_ntz"):
+        for seconds in ("59.999999", "60", "60.5", "59.9999999", "-1", "p"):
+            yield Case(f"{function}(2024, 2, 29 + i8 * 0, 23, 59, {seconds})")
+            yield Case(f"try_{function}(2023 + i8, i8, i16 % 32, 7 + i8 % 20, 59 + i8 % 2, {seconds})")
+        yield Case(f"{function}(2000 + i8, 12, 31, 23, i16 % 60, p)")
 
 
 def _casts() -> Iterator[Case]:
@@ -389,6 +441,7 @@ CASES: list[Case] = [
     *_each("dateadd(?, i8, d)", "MONTH", "DAY"),
     *_each("t + INTERVAL ?", "'1' MONTH", "'-1' DAY", "'90' MINUTE", "'3' YEAR", "'1' MICROSECOND"),
     *_each("d + INTERVAL ?", "'1' MONTH", "'2' DAY", "'1' HOUR"),
+    *_intervals(),
     Case("d - INTERVAL '1' YEAR"),
     Case("months_between(t1, t2)"),
     Case("months_between(d1, d2)"),

@@ -76,7 +76,7 @@ class TestTypesThatCrownDoesNotHave:
     @pytest.mark.parametrize(
         "schema",
         [
-            {"t": pa.schema([("id", pa.int32()), ("tags", pa.month_day_nano_interval())])},
+            {"t": pa.schema([("id", pa.int32()), ("tags", pa.float16())])},
             {"t": {"id": "int", "tags": "geography"}},
         ],
         ids=["arrow", "dict"],

@@ -10,13 +10,16 @@ use crate::store::interner::Interner;
 use crate::store::pool::{ColumnPool, BLOCK_ROWS};
 use crate::types::{word_float, DataType};
 use arrow::array::{
-    ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array,
-    Float64Array, Int16Array, Int32Array, Int64Array, Int8Array, RecordBatch, RecordBatchOptions, StringArray,
-    Time64MicrosecondArray, TimestampMicrosecondArray,
+    ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray,
+    DurationMicrosecondArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, Int8Array,
+    IntervalMonthDayNanoArray, RecordBatch, RecordBatchOptions, StringArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{DataType as ArrowType, Field, Int8Type, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{
+    DataType as ArrowType, Field, Int8Type, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
+};
 use arrow::temporal_conversions::{date32_to_datetime, timestamp_us_to_datetime};
 use std::sync::{Arc, LazyLock};
 
@@ -40,6 +43,8 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         DataType::TimestampNtz => ArrowType::Timestamp(TimeUnit::Microsecond, None),
         DataType::Time => ArrowType::Time64(TimeUnit::Microsecond),
+        DataType::Interval(span) if span.is_months() => ArrowType::Interval(IntervalUnit::MonthDayNano),
+        DataType::Interval(_) => ArrowType::Duration(TimeUnit::Microsecond),
         DataType::Uuid => ArrowType::Utf8,
         DataType::Nested(nested) => nested::arrow_type(nested),
     }
@@ -76,6 +81,11 @@ pub fn array(
         }
         DataType::TimestampNtz => Arc::new(TimestampMicrosecondArray::new(scalars(words, pool), validity)),
         DataType::Time => Arc::new(Time64MicrosecondArray::new(scalars(words, pool), validity)),
+        DataType::Interval(span) if span.is_months() => {
+            let months = words.iter().map(|word| IntervalMonthDayNano::new(*word as i32, 0, 0));
+            Arc::new(IntervalMonthDayNanoArray::new(months.collect(), validity))
+        }
+        DataType::Interval(_) => Arc::new(DurationMicrosecondArray::new(scalars(words, pool), validity)),
         DataType::Int8 => Arc::new(Int8Array::new(words.iter().map(|w| *w as i8).collect(), validity)),
         DataType::Int16 => Arc::new(Int16Array::new(words.iter().map(|w| *w as i16).collect(), validity)),
         DataType::Int32 => Arc::new(Int32Array::new(words.iter().map(|w| *w as i32).collect(), validity)),
@@ -289,6 +299,7 @@ pub fn value_json(word: Word, null: bool, data_type: DataType, interner: &Intern
         }
         DataType::Nested(_) => nested::to_json(interner.get(word), data_type),
         DataType::Time => Value::String(format_time(word as i64)),
+        DataType::Interval(span) => Value::String(span.format(word as i64)),
         DataType::String | DataType::Uuid => Value::String(String::from_utf8_lossy(interner.get(word)).into_owned()),
         DataType::Binary => Value::String(interner.get(word).iter().map(|byte| format!("{byte:02x}")).collect()),
         DataType::Decimal { precision, scale } => {

@@ -1,11 +1,12 @@
 //! One Arrow array into words: any width, scale, unit and encoding that can hold the column's type.
 
 use crate::chunk::Word;
+use crate::interval::{self, Span};
 use crate::nested;
 use crate::store::interner::Interner;
 use crate::types::{float_word, DataType};
 use arrow::array::{Array, ArrayRef, AsArray, Decimal256Array, FixedSizeBinaryArray, PrimitiveArray};
-use arrow::datatypes::{self as arrow_types, ArrowPrimitiveType, DataType as ArrowType, TimeUnit};
+use arrow::datatypes::{self as arrow_types, ArrowPrimitiveType, DataType as ArrowType, IntervalUnit, TimeUnit};
 
 /// Where one column's words go; `nulls` and `faults` count rows from the column's beginning.
 #[derive(Default)]
@@ -97,6 +98,7 @@ pub(crate) fn convert(
         DataType::String | DataType::Binary => bytes(array, sink, interner, target),
         DataType::Uuid => uuid(array, sink, interner),
         DataType::Time => time(array, sink),
+        DataType::Interval(span) => interval(array, sink, span),
         DataType::Nested(nested) => nested::from_arrow(array, nested, interner, sink),
         DataType::Date => date(array, sink),
         DataType::Timestamp | DataType::TimestampNtz => timestamp(array, sink, target),
@@ -389,6 +391,44 @@ fn time(array: &ArrayRef, sink: &mut Sink) -> std::result::Result<(), String> {
         }
         ArrowType::Time64(_) => sink.integers::<arrow_types::Time64MicrosecondType>(array, time_of_day),
         _ => return Err(mismatch(DataType::Time, array)),
+    }
+    Ok(())
+}
+
+/// Months or microseconds; nanoseconds are cut off downwards, as those of timestamps are.
+fn interval(array: &ArrayRef, sink: &mut Sink, span: Span) -> std::result::Result<(), String> {
+    let micros = |value: i64, factor: i64| {
+        let micros = value.checked_mul(factor).ok_or_else(|| format!("duration {value} is out of range"));
+        micros.and_then(|micros| interval::fitted(micros, span))
+    };
+    match array.data_type() {
+        ArrowType::Interval(IntervalUnit::MonthDayNano) => {
+            sink.integers::<arrow_types::IntervalMonthDayNanoType>(array, |v| {
+                interval::of_parts(v.months.into(), v.days.into(), v.nanoseconds, span)
+            });
+        }
+        ArrowType::Interval(IntervalUnit::YearMonth) => {
+            sink.integers::<arrow_types::IntervalYearMonthType>(array, |v| interval::of_parts(v.into(), 0, 0, span));
+        }
+        ArrowType::Interval(IntervalUnit::DayTime) => {
+            sink.integers::<arrow_types::IntervalDayTimeType>(array, |v| {
+                interval::of_parts(0, v.days.into(), i64::from(v.milliseconds) * 1_000_000, span)
+            });
+        }
+        _ if span.is_months() => return Err(mismatch(DataType::Interval(span), array)),
+        ArrowType::Duration(TimeUnit::Second) => {
+            sink.integers::<arrow_types::DurationSecondType>(array, |v| micros(v, 1_000_000));
+        }
+        ArrowType::Duration(TimeUnit::Millisecond) => {
+            sink.integers::<arrow_types::DurationMillisecondType>(array, |v| micros(v, 1_000));
+        }
+        ArrowType::Duration(TimeUnit::Microsecond) => {
+            sink.integers::<arrow_types::DurationMicrosecondType>(array, |v| micros(v, 1));
+        }
+        ArrowType::Duration(TimeUnit::Nanosecond) => {
+            sink.integers::<arrow_types::DurationNanosecondType>(array, |v| micros(v.div_euclid(1000), 1));
+        }
+        _ => return Err(mismatch(DataType::Interval(span), array)),
     }
     Ok(())
 }

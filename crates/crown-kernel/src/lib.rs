@@ -63,6 +63,7 @@ pub mod chunk;
 pub mod engine;
 pub mod error;
 pub mod expression;
+pub mod interval;
 pub mod mask;
 pub mod nested;
 pub mod plan;

@@ -2,6 +2,7 @@
 
 use crate::chunk::Word;
 use crate::error::{KernelError, Result};
+use crate::interval::Span;
 use crate::nested::{self, Nested};
 
 /// The type of a column. Its values are stored as words of 64 bits.
@@ -46,6 +47,8 @@ pub enum DataType {
     UInt32,
     /// `time`: microseconds since midnight.
     Time,
+    /// `interval_day_to_second` and its like: months or microseconds.
+    Interval(Span),
     /// `uuid`: its text in lower case, interned.
     Uuid,
     /// An array, a struct or a map, interned (see [`crate::nested`]).
@@ -73,6 +76,9 @@ impl DataType {
             "uint32" => DataType::UInt32,
             "time" => DataType::Time,
             "uuid" => DataType::Uuid,
+            _ if name.starts_with("interval_") => {
+                return Span::parse(name).map(DataType::Interval).ok_or_else(|| DataType::unknown(name));
+            }
             _ if name.ends_with('>') => return nested::parse(name).ok_or_else(|| DataType::unknown(name)),
             _ => return DataType::parse_decimal(name),
         })
@@ -99,6 +105,7 @@ impl DataType {
             DataType::UInt16 => "USMALLINT",
             DataType::UInt32 => "UINTEGER",
             DataType::Uuid => "UUID",
+            DataType::Interval(span) => return span.sql_name(),
             DataType::Nested(nested) => return nested.sql_name(),
         };
         name.into()

@@ -6,6 +6,7 @@ use crown_kernel::arrow_out::{word_decimal, Output};
 use crown_kernel::arrow_values::{decimal_word, parse_uuid, uuid_of_bytes};
 use crown_kernel::chunk::{Chunk, Nulls, Word};
 use crown_kernel::error::KernelError;
+use crown_kernel::interval;
 use crown_kernel::mask::{self, Bits};
 use crown_kernel::nested::{self, Nested};
 use crown_kernel::store::interner::Interner;
@@ -160,6 +161,16 @@ pub fn to_word(value: &Bound<'_, PyAny>, data_type: DataType, interner: &mut Int
             let part = |name: &str| value.getattr(name).and_then(|part| part.extract::<i64>()).map_err(|_| refuse());
             let seconds = part("hour")? * 3600 + part("minute")? * 60 + part("second")?;
             (seconds * 1_000_000 + part("microsecond")?) as Word
+        }
+        DataType::Interval(span) => {
+            let part = |name: &str| value.getattr(name).and_then(|part| part.extract::<i64>()).map_err(|_| refuse());
+            let word = if value.hasattr("total_seconds")? {
+                let micros = i128::from(part("seconds")?) * 1_000_000 + i128::from(part("microseconds")?);
+                interval::of_parts(0, part("days")?, (micros * 1000) as i64, span)
+            } else {
+                interval::of_parts(part("months")?, part("days")?, part("nanoseconds")?, span)
+            };
+            word.map_err(|message| PyTypeError::new_err(format!("{message}: {}", shown(value))))?
         }
         DataType::Uuid => {
             // A string, or what Python's `uuid.UUID` is.
@@ -352,6 +363,10 @@ pub fn to_python<'py>(
             let parts = (seconds / 3600, seconds / 60 % 60, seconds % 60, micros);
             py.import("datetime")?.getattr("time")?.call1(parts)?
         }
+        DataType::Interval(span) if span.is_months() => {
+            py.import("pyarrow")?.getattr("MonthDayNano")?.call1(((word as i32, 0, 0),))?
+        }
+        DataType::Interval(_) => calendar(py)?[3].bind(py).call1((0, 0, word as i64))?,
         DataType::Decimal { precision, scale } => {
             let number = word_decimal(word, precision, interner);
             decimal_class(py)?.call1((number.to_string(),))?.call_method1("scaleb", (-i32::from(scale), wide(py)?))?

@@ -5,8 +5,8 @@ An expression is fully typed. The SQL layer inserts every cast, so the arguments
 function or a comparison always have one type (decimals: one scale) and the kernel never coerces.
 
 A literal's value is JSON: ``None``, bool, int, float, str; a decimal is a string (``"12.50"``), a date
-the days and a timestamp the microseconds since 1970 as int, binary a hex string, and the floats that
-JSON lacks are ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
+the days and a timestamp the microseconds since 1970 as int, an interval its months or microseconds, binary a hex
+string, and the floats that JSON lacks are ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
 """
 
 from __future__ import annotations
@@ -150,11 +150,17 @@ def _checked_literal(value: Any, type_: DataType) -> Literal:
     raise ValueError(f"{value!r} is not a literal of type {type_}")
 
 
+def _integers(type_: DataType) -> range:
+    if type_.is_interval:
+        return (types.INT32 if type_.is_months else types.INT64).integers
+    return _INTEGERS.get(type_, type_).integers
+
+
 def _fits(value: Any, type_: DataType) -> bool:
     if type_.is_nested:
         return False
-    if type_.is_integer or type_ in _INTEGERS:
-        integers = _INTEGERS.get(type_, type_).integers
+    if type_.is_integer or type_.is_interval or type_ in _INTEGERS:
+        integers = _integers(type_)
         return isinstance(value, int) and not isinstance(value, bool) and value in integers
     if type_.is_float:
         return (isinstance(value, int | float) and not isinstance(value, bool)) or value in _SPECIAL_FLOATS

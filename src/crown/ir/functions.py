@@ -69,6 +69,9 @@ FUNCTIONS: dict[str, Traits] = dict(
         ("format_number", Traits(2, 2, total=False)),
         ("width_bucket", Traits(4, 4, total=False)),
         ("make_date", Traits(3, 3)),
+        # the seconds in microseconds
+        ("make_timestamp", Traits(6, 6)),
+        ("try_make_timestamp", Traits(6, 6, total=False)),
         ("sha2", Traits(2, 2, total=False)),
         *_named("hash xxhash64", Traits(1, None, strict=False)),
         *_named("json_text json_value", Traits(2, 2, total=False)),  # (text, literal steps)
@@ -122,6 +125,8 @@ FUNCTIONS: dict[str, Traits] = dict(
         *_named("date_add date_diff date_trunc", Traits(2, 2)),
         *_named("add_months add_microseconds next_day complete_months", Traits(2, 2)),
         ("months_between", Traits(3, 3)),
+        # an interval's months or microseconds as an integer, and the other way round
+        *_named("length_of_interval interval_of_length", Traits(1, 1)),
         *_named("last_day unix_date date_from_unix_date unix_seconds unix_millis unix_micros", Traits(1, 1)),
     ]
 )

@@ -37,6 +37,8 @@ _INFIX = {
     "bit_xor": "^",
 }
 _SPARK_FUNCTION = {"starts_with": "startswith", "ends_with": "endswith", "is_nan": "isnan"}
+# What is not written for people: the same value in another type.
+_SAME_VALUE = frozenset({"cast", "length_of_interval", "interval_of_length"})
 _UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000), ("SECOND", 1_000_000))
 _COMPOUND = frozenset({*_INFIX, "and", "or", "not", "is_null", "negate", "in", "add_microseconds", "bit_not"})
 # Functions that take a function: how SQL names them, the arguments before it, and its parameters.
@@ -85,7 +87,7 @@ def _write(expression: Expression, *, for_spark: bool) -> str:
         return _write(part, for_spark=for_spark)
 
     def operand(part: Expression) -> str:
-        if isinstance(part, Call) and part.function == "cast" and not for_spark:
+        if isinstance(part, Call) and part.function in _SAME_VALUE and not for_spark:
             return operand(part.arguments[0])
         return f"({write(part)})" if isinstance(part, Call) and part.function in _COMPOUND else write(part)
 
@@ -98,8 +100,10 @@ def _write(expression: Expression, *, for_spark: bool) -> str:
             return quoted(name) if for_spark else name
         case Literal():
             return _literal(expression, for_spark=for_spark)
-        case Call("cast", (argument,), type_):
-            return f"CAST({write(argument)} AS {type_.sql_name})" if for_spark else write(argument)
+        case Call("cast", (argument,), type_) if for_spark:
+            return f"CAST({write(argument)} AS {type_.sql_name})"
+        case Call(function, (argument,), _) if function in _SAME_VALUE and not for_spark:
+            return write(argument)
         case Call("like", (argument, Literal(str(pattern)) as escaped), _) if "\\" in pattern:
             return f"{operand(argument)} LIKE {write(escaped)} ESCAPE '\\\\'"
         case Call("date_trunc", (unit, argument), "date"):
@@ -197,6 +201,10 @@ def _literal(literal: Literal, *, for_spark: bool) -> str:
         return f"{type_.upper()} '{moment}{'+00:00' if for_spark and type_ == TIMESTAMP else ''}'"
     if type_ == TIME:
         return f"TIME '{(_EPOCH + datetime.timedelta(microseconds=int(value))).time()}'"
+    if type_.is_interval:
+        amount = f"'{value}' MONTH" if type_.is_months else _interval(int(value))
+        text = f"INTERVAL {amount}"
+        return f"CAST({text} AS {type_.sql_name})" if for_spark else text
     if type_ == BOOLEAN:
         return "TRUE" if value else "FALSE"
     if type_ in (STRING, UUID):

@@ -45,6 +45,8 @@ _OTHER_NAMES = {"long": types.INT64, "str": types.STRING, "bool": types.BOOLEAN}
 def from_sqlglot(data_type: exp.DataType) -> DataType | None:
     """Return the type of a column definition or CAST; None when Crown has no such type."""
     kind = data_type.this
+    if isinstance(kind, exp.Interval):
+        return _interval(kind.args.get("unit"))
     if kind in (Kind.DECIMAL, Kind.BIGDECIMAL):
         numbers = [int(p.name) for p in data_type.expressions if p.name.isdigit()]
         precision = numbers[0] if numbers else 10
@@ -55,6 +57,13 @@ def from_sqlglot(data_type: exp.DataType) -> DataType | None:
     if kind == Kind.MAP:
         return _map(data_type)
     return _struct(data_type) if kind == Kind.STRUCT else _BY_KIND.get(kind)
+
+
+def _interval(unit: exp.Expr | None) -> DataType | None:
+    """`INTERVAL DAY TO SECOND` or `INTERVAL DAY`."""
+    if isinstance(unit, exp.IntervalSpan):
+        return types.interval_type(unit.this.name.lower(), unit.expression.name.lower())
+    return None if unit is None else types.interval_type(unit.name.lower(), unit.name.lower())
 
 
 def _array(data_type: exp.DataType) -> DataType | None:

@@ -56,6 +56,8 @@ def _as_in_spark(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.CountIf):
         # DuckDB's is NULL where no row has a value; Spark's is 0.
         return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))]))
+    if isinstance(node, exp.DataType) and isinstance(node.this, exp.Interval):
+        return exp.DataType(this=exp.DataType.Type.INTERVAL)  # DuckDB's has all fields
     if isinstance(node, exp.Quantile):
         return exp.PercentileCont(this=node.this, expression=node.args["quantile"])  # between values, not one of them
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct) and len(node.this.expressions) > 1:

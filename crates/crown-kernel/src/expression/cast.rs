@@ -1,11 +1,13 @@
 //! CAST between all types that Spark's ANSI mode allows.
 
 use super::calendar::{self, Moment, MICROS_PER_DAY, MICROS_PER_SECOND};
+use super::decimal::Scaled;
 use super::time_of_day::{format_time, parse_time};
 use super::value::Value;
 use super::{decimal, overflow, utf8};
 use crate::arrow_values::parse_uuid;
 use crate::error::{KernelError, Result};
+use crate::interval::{Field, Span};
 use crate::types::DataType;
 use std::borrow::Cow;
 
@@ -26,6 +28,10 @@ pub(super) fn allowed(from: DataType, to: DataType) -> bool {
         (Uuid, _) | (_, Uuid) => false,
         (Timestamp | TimestampNtz, Time) => true,
         (Time, _) | (_, Time) => false,
+        (Interval(one), Interval(other)) => one.is_months() == other.is_months(),
+        (Interval(_), other) | (other, Interval(_)) => {
+            integer_range(other).is_some() || matches!(other, Decimal { .. })
+        }
         (Binary, _) | (_, Binary) => false,
         (Boolean, to) => numeric(to),
         (from, Boolean) => numeric(from),
@@ -47,6 +53,9 @@ pub(super) fn cast<'a>(value: Value<'a>, from: DataType, to: DataType) -> Result
     if from == DataType::String {
         return from_string(value.bytes(), to).map(Some);
     }
+    if let DataType::Interval(span) = from {
+        return from_interval(value.integer(), span, to).map(Some);
+    }
     let result = match to {
         DataType::Boolean => Value::Boolean(match value {
             Value::Integer(value) => value != 0,
@@ -66,6 +75,7 @@ pub(super) fn cast<'a>(value: Value<'a>, from: DataType, to: DataType) -> Result
         DataType::Decimal { precision, scale } => return to_decimal(value, from, precision, scale),
         DataType::Date => Value::Integer(value.integer().div_euclid(MICROS_PER_DAY)),
         DataType::Time => Value::Integer(value.integer().rem_euclid(MICROS_PER_DAY)),
+        DataType::Interval(span) => Value::Integer(to_interval(value, from, span)?),
         DataType::Timestamp | DataType::TimestampNtz => Value::Integer(to_timestamp(value, from)?),
         _ => Value::Integer(to_integer(value, from, to)?),
     };
@@ -87,7 +97,10 @@ pub(super) fn integer_range(data_type: DataType) -> Option<(i64, i64)> {
 }
 
 pub(super) fn in_range(value: i128, data_type: DataType) -> Result<i64> {
-    let (least, greatest) = integer_range(data_type).unwrap_or((i64::MIN, i64::MAX));
+    let (least, greatest) = match data_type {
+        DataType::Interval(span) => span.range(),
+        _ => integer_range(data_type).unwrap_or((i64::MIN, i64::MAX)),
+    };
     i64::try_from(value)
         .ok()
         .filter(|value| (least..=greatest).contains(value))
@@ -100,6 +113,7 @@ fn name(data_type: DataType) -> &'static str {
         DataType::Int16 => "an int16",
         DataType::Int32 => "an int32",
         DataType::Timestamp | DataType::TimestampNtz => "a timestamp",
+        DataType::Interval(_) => "an interval",
         _ => "an int64",
     }
 }
@@ -148,6 +162,33 @@ fn to_timestamp(value: Value, from: DataType) -> Result<i64> {
     in_range(micros, DataType::Timestamp)
 }
 
+/// A number of the interval's last field; of that, decimals have a fraction only of seconds.
+fn from_interval<'a>(value: i64, span: Span, to: DataType) -> Result<Value<'a>> {
+    match to {
+        DataType::Interval(other) => Ok(Value::Integer(other.truncate(value))),
+        DataType::Decimal { precision, scale } if span.last() == Field::Second => {
+            Ok(Value::Decimal(decimal::rescale(value.into(), 6, scale, precision)?))
+        }
+        DataType::Decimal { precision, scale } => {
+            Ok(Value::Decimal(decimal::rescale((value / span.last().unit()).into(), 0, scale, precision)?))
+        }
+        _ => in_range((value / span.last().unit()).into(), to).map(Value::Integer),
+    }
+}
+
+/// So many of the interval's last field, rounded to months or microseconds: `CAST(0.5 AS INTERVAL DAY)`
+/// is twelve hours.
+fn to_interval(value: Value, from: DataType, span: Span) -> Result<i64> {
+    let unit = i128::from(span.last().unit());
+    let exact = match (value, from) {
+        (Value::Decimal(value), DataType::Decimal { scale, .. }) => {
+            decimal::multiply(Scaled { value, scale }, Scaled { value: unit, scale: 0 }, 0, 38)?
+        }
+        (value, _) => i128::from(value.integer()) * unit,
+    };
+    in_range(exact, DataType::Interval(span))
+}
+
 fn to_decimal(value: Value<'_>, from: DataType, precision: u8, scale: i8) -> Result<Option<Value<'static>>> {
     let (unscaled, from_scale) = match (value, from) {
         (Value::Boolean(value), _) => (i128::from(value), 0),
@@ -171,6 +212,7 @@ fn to_string<'a>(value: Value<'a>, from: DataType) -> Result<Value<'a>> {
         (Value::Integer(value), DataType::Date) => calendar::format_date(value),
         (Value::Integer(value), DataType::Timestamp | DataType::TimestampNtz) => calendar::format_timestamp(value),
         (Value::Integer(value), DataType::Time) => format_time(value),
+        (Value::Integer(value), DataType::Interval(span)) => span.format(value),
         (Value::Integer(value), _) => value.to_string(),
         (Value::Decimal(value), DataType::Decimal { scale, .. }) => decimal::format(value, scale),
         (Value::Float(value), DataType::Float32) => {
@@ -253,6 +295,7 @@ fn from_string(bytes: &[u8], to: DataType) -> Result<Value<'static>> {
         }
         DataType::Date => calendar::parse_date(text).map(Value::Integer),
         DataType::Time => parse_time(text).map(Value::Integer),
+        DataType::Interval(span) => span.read(text).map(Value::Integer),
         DataType::Uuid => parse_uuid(text).map(|text| Value::Bytes(Cow::Owned(text.into_bytes()))),
         DataType::Timestamp | DataType::TimestampNtz => match calendar::parse_timestamp(text) {
             Some(Moment::At { local, zone }) => {

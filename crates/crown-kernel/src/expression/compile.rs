@@ -235,6 +235,10 @@ impl Call<'_> {
                     scales[position] = *scale;
                     true
                 }
+                (argument @ DataType::Interval(_), result) => {
+                    let adds = matches!(operation, Arithmetic::Add | Arithmetic::Subtract);
+                    adds && Kind::of(*argument) == Kind::of(result)
+                }
                 (argument, result) => Kind::of(*argument) == Kind::of(result) && is_numeric(*argument),
             };
             if !fits {
@@ -247,8 +251,8 @@ impl Call<'_> {
 
     fn negate(&self, arguments: Vec<Typed>, only_negative: bool) -> Result<Node> {
         self.same_as_result(&arguments)?;
-        if !is_numeric(self.data_type) {
-            return Err(self.wrong("takes a number"));
+        if !is_numeric(self.data_type) && !matches!(self.data_type, DataType::Interval(_)) {
+            return Err(self.wrong("takes a number or an interval"));
         }
         let [argument] = self.exactly(arguments)?;
         Ok(Node::Negate { argument: Box::new(argument), data_type: self.data_type, only_negative })
@@ -461,6 +465,8 @@ pub(super) enum Kind {
     Date,
     Timestamp,
     Time,
+    Months,
+    Duration,
     Nested(&'static Nested),
 }
 
@@ -476,6 +482,8 @@ impl Kind {
             DataType::Date => Kind::Date,
             DataType::Timestamp | DataType::TimestampNtz => Kind::Timestamp,
             DataType::Time => Kind::Time,
+            DataType::Interval(span) if span.is_months() => Kind::Months,
+            DataType::Interval(_) => Kind::Duration,
             DataType::Nested(nested) => Kind::Nested(nested),
         }
     }

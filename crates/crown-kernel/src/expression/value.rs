@@ -135,6 +135,7 @@ pub(super) fn literal(json: &serde_json::Value, data_type: DataType) -> Result<O
         (DataType::Int64 | DataType::Timestamp | DataType::TimestampNtz | DataType::Time, Json::Number(number)) => {
             whole(number, i64::MIN, i64::MAX)
         }
+        (DataType::Interval(span), Json::Number(number)) => whole(number, span.range().0, span.range().1),
         _ => None,
     };
     value.map(Some).ok_or_else(|| {

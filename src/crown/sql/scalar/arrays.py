@@ -12,7 +12,7 @@ from crown.sql.context import Context
 from crown.sql.scalar.binding import Handler, ScalarBinder, Special
 from crown.sql.scalar.coerce import cast
 from crown.sql.scalar.expansions import written
-from crown.sql.scalar.intervals import MONTHS, interval_amount
+from crown.sql.scalar.intervals import literal as interval_literal
 from crown.sql.scalar.splits import SplitParts, limit_of
 from crown.sql.scalar.strings import refuse_binary
 from crown.sql.schema.options import MICROSECONDS
@@ -225,10 +225,10 @@ def _step(
     interval = as_interval(step)
     if interval is None:
         context.fail(node, "INTERVAL", "the step of these dates must be an interval", hint="write INTERVAL 1 DAY")
-    amount, name = interval_amount(context, interval)
-    if name in MONTHS:
-        return Literal(amount * MONTHS[name], INT32), Literal(0, INT64)
-    micros = amount * MICROSECONDS[name]
+    found = interval_literal(context, interval)
+    if found.type.is_months:
+        return Literal(found.value, INT32), Literal(0, INT64)
+    micros = int(found.value or 0)
     if type_ == DATE and micros % MICROSECONDS["day"]:
         context.fail(node, "INTERVAL", "dates are at least a day apart", hint="cast them to timestamps")
     return none, Literal(micros if type_.is_timestamp else micros // MICROSECONDS["day"], INT64)

@@ -19,6 +19,7 @@ from crown.sql.scalar import (
     conversions,
     date_parts,
     dialect_division,
+    interval_arithmetic,
     intervals,
     lambdas,
     literals,
@@ -148,11 +149,9 @@ class Binder:
 
     def _arithmetic(self, node: exp.Expr) -> Expression:
         operator = _ARITHMETIC[type(node)]
-        if operator in ("add", "subtract"):
-            found = intervals.interval_arithmetic(self.context, node, operator, self.bind)
-            if found is not None:
-                return found
         left, right = (as_number(self.context, node, self.bind(side)) for side in (node.this, node.expression))
+        if left.type.is_interval or right.type.is_interval:
+            return interval_arithmetic.arithmetic(self, node, operator, left, right)
         if operator == "divide" and (found := dialect_division.divided(self, node, left, right)) is not None:
             return found
         if operator in ("add", "subtract") and (left.type.is_temporal or right.type.is_temporal):
@@ -186,8 +185,7 @@ class Binder:
         function = _COMPARISON[type(node)]
         if isinstance(node.this, exp.Tuple) or isinstance(node.expression, exp.Tuple):
             return rows.compare_rows(self, node, function)
-        found = rows.compare_durations(self, node, function)
-        return found or compare(self.context, node, function, self.bind(node.this), self.bind(node.expression))
+        return compare(self.context, node, function, self.bind(node.this), self.bind(node.expression))
 
     def _logic(self, node: exp.Expr) -> Expression:
         function = "and" if isinstance(node, exp.And) else "or"
@@ -310,13 +308,13 @@ class Binder:
         subject = self.bind(node.this)
         if subject.type == types.NULL:
             return subject
-        if not subject.type.is_numeric:
+        if not subject.type.is_numeric and not subject.type.is_interval:
             self.context.fail(node, "TYPE-CLASH", f"cannot negate {with_article(subject.type.shown)}")
         return self.call("negate", [subject], subject.type, node)
 
     def _absolute(self, node: exp.Expr) -> Expression:
         subject = self.bind(node.this)
-        if not subject.type.is_numeric:
+        if not subject.type.is_numeric and not subject.type.is_interval:
             self.context.fail(node, "TYPE-CLASH", f"abs takes a number, not {subject.type.shown}")
         return self.call("abs", [subject], subject.type, node)
 
@@ -338,7 +336,7 @@ class Binder:
         if inner and wanted and types.castable(inner, wanted) and not node.args.get("safe"):
             return arrays.of_elements(self, node, subject, wanted)
         if not node.args.get("safe"):
-            return cast(self.context, node, subject, target)
+            return cast(self.context, node, subject, target, explicit=True)
         if subject.type in (target, types.NULL) or not types.castable(subject.type, target):
             return cast(self.context, node, subject, target)
         return self.call("try_cast", [subject], target, node)
@@ -426,10 +424,10 @@ class Binder:
         return self.call("like", [subject, pattern], BOOLEAN, node)
 
     def _part(self, node: exp.Expr) -> Expression:
-        return date_parts.date_part(self, node, _PARTS[type(node)], node.this)
+        return date_parts.date_part(self, node, _PARTS[type(node)], self.bind(node.this))
 
     def _day_of_week(self, node: exp.Expr) -> Expression:
-        return date_parts.day_of_week(self, node, node.this)
+        return date_parts.day_of_week(self, node, self.bind(node.this))
 
     def _to_date(self, node: exp.Expr) -> Expression:
         """sqlglot wraps arguments of date functions so; with a format it is the user's to_date."""
@@ -479,7 +477,8 @@ class Binder:
         return self.subqueries.window(node, self)
 
     def _interval(self, node: exp.Expr) -> Expression:
-        self.context.fail(node, "INTERVAL", "an interval can only be added to or subtracted from a date or timestamp")
+        assert isinstance(node, exp.Interval)
+        return intervals.literal(self.context, node)
 
     def _paren(self, node: exp.Expr) -> Expression:
         return self.bind(node.this)

@@ -10,12 +10,12 @@ from crown import types
 from crown.ir.expression import Expression
 from crown.sql.scalar.binding import ScalarBinder, Special
 from crown.sql.scalar.coerce import cast
+from crown.sql.scalar.interval_arithmetic import whole_quotient
 from crown.types import BOOLEAN, INT32, INT64, STRING
 
 
-def _integers(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], name: str) -> list[Expression]:
+def _integers(binder: ScalarBinder, node: exp.Expr, values: Sequence[Expression], name: str) -> list[Expression]:
     """Return the arguments as integers of their common type; a string is read as a bigint."""
-    values = [binder.bind(part) for part in parts]
     for value in values:
         if value.type not in (*types.INTEGERS, types.NULL, STRING):
             binder.context.fail(
@@ -39,7 +39,7 @@ def _count(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr], name
 def _same_type(function: str, name: str, count: int) -> Special:
     def bind(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
         _count(binder, node, parts, name, count)
-        values = _integers(binder, node, parts, name)
+        values = _integers(binder, node, [binder.bind(part) for part in parts], name)
         return binder.call(function, values, values[0].type, node)
 
     return bind
@@ -47,8 +47,11 @@ def _same_type(function: str, name: str, count: int) -> Special:
 
 def _div(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
     _count(binder, node, parts, "DIV", 2)
-    values = [cast(binder.context, node, value, INT64) for value in _integers(binder, node, parts, "DIV")]
-    return binder.call("div", values, INT64, node)
+    left, right = (binder.bind(part) for part in parts)
+    if left.type.is_interval or right.type.is_interval:
+        return whole_quotient(binder, node, left, right)
+    numbers = _integers(binder, node, [left, right], "DIV")
+    return binder.call("div", [cast(binder.context, node, number, INT64) for number in numbers], INT64, node)
 
 
 def _pmod(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
@@ -70,7 +73,7 @@ def _pmod(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Ex
 def _shift(function: str) -> Special:
     def bind(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
         _count(binder, node, parts, function, 2)
-        (subject,) = _integers(binder, node, parts[:1], function)
+        (subject,) = _integers(binder, node, [binder.bind(parts[0])], function)
         type_ = subject.type if subject.type == INT64 else INT32
         by = cast(binder.context, node, binder.bind(parts[1]), INT32)
         return binder.call(function, [cast(binder.context, node, subject, type_), by], type_, node)
@@ -82,7 +85,7 @@ def _bit_count(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) 
     _count(binder, node, parts, "bit_count", 1)
     value = binder.bind(parts[0])
     if value.type != BOOLEAN:
-        (value,) = _integers(binder, node, parts, "bit_count")
+        (value,) = _integers(binder, node, [value], "bit_count")
     return binder.call("bit_count", [value], INT32, node)
 
 

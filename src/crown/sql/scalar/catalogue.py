@@ -32,8 +32,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "dates and times": words(
         "add_months date_add date_diff date_format date_from_unix_date date_part date_sub date_trunc dateadd "
         "datediff day dayname dayofmonth dayofweek dayofyear extract from_unixtime hour last_day make_date "
+        "make_dt_interval make_timestamp make_timestamp_ltz make_timestamp_ntz make_ym_interval "
         "minute month monthname months_between next_day quarter second timestamp_micros timestamp_millis "
-        "timestamp_seconds timestampadd timestampdiff to_date to_timestamp trunc unix_date unix_micros "
+        "timestamp_seconds timestampadd timestampdiff to_date to_timestamp trunc try_make_timestamp "
+        "try_make_timestamp_ltz try_make_timestamp_ntz unix_date unix_micros "
         "unix_millis unix_seconds unix_timestamp weekday weekofyear year"
     ),
     "casts": words("bigint binary boolean cast date double float int smallint string timestamp tinyint try_cast"),

@@ -19,12 +19,18 @@ def always(_: str) -> bool:
     return True
 
 
-def cast(context: Context, node: exp.Expr, expression: Expression, target: DataType) -> Expression:
-    """Return the expression as a value of `target`, or an error at `node`."""
+def cast(
+    context: Context, node: exp.Expr, expression: Expression, target: DataType, *, explicit: bool = False
+) -> Expression:
+    """Return the expression as a value of `target`, or an error at `node`; `explicit` if the query says CAST.
+
+    Only an explicit cast makes a number of an interval, or an interval of a number.
+    """
     source = expression.type
     if source == target:
         return expression
-    if isinstance(expression, Literal):
+    known = types.castable(source, target) and (explicit or not _counts_units(source, target))
+    if isinstance(expression, Literal) and (known or source == types.NULL):
         folded = convert(expression, target)
         if folded is None:
             context.fail(
@@ -36,7 +42,7 @@ def cast(context: Context, node: exp.Expr, expression: Expression, target: DataT
         return folded
     if source == types.NULL:
         return Literal(None, target)
-    if types.castable(source, target):
+    if known:
         return context.mark(fold(Call("cast", (expression,), target), always), node)
     context.fail(
         node,
@@ -44,6 +50,10 @@ def cast(context: Context, node: exp.Expr, expression: Expression, target: DataT
         f"{source.shown} can't be converted to {target.shown}",
         hint="use values of the same kind, or CAST",
     )
+
+
+def _counts_units(source: DataType, target: DataType) -> bool:
+    return (source.is_interval and target.is_numeric) or (source.is_numeric and target.is_interval)
 
 
 def unify(context: Context, node: exp.Expr, expressions: Sequence[Expression], what: str) -> list[Expression]:
@@ -59,7 +69,11 @@ def unify(context: Context, node: exp.Expr, expressions: Sequence[Expression], w
                 "TYPE-CLASH",
                 f"{what} mixes {common.shown} and {expression.type.shown}",
                 reason="they have no common type",
-                hint="cast one side to the type of the other",
+                hint=(
+                    "datediff(a, b) is the number of days between two dates; or write INTERVAL '5' DAY"
+                    if common.is_interval != expression.type.is_interval
+                    else "cast one side to the type of the other"
+                ),
             )
         common = found
     if common == types.NULL:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from crown import types
 from crown.ir.expression import Expression, Literal
 from crown.sql.context import Context
 from crown.sql.scalar import intervals
@@ -13,7 +14,7 @@ from crown.sql.scalar.binding import ScalarBinder, Special
 from crown.sql.scalar.coerce import cast
 from crown.sql.scalar.patterns import DEFAULT_TIME, read_time, time_pattern, written_time
 from crown.sql.schema.options import MICROSECONDS
-from crown.types import DATE, INT32, INT64, STRING, TIMESTAMP
+from crown.types import DATE, INT32, INT64, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
 
 _EPOCH = Literal(0, TIMESTAMP)
 
@@ -137,15 +138,36 @@ def _days_later(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr],
     return intervals.add_days(binder.context, node, start, days)
 
 
+def _make_timestamp(function: str, type_: DataType) -> Special:
+    def bind(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expression:
+        """A timestamp of its parts; the seconds have six digits after the point."""
+        context = binder.context
+        if len(parts) != 6 or not context.is_spark:
+            context.fail(
+                node,
+                "UNKNOWN-FUNCTION",
+                "a timestamp is made of six numbers, in Spark's dialect",
+                reason="time zones other than UTC, and other dialects' rules, are not supported",
+                hint="write make_timestamp(year, month, day, hour, minute, second)",
+            )
+        numbers = [cast(context, part, binder.bind(part), INT32) for part in parts[:5]]
+        exact = cast(context, parts[5], binder.bind(parts[5]), types.decimal(16, 6))
+        million = Literal(str(MICROSECONDS["second"]), types.decimal(7, 0))
+        micros = binder.call("multiply", [exact, million], types.decimal(23, 6), node)
+        return binder.call(function, [*numbers, cast(context, node, micros, INT64)], type_, node)
+
+    return bind
+
+
 def interval_micros(context: Context, node: exp.Expr) -> int:
     """Return a literal interval, INTERVAL '10' MINUTE or '10 minutes', in microseconds."""
     if isinstance(node, exp.Literal) and node.is_string:
         amount, _, unit = node.name.strip().removeprefix("interval ").partition(" ")
         node = exp.Interval(this=exp.Literal.string(amount), unit=exp.Var(this=unit.strip()))
     if isinstance(node, exp.Interval):
-        amount_, name = intervals.interval_amount(context, node)
-        if name in MICROSECONDS:
-            return amount_ * MICROSECONDS[name]
+        found = intervals.literal(context, node)
+        if not found.type.is_months:
+            return int(found.value or 0)
     context.fail(
         node,
         "INTERVAL",
@@ -178,6 +200,11 @@ def _window_start(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr
 SPECIAL: dict[str, Special] = {
     "crown_window_start": _window_start,  # written by `crown.sql.clauses.rewrites.time_windows`
     "to_timestamp": _to_timestamp,
+    **{
+        f"{prefix}make_timestamp{suffix}": _make_timestamp(f"{prefix}make_timestamp", type_)
+        for prefix in ("", "try_")
+        for suffix, type_ in {"": TIMESTAMP, "_ltz": TIMESTAMP, "_ntz": TIMESTAMP_NTZ}.items()
+    },
     "to_date": _to_date,
     "unix_timestamp": _unix_timestamp,
     "to_unix_timestamp": _unix_timestamp,

@@ -9,10 +9,9 @@ from sqlglot import exp
 
 from crown import types
 from crown.ir.expression import Expression, Literal
-from crown.sql.scalar import date_functions, intervals
+from crown.sql.scalar import date_functions, interval_arithmetic, intervals
 from crown.sql.scalar.binding import Handler, ScalarBinder
 from crown.sql.scalar.coerce import cast
-from crown.sql.scalar.rows import duration
 from crown.sql.schema.options import MICROSECONDS
 from crown.types import DATE, FLOAT64, INT32, INT64, STRING, TIMESTAMP
 
@@ -123,16 +122,15 @@ def _timestamp_diff(binder: ScalarBinder, node: exp.Expr) -> Expression:
     return date_functions.units_between(binder, node, unit, node.expression, node.this)
 
 
-def date_part(binder: ScalarBinder, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
-    subject = binder.bind(argument)
+def date_part(binder: ScalarBinder, node: exp.Expr, part: str, subject: Expression) -> Expression:
     if not subject.type.is_temporal:
         subject = cast(binder.context, node, subject, DATE)
     return binder.call(part, [subject], INT32, node)
 
 
-def day_of_week(binder: ScalarBinder, node: exp.Expr, argument: exp.Expr) -> Expression:
+def day_of_week(binder: ScalarBinder, node: exp.Expr, subject: Expression) -> Expression:
     """1 for Sunday; 0 in dialects that count so."""
-    from_one = date_part(binder, node, "dayofweek", argument)
+    from_one = date_part(binder, node, "dayofweek", subject)
     if binder.context.is_spark or binder.context.dialect == "mysql":
         return from_one
     if binder.context.dialect not in _SUNDAY_IS_ZERO:
@@ -146,8 +144,7 @@ def day_of_week(binder: ScalarBinder, node: exp.Expr, argument: exp.Expr) -> Exp
     return binder.call("subtract", [from_one, Literal(1, INT32)], INT32, node)
 
 
-def clock_part(binder: ScalarBinder, node: exp.Expr, part: str, argument: exp.Expr) -> Expression:
-    subject = binder.bind(argument)
+def clock_part(binder: ScalarBinder, node: exp.Expr, part: str, subject: Expression) -> Expression:
     if not subject.type.is_timestamp and subject.type != types.TIME:
         subject = cast(binder.context, node, subject, TIMESTAMP)
     return binder.call(part, [subject], INT32, node)
@@ -155,15 +152,18 @@ def clock_part(binder: ScalarBinder, node: exp.Expr, part: str, argument: exp.Ex
 
 def extract(binder: ScalarBinder, node: exp.Expr, unit: str, argument: exp.Expr) -> Expression:
     """EXTRACT: the seconds with their fraction."""
-    if unit in _PARTS:
-        return date_part(binder, node, _PARTS[unit], argument)
-    if unit in ("dayofweek", "dow"):
-        return day_of_week(binder, node, argument)
-    if unit in ("dayofweek_iso", "dow_iso", "isodow"):
-        monday = date_part(binder, node, "weekday", argument)
-        return binder.call("add", [monday, Literal(1, INT32)], INT32, node)
+    subject = binder.bind(argument)
     if unit == "epoch" and not binder.context.is_spark:
-        return _epoch(binder, node, argument.unnest())
+        return _epoch(binder, node, subject)
+    if subject.type.is_interval:
+        return interval_arithmetic.part(binder, node, unit, subject)
+    if unit in _PARTS:
+        return date_part(binder, node, _PARTS[unit], subject)
+    if unit in ("dayofweek", "dow"):
+        return day_of_week(binder, node, subject)
+    if unit in ("dayofweek_iso", "dow_iso", "isodow"):
+        monday = date_part(binder, node, "weekday", subject)
+        return binder.call("add", [monday, Literal(1, INT32)], INT32, node)
     part = _CLOCK_PARTS.get(unit)
     if part is None:
         binder.context.fail(
@@ -173,19 +173,18 @@ def extract(binder: ScalarBinder, node: exp.Expr, unit: str, argument: exp.Expr)
             hint="use year, quarter, month, week, day, doy, hour, minute or second",
         )
     if part != "second":
-        return clock_part(binder, node, part, argument)
-    subject = binder.bind(argument)
+        return clock_part(binder, node, part, subject)
     if not subject.type.is_timestamp:
         subject = cast(binder.context, node, subject, TIMESTAMP)
     return binder.call("extract_second", [subject], types.decimal(8, 6), node)
 
 
-def _epoch(binder: ScalarBinder, node: exp.Expr, argument: exp.Expr) -> Expression:
-    """The seconds since 1970, or between two moments."""
-    if isinstance(argument, exp.Sub):
-        micros = duration(binder, argument)
+def _epoch(binder: ScalarBinder, node: exp.Expr, subject: Expression) -> Expression:
+    """The seconds since 1970, or of an interval."""
+    if subject.type.is_interval and not subject.type.is_months:
+        micros = intervals.length(subject)
     else:
-        moment = cast(binder.context, node, binder.bind(argument), TIMESTAMP)
+        moment = cast(binder.context, node, subject, TIMESTAMP)
         micros = binder.call("unix_micros", [moment], INT64, node)
     exact = cast(binder.context, node, micros, FLOAT64)
     return binder.call("divide", [exact, Literal(1e6, FLOAT64)], FLOAT64, node)
@@ -203,7 +202,7 @@ def named_part(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) 
 
 
 def _clock(binder: ScalarBinder, node: exp.Expr) -> Expression:
-    return clock_part(binder, node, _CLOCK[type(node)], node.this)
+    return clock_part(binder, node, _CLOCK[type(node)], binder.bind(node.this))
 
 
 def _truncated(binder: ScalarBinder, node: exp.Expr) -> Expression:

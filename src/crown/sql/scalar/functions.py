@@ -24,6 +24,7 @@ from crown.sql.scalar import (
     date_functions,
     date_parts,
     expansions,
+    interval_arithmetic,
     lambdas,
     nested,
     patterns,
@@ -164,6 +165,7 @@ NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
             exp.RegexpLike: "rlike",
         }.items()
     },
+    exp.TimestampFromParts: ("make_timestamp", ("year", "month", "day", "hour", "min", "sec", "nano")),
     exp.Chr: ("chr", ("expressions",)),
     exp.ConcatWs: ("concat_ws", ("expressions",)),
     exp.Initcap: ("initcap", ("this",)),
@@ -466,6 +468,7 @@ SPECIAL: dict[str, Special] = {
     **nested.SPECIAL,
     **patterns.SPECIAL,
     **date_functions.SPECIAL,
+    **interval_arithmetic.SPECIAL,
     **splits.SPECIAL,
     **synonyms.SPECIAL,
     **expansions.SPECIAL,

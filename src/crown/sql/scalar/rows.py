@@ -1,16 +1,13 @@
-"""Comparisons of rows, `(a, b) < (c, d)`, and of the time between two moments with an interval."""
+"""Comparisons of rows, `(a, b) < (c, d)`."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from crown.ir.expression import Expression, Literal
-from crown.sql.scalar.arrays import as_interval
+from crown.ir.expression import Expression
 from crown.sql.scalar.binding import ScalarBinder
-from crown.sql.scalar.coerce import cast, compare
-from crown.sql.scalar.intervals import interval_amount
-from crown.sql.schema.options import MICROSECONDS
-from crown.types import BOOLEAN, INT64, TIMESTAMP
+from crown.sql.scalar.coerce import compare
+from crown.types import BOOLEAN
 
 # The comparison of a whole, and that of the parts before the last one.
 _BEFORE = {"lt": "lt", "le": "lt", "gt": "gt", "ge": "gt"}
@@ -38,33 +35,3 @@ def compare_rows(binder: ScalarBinder, node: exp.Expr, function: str) -> Express
         ahead = compare(context, node, _BEFORE[function], one, other)
         found = binder.call("or", [ahead, equal_so_far], BOOLEAN, node)
     return found
-
-
-def compare_durations(binder: ScalarBinder, node: exp.Expr, function: str) -> Expression | None:
-    """`end - start > INTERVAL '30 minutes'`; None if no side is an interval."""
-    sides = [node.this, node.expression]
-    if not any(isinstance(side.unnest(), exp.Interval) for side in sides):
-        return None
-    micros = [duration(binder, side.unnest()) for side in sides]
-    return compare(binder.context, node, function, *micros)
-
-
-def duration(binder: ScalarBinder, node: exp.Expr) -> Expression:
-    """Return the microseconds of an interval, or between two moments."""
-    context, interval = binder.context, as_interval(node)
-    if interval is not None:
-        amount, unit = interval_amount(context, interval)
-        if unit in MICROSECONDS:
-            return Literal(amount * MICROSECONDS[unit], INT64)
-    if interval is not None or not isinstance(node, exp.Sub):
-        context.fail(
-            node,
-            "INTERVAL",
-            "an interval can only be compared with the time between two moments",
-            reason="months and years have no fixed length",
-            hint="write b - a > INTERVAL 30 MINUTE, or compare b with a + INTERVAL 30 MINUTE",
-        )
-    moments = [cast(context, node, binder.bind(side), TIMESTAMP) for side in (node.this, node.expression)]
-    return binder.call(
-        "subtract", [binder.call("unix_micros", [moment], INT64, node) for moment in moments], INT64, node
-    )

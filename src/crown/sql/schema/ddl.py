@@ -250,6 +250,8 @@ def _column(sql: str, table: str, definition: exp.ColumnDef) -> tuple[TableColum
         place = span(definition.this)
         raise _error(sql, place, "DUPLICATE", f"column {table}.{definition.name} has a struct with two fields {twice}")
     written = _written(sql, definition) or kind.sql("spark")
+    if type_ is not None and type_.is_interval:
+        written = type_.sql_name  # of several words
     type_ = WrittenType(type_, written) if type_ is not None else UnreadType("null", written)
     constraints = [c.kind for c in definition.constraints if isinstance(c, exp.ColumnConstraint)]
     is_key = any(isinstance(c, exp.PrimaryKeyColumnConstraint) for c in constraints)

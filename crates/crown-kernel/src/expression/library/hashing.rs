@@ -19,6 +19,7 @@ fn stored<'v>(value: &'v Value, data_type: DataType) -> Stored<'v> {
         (Value::Integer(value), DataType::Int64 | DataType::Timestamp | DataType::TimestampNtz | DataType::Time) => {
             Stored::Long(*value)
         }
+        (Value::Integer(value), DataType::Interval(span)) if !span.is_months() => Stored::Long(*value),
         (Value::Integer(value), _) => Stored::Int(*value as i32),
         // Adding 0.0 makes 0.0 of -0.0.
         (Value::Float(value), DataType::Float32) => Stored::Int(java_float(*value as f32 + 0.0)),

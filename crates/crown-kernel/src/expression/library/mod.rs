@@ -24,7 +24,7 @@ use std::borrow::Cow;
 pub(super) type Apply = for<'a> fn(&[Value<'a>], DataType) -> Result<Option<Value<'a>>>;
 
 /// The most arguments that one of these functions has.
-pub(super) const MOST: usize = 4;
+pub(super) const MOST: usize = 6;
 
 /// A text that a function makes may have this many bytes. Spark's limit is 2 GB; a batch that needs
 /// more than this is taken to be an accident.
@@ -51,7 +51,7 @@ const fn entry(name: &'static str, arguments: &'static [Kind], result: Kind, app
     Entry { name, arguments, result, apply }
 }
 
-use Kind::{Boolean, Bytes, Date, Float, Integer, Timestamp};
+use Kind::{Boolean, Bytes, Date, Duration, Float, Integer, Months, Timestamp};
 
 const ENTRIES: &[Entry] = &[
     entry("sqrt", &[Float], Float, math::sqrt),
@@ -139,6 +139,8 @@ const ENTRIES: &[Entry] = &[
     entry("months_between", &[Timestamp, Timestamp, Boolean], Float, time::months_between),
     entry("complete_months", &[Timestamp, Timestamp], Integer, time::complete_months),
     entry("make_date", &[Integer, Integer, Integer], Date, time::make_date),
+    entry("make_timestamp", &[Integer; 6], Timestamp, time::make_timestamp),
+    entry("try_make_timestamp", &[Integer; 6], Timestamp, time::try_make_timestamp),
     entry("last_day", &[Date], Date, time::last_day),
     entry("next_day", &[Date, Bytes], Date, time::next_day),
     entry("unix_date", &[Date], Integer, time::unix_date),
@@ -146,6 +148,10 @@ const ENTRIES: &[Entry] = &[
     entry("unix_micros", &[Timestamp], Integer, time::unix_micros),
     entry("unix_millis", &[Timestamp], Integer, time::unix_millis),
     entry("unix_seconds", &[Timestamp], Integer, time::unix_seconds),
+    entry("length_of_interval", &[Months], Integer, time::length_of_interval),
+    entry("length_of_interval", &[Duration], Integer, time::length_of_interval),
+    entry("interval_of_length", &[Integer], Months, time::length_of_interval),
+    entry("interval_of_length", &[Integer], Duration, time::length_of_interval),
     entry("extract_second", &[Timestamp], Kind::Decimal(6), time::extract_second),
 ];
 

@@ -31,10 +31,38 @@ pub fn months_on(date: i64, months: i64) -> Option<i64> {
     (day - 3..=day).rev().find_map(|day| days(year, month, day))
 }
 
+/// The months or microseconds of an interval as an integer, and the other way round.
+pub fn length_of_interval<'a>(arguments: &[Value<'a>], to: DataType) -> Evaluated<'a> {
+    integer(in_range(arguments[0].integer().into(), to)?)
+}
+
 pub fn make_date<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
     let [year, month, day] = [0, 1, 2].map(|at: usize| arguments[at].integer());
     let invalid = || KernelError::invalid("CROWN-CAST", format!("there is no date {year}-{month}-{day}"));
     date(Some(days(year, month, day).ok_or_else(invalid)?))
+}
+
+/// Year, month, day, hour, minute and the microseconds of the seconds; 60 whole seconds are a
+/// minute.
+pub fn make_timestamp<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
+    let invalid = || {
+        let [year, month, day, hour, minute, micros] = [0, 1, 2, 3, 4, 5].map(|at: usize| arguments[at].integer());
+        let seconds = format!("{}.{:06}", micros / MICROS_PER_SECOND, micros % MICROS_PER_SECOND);
+        KernelError::invalid("CROWN-CAST", format!("there is no time {year}-{month}-{day} {hour}:{minute}:{seconds}"))
+    };
+    integer(timestamp_of(arguments).ok_or_else(invalid)?)
+}
+
+/// As `make_timestamp`, but NULL if there is no such time.
+pub fn try_make_timestamp<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {
+    Ok(timestamp_of(arguments).map(Value::Integer))
+}
+
+fn timestamp_of(arguments: &[Value]) -> Option<i64> {
+    let [year, month, day, hour, minute, micros] = [0, 1, 2, 3, 4, 5].map(|at: usize| arguments[at].integer());
+    let valid = (0..24).contains(&hour) && (0..60).contains(&minute) && (0..=60 * MICROS_PER_SECOND).contains(&micros);
+    let clock = (hour * 60 + minute) * 60 * MICROS_PER_SECOND + micros;
+    days(year, month, day).filter(|_| valid)?.checked_mul(MICROS_PER_DAY)?.checked_add(clock)
 }
 
 pub fn add_months<'a>(arguments: &[Value<'a>], _: DataType) -> Evaluated<'a> {

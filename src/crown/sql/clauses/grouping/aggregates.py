@@ -22,6 +22,8 @@ from crown.sql.relation import source_column
 from crown.sql.scalar.binder import Binder
 from crown.sql.scalar.coerce import always, as_number, boolean, cast
 from crown.sql.scalar.fold import fold
+from crown.sql.scalar.interval_arithmetic import mean_of_lengths
+from crown.sql.scalar.intervals import length, of_length
 from crown.sql.scope import check_readable, tables_named
 from crown.types import BOOLEAN, FLOAT64, INT8, INT32, INT64, STRING, DataType
 
@@ -418,6 +420,8 @@ class Aggregates:
         if argument is not None and argument.type == types.NULL:
             argument = Literal(None, INT32)
         if argument is not None and function in ("sum", "avg"):
+            if argument.type.is_interval:
+                return self._of_intervals(node, function, argument, distinct, condition)
             argument = as_number(self.context, node, argument)
             argument = cast(self.context, node, argument, FLOAT64) if argument.type == STRING else argument
         type_ = self._type(node, function, argument)
@@ -440,6 +444,18 @@ class Aggregates:
                 )
             self.found.append(replace(unnamed, name=name))
         return Column(MARK + name, type_)
+
+    def _of_intervals(
+        self, node: exp.Expr, function: str, argument: Expression, distinct: bool, condition: Expression | None
+    ) -> Expression:
+        """The sum or average of intervals is that of their lengths."""
+        lengths = cast(self.context, node, length(argument), INT64)
+        total = self._add(node, "sum", lengths, distinct, condition)
+        if function == "sum":
+            return of_length(self.context, node, total, argument.type)
+        return mean_of_lengths(
+            self.context, node, total, self._add(node, "count", lengths, distinct, condition), argument.type
+        )
 
     def _type(self, node: exp.Expr, function: AggregateFunction, argument: Expression | None) -> DataType:
         if function == "count":
