@@ -6,8 +6,8 @@ all others, and they in it.
 
 >>> sorted(CONSTRUCTS)  # doctest: +NORMALIZE_WHITESPACE
 ['among groups', 'asof join', 'collected', 'common table', 'compared outer join', 'computed', 'condition', 'constant',
- 'constant group', 'correlated scalar', 'correlated set', 'current time', 'distinct', 'distinct on', 'except',
- 'except all', 'exploded', 'filter', 'filtered aggregate', 'global aggregate', 'group', 'grouped condition',
+ 'constant group', 'correlated scalar', 'correlated set', 'current time', 'distinct', 'distinct on', 'duration',
+ 'except', 'except all', 'exploded', 'filter', 'filtered aggregate', 'global aggregate', 'group', 'grouped condition',
  'grouping sets', 'having', 'hop', 'inequality join', 'inner join', 'intersect', 'intersect all', 'join of three',
  'lateral', 'limited subquery', 'mark', 'ordered', 'ordered window', 'outer aggregate', 'outer join', 'outer joins',
  'outer value', 'parenthesised', 'partition aggregate', 'pivot', 'plain columns', 'recursion', 'scalar subquery',
@@ -503,11 +503,12 @@ CONSTRUCTS: Final[dict[str, Construct]] = {
     "hop": timed.hop,
     "session": timed.session,
     "asof join": timed.asof,
+    "duration": timed.duration,
     "current time": timed.current_time,
     **{operator: _set_operation(operator) for operator in OPERATORS},
 }
 CLOCK: Final = frozenset({"current time"})
-TIME: Final = CLOCK | {"tumble", "hop", "session"}
+TIME: Final = CLOCK | {"tumble", "hop", "session", "duration"}
 
 
 @st.composite

@@ -98,7 +98,7 @@ AGGREGATES: dict[str, tuple[tuple[str, str], ...]] = {
     "date": (),
     "boolean": (),
     "time": (),
-    "span": (("SUM({0})", "span"),),
+    "span": (),  # DuckDB has no sum of intervals
 }
 COUNTS = (("COUNT(*)", "int"), ("COUNT({0})", "int"), ("COUNT(DISTINCT {0})", "int"))
 

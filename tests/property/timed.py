@@ -1,4 +1,4 @@
-"""Constructs of `compose` with time: windows of time, ASOF joins, and comparisons with the current time.
+"""Constructs of `compose` with time: windows of time, ASOF joins, durations, and comparisons with the current time.
 
 All of them fall back to plain rows where nothing that they read has a time. Only streams that tell the view the time
 can run queries with `now()`: see `CLOCK` in `compose`.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.property.composer import Composer, Query, Source, Term
+from tests.property.queries import LITERALS
 
 
 def _times(source: Source) -> list[str]:
@@ -51,6 +52,21 @@ def session(composer: Composer, depth: int) -> Query:
     shown += [(call.replace("SESSION(", "SESSION_END(", 1), "time")] if composer.chance(50) else []
     query = composer.select(shown, source.text, where=where)
     return replace(query, text=f"{query.text} GROUP BY {', '.join([*(text for text, _ in by), call])}")
+
+
+def duration(composer: Composer, depth: int) -> Query:
+    """The time between two moments: shown, compared or aggregated (DuckDB has no sum of intervals)."""
+    source = composer.joined(depth, ["JOIN", "LEFT JOIN"], composer.pick([1, 2]))
+    times = _times(source)
+    if not times:
+        return composer.select(composer.terms(source.columns), source.text)
+    between = f"({composer.pick(times)} - {composer.pick([*times, *LITERALS['time']])})"
+    where = [f"{between} >= INTERVAL '1' MINUTE"] if composer.chance(30) else []
+    if composer.chance(50):
+        return composer.select([(between, "span"), *composer.terms(source.columns)], source.text, where=where)
+    by = composer.pick(source.columns)
+    query = composer.select([by, (f"MIN({between})", "span"), (f"MAX({between})", "span")], source.text, where=where)
+    return replace(query, text=f"{query.text} GROUP BY {by[0]}")
 
 
 def asof(composer: Composer, depth: int) -> Query:
