@@ -96,7 +96,10 @@ CODES: Mapping[str, Code] = {
         "Move it into WHERE, or write it as a join.",
     ),
     "CROWN-SQL-SYNTAX": Code("The query is not valid SQL.", "Correct the text at the caret."),
-    "CROWN-SQL-TABLE-FUNCTION": Code("The function in FROM is not supported.", "Put the rows into a table."),
+    "CROWN-SQL-TABLE-FUNCTION": Code(
+        "The function in FROM is not supported, or a SELECT has a second function that returns rows.",
+        "Put the rows into a table, or write both functions in FROM.",
+    ),
     "CROWN-SQL-TIME-WINDOW": Code(
         "A time window (TUMBLE, HOP, window) is not understood or not supported.",
         "Write TUMBLE(ts, INTERVAL '10' MINUTE) in GROUP BY, or window_start of TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), "

@@ -235,6 +235,7 @@ def _ordered_window(composer: Composer, depth: int) -> Query:
         rows = composer.pick(
             ["UNBOUNDED PRECEDING", "BETWEEN 1 PRECEDING AND 1 FOLLOWING", "BETWEEN 2 PRECEDING AND 1 PRECEDING"]
         )
+        listed = text if domain == "string" else "'x'"
         forms = [
             (f"{composer.pick(['RANK', 'DENSE_RANK'])}() OVER ({part}ORDER BY {some})", "int"),
             (f"CUME_DIST() OVER ({part}ORDER BY {some})", "double"),
@@ -244,6 +245,7 @@ def _ordered_window(composer: Composer, depth: int) -> Query:
             (f"{composer.pick(['LAG', 'LEAD'])}({text}) OVER ({part}ORDER BY {every})", domain),
             (f"{composer.pick(['FIRST', 'LAST'])}_VALUE({text}) OVER ({part}ORDER BY {every})", domain),
             (f"COUNT({text}) OVER ({part}ORDER BY {every} ROWS {rows})", "int"),
+            (f"LISTAGG({listed}, '-') OVER ({part}ORDER BY {every})", "string"),
         ]
         form = composer.pick(forms)
         terms.append(form if domain != "boolean" or form[1] != "boolean" or "MIN" not in form[0] else forms[2])

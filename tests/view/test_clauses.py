@@ -164,6 +164,11 @@ def test_constants_are_saved_with_the_view(threads: int, tmp_path: Path) -> None
         ("SELECT array_size(map(a, b)) FROM t", "expected an array, not MAP<INT, INT>"),
         ("SELECT '2024-01-31' + INTERVAL 1 MONTH FROM t", "months can't be added to a string"),
         ("SELECT explode(map(a, b)) AS k FROM t", "EXPLODE returns key and value, and AS has 1 names for it"),
+        (
+            "SELECT explode(array(a, b)), explode(array(b)) FROM t",
+            "a SELECT has at most one function that returns rows",
+        ),
+        ("SELECT array(SELECT a FROM t WHERE b > 1) AS x", "ARRAY of a query is not supported"),
         ("SELECT posexplode(map(a, b)) FROM t", "posexplode of a map is not supported"),
         ("SELECT array_insert(array(a), 1, 'x') FROM t", "a STRING can't be inserted into an array of INT"),
         ("SELECT try_add(c, 1) FROM t", "try_add is only supported for integers and floats"),

@@ -44,6 +44,11 @@ LIMITED = [
     "SELECT a.id, q.v, q.w FROM a CROSS JOIN LATERAL (SELECT v, w FROM b WHERE b.k = a.k ORDER BY v, w LIMIT 2) AS q",
     "SELECT a.id, q.v FROM a LEFT JOIN LATERAL (SELECT v, w FROM b WHERE b.k = a.k ORDER BY v, w LIMIT 2 OFFSET 1) "
     "AS q ON TRUE",
+    "SELECT a.id, q.v, q.w FROM a CROSS JOIN LATERAL (SELECT v, w FROM b WHERE b.k = a.k OFFSET 0) AS q",
+    "SELECT a.id, q.v FROM a LEFT JOIN LATERAL (SELECT v FROM b WHERE b.k < a.k ORDER BY v, w LIMIT ALL OFFSET 1) AS q "
+    "ON TRUE",
+    "SELECT a.id, q.v FROM a LEFT JOIN LATERAL (SELECT v FROM b WHERE b.k = a.k ORDER BY v LIMIT 2 OFFSET 99999999999) "
+    "AS q ON TRUE",
     "SELECT a.id, q.v FROM a LEFT JOIN LATERAL (SELECT v FROM b WHERE b.k >= a.k AND b.v < a.j ORDER BY v, w LIMIT 2) "
     "AS q ON TRUE",
     "SELECT a.id, q.v FROM a LEFT JOIN LATERAL (SELECT DISTINCT ON (v) v, w FROM b WHERE b.k = a.k ORDER BY v, w "

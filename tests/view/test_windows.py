@@ -117,6 +117,13 @@ ORDERED = {
     "BY p ORDER BY x) AS s "
     "FROM t",
     "limited": "SELECT x, RANK() OVER (ORDER BY x) AS r FROM t ORDER BY r DESC, x LIMIT 3",
+    "a window of a window": "SELECT p, x, SUM(x) OVER c AS s, COUNT(*) OVER b AS n, COUNT(x) OVER (a ORDER BY d) AS m "
+    "FROM t WINDOW a AS (PARTITION BY p), b AS (a ORDER BY x), c AS (b RANGE UNBOUNDED PRECEDING)",
+    "a name for a window": "SELECT p, x, SUM(x) OVER b AS s FROM t WINDOW a AS (PARTITION BY p ORDER BY x), b AS a",
+    "lists": f"SELECT x, LISTAGG(q, '-') {BY_ALL} AS a, LISTAGG(q, '-') OVER (PARTITION BY p ORDER BY {ALL} ROWS "
+    "BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS b FROM t",
+    "lists of partitions": f"SELECT x, COLLECT_LIST(n) OVER (PARTITION BY p ORDER BY {ALL} ROWS BETWEEN UNBOUNDED "
+    "PRECEDING AND UNBOUNDED FOLLOWING) AS a FROM t",
     "over a rank": "SELECT x, SUM(x) OVER (ORDER BY r) AS s FROM (SELECT x, RANK() OVER (ORDER BY x) AS r FROM t)",
 }
 
@@ -237,6 +244,11 @@ def test_explain_tells_the_kind_and_the_price(sql: str, kind: str) -> None:
         "SELECT p FROM t WHERE RANK() OVER (ORDER BY x) = 1",
         "SELECT p FROM t QUALIFY p > 1",
         "SELECT SUM(x) OVER nothing AS r FROM t",
+        "SELECT SUM(x) OVER w AS r FROM t WINDOW w AS (nothing ORDER BY x)",
+        "SELECT SUM(x) OVER a AS r FROM t WINDOW a AS (b), b AS (a ORDER BY x)",
+        "SELECT SUM(x) OVER (w PARTITION BY q) AS r FROM t WINDOW w AS (PARTITION BY p)",
+        "SELECT SUM(x) OVER b AS r FROM t WINDOW a AS (ORDER BY p), b AS (a ORDER BY q)",
+        "SELECT SUM(x) OVER w AS r FROM t WINDOW w AS (PARTITION BY p), W AS (PARTITION BY q)",
     ],
 )
 def test_refusals(sql: str) -> None:

@@ -191,6 +191,15 @@ def _get(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Exp
 
 
 def _array(binder: ScalarBinder, node: exp.Expr) -> Expression:
+    for part in node.expressions:
+        # Other dialects collect the rows of the query. Spark takes a scalar subquery, in parentheses of its own.
+        if isinstance(part, exp.Query) and not (binder.context.is_spark and isinstance(part, exp.Subquery)):
+            binder.context.fail(
+                part,
+                "SUBQUERY-PLACE",
+                "ARRAY of a query is not supported",
+                hint="write (SELECT ARRAY_AGG(x ORDER BY ...) FROM ...), which leaves out NULLs",
+            )
     elements = [binder.bind(part) for part in node.expressions]
     values = unify(binder.context, node, elements, "this array") if elements else []
     type_ = types.array_of(values[0].type if values else STRING)

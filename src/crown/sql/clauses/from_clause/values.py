@@ -184,6 +184,7 @@ def _fields(context: Context, entry: Expression, names: Sequence[str]) -> list[t
 def lift_generators(context: Context, statement: exp.Expr) -> None:
     """Move EXPLODE, POSEXPLODE and UNNEST out of SELECT lists into FROM, under a name that `*` does not show."""
     for number, select in enumerate(list(statement.find_all(exp.Select))):
+        _check_one_generator(context, select)
         for position, projection in enumerate(list(select.expressions)):
             call = projection.this if isinstance(projection, exp.Alias | exp.Aliases) else projection
             if select.args.get("group") is not None:
@@ -213,6 +214,19 @@ def lift_generators(context: Context, statement: exp.Expr) -> None:
                 shown.append(exp.alias_(column, given[place] if place < len(given) else name, quoted=True))
             at = select.expressions.index(projection)
             select.set("expressions", [*select.expressions[:at], *shown, *select.expressions[at + 1 :]])
+
+
+def _check_one_generator(context: Context, select: exp.Select) -> None:
+    """Refuse a second generator, as Spark does: some dialects pair its rows with the first one's, some cross them."""
+    calls = [call for projection in select.expressions for call in projection.find_all(*_LIFTED)]
+    own = [call for call in calls if call.find_ancestor(exp.Select) is select]
+    if len(own) > 1:
+        context.fail(
+            own[1],
+            "TABLE-FUNCTION",
+            f"a SELECT has at most one function that returns rows, and {own[1].key.upper()} is the second",
+            hint="write both in FROM, as LATERAL VIEW or UNNEST, or zip the arrays with arrays_zip",
+        )
 
 
 def _lifted(call: exp.Expr, alias: str, columns: list[str]) -> exp.Join:

@@ -14,6 +14,7 @@ from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
 from crown.types import BOOLEAN, INT32
 
 _NUMBER = "row_number"
+_MOST_ROWS = (1 << 31) - 1  # of a partition: the type of ROW_NUMBER has no more numbers
 
 
 def first_rows(
@@ -28,7 +29,7 @@ def first_rows(
 
     `word` is the construct in the query, for messages. Ties in the order are broken by all columns.
     """
-    number, skipped = limit
+    number, skipped = limit[0], min(limit[1], _MOST_ROWS)
     columns = typed(bound.columns)
     listed = [TableColumn(c.name, c.type, c.nullable) for c in columns]
     ranks = (WindowColumn(_NUMBER, "row_number", INT32),) if skipped else ()

@@ -37,6 +37,7 @@ _VALUES: Mapping[type[exp.Expr], WindowFunction] = {
     exp.Last: "last_value",
     exp.NthValue: "nth_value",
 }
+_LISTS = ("array_agg", "string_agg")
 _WHOLE = WindowFrame("rows", None, None)
 _DAYS = {"DAY": 1, "WEEK": 7}
 _MICROSECONDS = {
@@ -95,7 +96,10 @@ class WindowCollector:
         self.context = context
         self.keys = tuple(keys)
         self.found: list[FoundWindow] = []
-        self._named = {w.name.lower(): w for w in node.args.get("windows") or ()}
+        self._named: dict[str, exp.Window] = {}
+        for window in node.args.get("windows") or ():
+            if self._named.setdefault(window.name.lower(), window) is not window:
+                context.fail(window.this, "WINDOW-FUNCTION", f"there are two windows {window.name}", hint="rename one")
         self.inside = False
 
     def bind(self, node: exp.Expr, binder: Binder) -> Expression:
@@ -175,6 +179,8 @@ class WindowCollector:
         bound = collected.bind(call, binder)
         columns: dict[str, Expression] = {}
         for aggregate in collected.found:
+            if aggregate.function in _LISTS and not aggregate.order and not aggregate.distinct:
+                aggregate = replace(aggregate, order=over.order)  # Spark lists the values as the frame has them
             found = self._new("aggregate", aggregate.type, over, frame=over.frame, aggregate=aggregate)
             columns[MARK + aggregate.name] = self._column(found)
         return substitute(bound, columns)
@@ -198,14 +204,7 @@ class WindowCollector:
         )
 
     def _over(self, node: exp.Window, binder: Binder) -> _Over:
-        partition, ordered, spec = node.args.get("partition_by") or [], node.args.get("order"), node.args.get("spec")
-        alias = node.args.get("alias")
-        if alias is not None:
-            named = self._named.get(alias.name.lower())
-            if named is None:
-                self.context.fail(alias, "WINDOW-FUNCTION", f"there is no window {alias.name}", hint="add WINDOW")
-            partition = partition or named.args.get("partition_by") or []
-            ordered, spec = ordered or named.args.get("order"), spec or named.args.get("spec")
+        partition, ordered, spec = self._written(node)
         keys = tuple(self._typed(binder.bind(p)) for p in partition)
         order = tuple(
             Order(self._typed(expression), *direction(self.context, item))
@@ -215,6 +214,29 @@ class WindowCollector:
         )
         keys = tuple(k for k in keys if not isinstance(k, Literal))
         return _Over(tuple(dict.fromkeys((*self.keys, *keys))), order, self._frame(spec, order))
+
+    def _written(self, node: exp.Window) -> tuple[list[exp.Expr], exp.Expr | None, exp.Expr | None]:
+        """PARTITION BY, ORDER BY and the frame of a window, with those of the window that it names, and so on."""
+        written = node.args.get("partition_by") or [], node.args.get("order"), node.args.get("spec")
+        used = [node]
+        while (alias := used[-1].args.get("alias")) is not None:
+            named = self._named.get(alias.name.lower())
+            if named is None:
+                self.context.fail(alias, "WINDOW-FUNCTION", f"there is no window {alias.name}", hint="add WINDOW")
+            if named in used:
+                self.context.fail(alias, "WINDOW-FUNCTION", f"the window {alias.name} is defined by itself")
+            used.append(named)
+            further = named.args.get("partition_by") or [], named.args.get("order"), named.args.get("spec")
+            for part, mine, its in zip(("PARTITION BY", "ORDER BY", "frame"), written, further, strict=True):
+                if mine and its:
+                    self.context.fail(
+                        alias,
+                        "WINDOW-FUNCTION",
+                        f"the window {alias.name} already has a {part}",
+                        hint="write the whole window instead of its name",
+                    )
+            written = written[0] or further[0], written[1] or further[1], written[2] or further[2]
+        return written
 
     def _typed(self, expression: Expression) -> Expression:
         return Literal(None, INT32) if expression.type == types.NULL else expression
