@@ -302,6 +302,11 @@ TOO_LARGE = {
         SCHEMA,
         "GROUPING-SETS",
     ),
+    "NOT IN": (
+        f"SELECT a FROM e WHERE {'a NOT IN (SELECT b FROM e WHERE ' * 20}a > 0{')' * 20}",
+        SCHEMA,
+        "TOO-LONG",
+    ),
     "UNPIVOT": (
         f"SELECT * FROM w UNPIVOT (v FOR n IN ({_columns(65)}))",
         f"CREATE TABLE w ({_columns(65, 'c{0} INT')})",
