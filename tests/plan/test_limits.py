@@ -302,6 +302,15 @@ TOO_LARGE = {
         SCHEMA,
         "GROUPING-SETS",
     ),
+    "a clique of wide tables": (
+        "SELECT COUNT(*) AS n FROM "
+        + " JOIN ".join(
+            f"t{i}" + (" ON " + " AND ".join(f"t{i}.c{j} = t{j}.c{i}" for j in range(i)) if i else "")
+            for i in range(30)
+        ),
+        ";".join(f"CREATE TABLE t{i} ({_columns(30, 'c{0} INT')})" for i in range(30)),
+        "TOO-MANY-TABLES",
+    ),
     "NOT IN": (
         f"SELECT a FROM e WHERE {'a NOT IN (SELECT b FROM e WHERE ' * 20}a > 0{')' * 20}",
         SCHEMA,
