@@ -243,6 +243,10 @@ GROWING: dict[str, Callable[[int], tuple[str, str]]] = {
         "SELECT * FROM w NATURAL FULL JOIN x",
         f"CREATE TABLE w ({_columns(n, 'c{0} INT')}); CREATE TABLE x ({_columns(n, 'c{0} INT')})",
     ),
+    "equalities with constants": lambda n: (
+        f"SELECT c0 FROM w WHERE {' AND '.join(f'c{i} = {i}' for i in range(n))}",
+        f"CREATE TABLE w ({_columns(n, 'c{0} INT')})",
+    ),
     "CASE": lambda n: (f"SELECT CASE {' '.join(f'WHEN a = {i} THEN {i}' for i in range(n))} END AS x FROM e", SCHEMA),
 }
 
@@ -293,6 +297,25 @@ TOO_LARGE = {
     "outputs": (f"SELECT {_columns(5001, 'a')} FROM e", SCHEMA, "TOO-LONG"),
     "aggregates": (f"SELECT {_columns(1001, 'SUM(a + {0})')} FROM e", SCHEMA, "TOO-LONG"),
     "FULL JOIN": (*_chain(51, "USING (k)"), "TOO-MANY-TABLES"),
+    "GROUPING SETS": (
+        f"SELECT COUNT(*) AS n FROM e GROUP BY {', '.join(['GROUPING SETS (a, b, (a, b), (), a)'] * 40)}",
+        SCHEMA,
+        "GROUPING-SETS",
+    ),
+    "a clique of wide tables": (
+        "SELECT COUNT(*) AS n FROM "
+        + " JOIN ".join(
+            f"t{i}" + (" ON " + " AND ".join(f"t{i}.c{j} = t{j}.c{i}" for j in range(i)) if i else "")
+            for i in range(30)
+        ),
+        ";".join(f"CREATE TABLE t{i} ({_columns(30, 'c{0} INT')})" for i in range(30)),
+        "TOO-MANY-TABLES",
+    ),
+    "NOT IN": (
+        f"SELECT a FROM e WHERE {'a NOT IN (SELECT b FROM e WHERE ' * 20}a > 0{')' * 20}",
+        SCHEMA,
+        "TOO-LONG",
+    ),
     "UNPIVOT": (
         f"SELECT * FROM w UNPIVOT (v FOR n IN ({_columns(65)}))",
         f"CREATE TABLE w ({_columns(65, 'c{0} INT')})",

@@ -55,10 +55,14 @@ class Call:
     arguments: tuple[Expression, ...]
     type: DataType
     size: int = field(init=False, repr=False, compare=False)  # calls in it, counted as often as they are written
+    columns: frozenset[str] = field(init=False, repr=False, compare=False)  # that it reads
+    fails: bool = field(init=False, repr=False, compare=False)  # see `fails_on_its_own`
     _hash: int = field(init=False, repr=False, compare=False)  # once: a deep expression is looked up at every level
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", 1 + sum([a.size for a in self.arguments if isinstance(a, Call)]))
+        object.__setattr__(self, "columns", _all_columns(self.arguments))
+        object.__setattr__(self, "fails", self.function == "single_row" or any(map(fails_on_its_own, self.arguments)))
         object.__setattr__(self, "_hash", hash((self.function, self.arguments, self.type)))
 
     def __hash__(self) -> int:
@@ -77,9 +81,27 @@ def fails_on_its_own(expression: Expression) -> bool:
     >>> fails_on_its_own(Call("single_row", (Column("a", types.INT64), Column("n", types.INT64)), types.INT64))
     True
     """
-    if not isinstance(expression, Call):
-        return False
-    return expression.function == "single_row" or any(fails_on_its_own(a) for a in expression.arguments)
+    return isinstance(expression, Call) and expression.fails
+
+
+_NONE: frozenset[str] = frozenset()
+
+
+def column_set(expression: Expression) -> frozenset[str]:
+    """The names of the columns an expression reads."""
+    if isinstance(expression, Call):
+        return expression.columns
+    return frozenset((expression.name,)) if isinstance(expression, Column) else _NONE
+
+
+def _all_columns(expressions: tuple[Expression, ...]) -> frozenset[str]:
+    """Those of all expressions, as the set of the first one that has them all: long chains then share it."""
+    found = _NONE
+    for expression in expressions:
+        more = column_set(expression)
+        if not more <= found:
+            found = more if found <= more else found | more
+    return found
 
 
 def makes_rows(expression: Expression) -> bool:

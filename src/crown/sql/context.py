@@ -18,6 +18,7 @@ from crown.ir.tables import Table, TableColumn, Window
 from crown.sql.clauses.from_clause.definitions import Definition
 from crown.sql.diagnose import Place, Span, fail, span
 from crown.sql.dialect import SPARK
+from crown.sql.nodes import nodes_of_kind
 from crown.sql.relation import Branch, Source, atom_of
 from crown.sql.scalar.fold import fold
 from crown.sql.schema.schema import Schema
@@ -60,7 +61,7 @@ class Context:
         """Fill `view_uses`."""
         queries, reached = [statement], set[str]()
         while queries:
-            named = [table.name.lower() for table in queries.pop().find_all(exp.Table)]
+            named = [table.name.lower() for table in nodes_of_kind(queries.pop(), exp.Table)]
             self.view_uses.update(named)
             fresh = dict.fromkeys(name for name in named if name in self.schema.views and name not in reached)
             reached.update(fresh)

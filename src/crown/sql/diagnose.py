@@ -17,6 +17,7 @@ from crown.codes import CODES
 from crown.errors import SqlError
 from crown.sql.dialect import parse_text, reader
 from crown.sql.misspelt import misspelt_beginning, misspelt_keyword, nearest_type, unknown_type
+from crown.sql.nodes import nodes_of
 
 Span = tuple[int, int]
 _SPAN = "crown_span"
@@ -43,7 +44,7 @@ def span(node: exp.Expr | None) -> Span | None:
     while node is not None:
         if _SPAN in node.meta:
             return node.meta[_SPAN]  # type: ignore[no-any-return]
-        found = [n.meta for n in node.walk() if "start" in n.meta]
+        found = [n.meta for n in nodes_of(node) if "start" in n.meta]
         if found:
             return min(m["start"] for m in found), max(m["end"] for m in found) + 1
         node = node.parent
@@ -52,7 +53,7 @@ def span(node: exp.Expr | None) -> Span | None:
 
 def note_spans(root: exp.Expr) -> None:
     """Note the range of every node of a statement, so that none has to be searched for its first and last token."""
-    for node in reversed(list(root.walk())):  # children before their parents
+    for node in reversed(nodes_of(root)):  # children before their parents
         meta = node.meta
         if "start" in meta:
             _widen(meta, (meta["start"], meta["end"] + 1))

@@ -9,6 +9,7 @@ from sqlglot import exp
 from crown.ir.expression import Expression
 from crown.sql.context import Context
 from crown.sql.diagnose import written_name
+from crown.sql.nodes import nodes_of
 from crown.sql.parts import READ, unread
 from crown.sql.relation import Subcondition
 
@@ -74,7 +75,7 @@ _ADVICE: dict[str | tuple[type[exp.Expr], str], tuple[str, str, str, str]] = {
 
 def check_parts(context: Context, query: exp.Expr) -> None:
     """Reject a query with a part, at any depth, that Crown would otherwise ignore."""
-    for node in query.walk():
+    for node in nodes_of(query):
         if type(node) in READ:
             check_node(context, node)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
-from crown.ir.expression import Column, Expression, columns_of
+from crown.ir.expression import Column, Expression, column_set
 from crown.ir.query import Origin
 from crown.sql.diagnose import Place
 from crown.types import DataType
@@ -167,4 +167,4 @@ def source_column(column: str) -> str:
 
 
 def atoms_of(expression: Expression) -> frozenset[str]:
-    return frozenset(atom_of(c) for c in columns_of(expression))
+    return frozenset([atom_of(c) for c in column_set(expression)])

@@ -45,6 +45,7 @@ from crown.plan.tree.trees import find_trees
 from crown.types import longest_decimal
 
 MAX_ATOMS = 100
+MAX_BAG = 100_000_000  # the square of atoms times variables
 
 
 def plan_conjunction(
@@ -115,6 +116,7 @@ def group_into_bags(draft: Draft, planning: Planning) -> Draft:
         inside = [edges[atom] for atom in block]
         outside = union(edge for index, edge in enumerate(edges) if index not in block)
         held = _in_order(draft.variables, union(inside))
+        _check_bag(planning, len(block), len(held))
         shown = tuple(variable for variable in held if variable.name in outside | read)
         names = tuple(draft.atoms[atom].name for atom in block)
         stage = BagStage(
@@ -129,6 +131,18 @@ def group_into_bags(draft: Draft, planning: Planning) -> Draft:
         atoms.append(Atom("⋈".join(names), stage.id, bindings))
         bags.append(BagReport(stage.id, names, tuple(v.name for v in held), bag_width(block, edges, draft.known)))
     return replace(draft, atoms=tuple(atoms), bags=tuple(bags), searches=(*draft.searches, steps))
+
+
+def _check_bag(planning: Planning, atoms: int, variables: int) -> None:
+    """Each atom's delta join chooses the next variable among all, by the atoms that restrict it."""
+    if (atoms * variables) ** 2 > MAX_BAG:
+        raise PlanError(
+            f"a cycle of the query has {atoms} tables with {variables} variables",
+            code="CROWN-PLAN-TOO-MANY-TABLES",
+            sql=planning.sql,
+            reason="to plan the join of a cycle takes the square of their product",
+            hint="split the query: a subquery with DISTINCT or GROUP BY, or a CTE used twice, is planned separately",
+        )
 
 
 def extend_outputs(draft: Draft, planning: Planning) -> Draft:

@@ -16,6 +16,7 @@ from crown.sql.clauses.grouping.aggregates import Aggregates
 from crown.sql.clauses.recursion.self_reference import readers, refuse_later
 from crown.sql.clauses.subqueries.attach import Attachment
 from crown.sql.context import Context
+from crown.sql.nodes import nodes_of_kind
 from crown.sql.relation import Relation
 from crown.sql.scalar.binder import SubqueriesOfSelect
 from crown.sql.scope import Scope
@@ -121,7 +122,7 @@ def with_definitions(context: Context, node: exp.Expr, environment: Environment)
         return environment
     known = dict(environment.names)
     own: set[str] = set()
-    uses = Counter(table.name.lower() for table in node.find_all(exp.Table))
+    uses = Counter(table.name.lower() for table in nodes_of_kind(node, exp.Table))
     for item in clause.expressions:
         if not isinstance(item, exp.CTE):
             context.fail(item, "UNSUPPORTED", "this WITH item is not supported", hint="write a SELECT")

@@ -31,6 +31,8 @@ from crown.sql.scalar.fold import conjuncts, fold
 from crown.sql.scope import Scope
 from crown.types import BOOLEAN
 
+MOST_CONDITIONS = 2_000  # EXISTS and NOT EXISTS that one subquery becomes, with those inside it
+
 
 def bind_where(
     context: Context, clause: exp.Expr | None, relation: Relation, parent: Scope | None, environment: Environment
@@ -154,6 +156,14 @@ def _restrict(
     relation = gathered(context, relation, [p for c in conditions for p in c.branch.predicates])
     if test.negated and test.pairs:
         conditions += _null_conditions(context, relation, test, asked[: len(test.inner.correlated)], scope)
+    if sum(map(_count, conditions)) > MOST_CONDITIONS:
+        context.fail(
+            test.node,
+            "TOO-LONG",
+            f"the subqueries in this one make more than {MOST_CONDITIONS:,} conditions",
+            reason="NOT IN is up to three conditions, because of NULLs, and so is each NOT IN inside it",
+            hint="use NOT EXISTS, declare the columns NOT NULL, or split the query into several views",
+        )
     return relation.with_branches(
         _with_conditions(context, branch, conditions) for branch in relation.branches
     ), correlated
@@ -260,6 +270,10 @@ def _with_conditions(context: Context, branch: Branch, conditions: list[Subcondi
     for condition in conditions:
         branch = attached(branch, replace(condition, branch=_in_outer(context, condition.branch, branch)))
     return branch
+
+
+def _count(condition: Subcondition) -> int:
+    return 1 + sum(map(_count, condition.branch.conditions))
 
 
 def _in_outer(context: Context, inner: Branch, outer: Branch) -> Branch:

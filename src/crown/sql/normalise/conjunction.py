@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from crown import types
-from crown.ir.expression import Call, Column, Expression, Literal, columns_of, fails_on_its_own
+from crown.ir.expression import Call, Column, Expression, Literal, column_set, fails_on_its_own
 from crown.ir.nullability import may_be_null
 from crown.ir.plan import Atom, Binding, Variable
 from crown.ir.query import Condition, Conjunction, Named, OptionalAtom
@@ -95,7 +95,7 @@ def _choose_terms(context: Context, level: Level, wanted: Sequence[Wanted]) -> N
             return
         if len(touched) == 1 and is_null_without_row(term) and not fails_on_its_own(term):
             holder = level.holder(term)
-            finer = set(columns_of(term)) <= plain
+            finer = column_set(term) <= plain
             if isinstance(term, Column) or term in holder.classes or bind or not finer:
                 holder.need(term, name)
                 return
@@ -169,8 +169,9 @@ class _Writer:
     def atoms(self, level: Level, extra: dict[str, list[tuple[str, Expression]]]) -> tuple[Atom, ...]:
         """Return the level's atoms; `extra` binds further variables of the level around it, by atom."""
         bound: dict[str, list[tuple[str, Expression]]] = {s.id: [] for s in level.branch.atoms}
+        fixed = {term for filters in level.filters.values() for p in filters if (f := fixed_term(p)) for term in f[:1]}
         for members in level.classes.classes():
-            self._push_constant(level, members)
+            _push_constant(level, members, fixed)
             variable = level.variables.get(level.classes.find(members[0]))
             by_atom: dict[str, list[Expression]] = {}
             for member in members:
@@ -183,18 +184,6 @@ class _Writer:
         for atom, pairs in extra.items():
             bound[atom] += pairs
         return tuple(self._atom(level, source, bound[source.id]) for source in level.branch.atoms)
-
-    def _push_constant(self, level: Level, members: list[Expression]) -> None:
-        constant = level.classes.constant_of(members[0])
-        for member in members if constant is not None else ():
-            atom = next(iter(atoms_of(member)))
-            fixed = [f for p in level.filters.get(atom, ()) if (f := fixed_term(p)) is not None]
-            common = types.common_type(member.type, constant.type) if constant is not None else None
-            if constant is None or common is None or any(term == member for term, _ in fixed):
-                continue
-            if types.widens(constant.type, common) and types.widens(member.type, common):
-                equal = (cast_value(member, common), cast_value(constant, common))
-                level.keep(atom, Call("eq", equal, BOOLEAN))
 
     def _atom(self, level: Level, source: Source, bound: list[tuple[str, Expression]]) -> Atom:
         self.context.use_table(source.source)
@@ -283,6 +272,20 @@ def _optional_atoms(optional: tuple[OptionalAtom, ...]) -> Iterator[Atom]:
     for one in optional:
         yield one.atom
         yield from _optional_atoms(one.optional)
+
+
+def _push_constant(level: Level, members: list[Expression], fixed: set[Expression]) -> None:
+    """Filter each member by the constant that the class equals, unless a filter fixes it already."""
+    constant = level.classes.constant_of(members[0])
+    if constant is None:
+        return
+    for member in members:
+        common = types.common_type(member.type, constant.type)
+        if common is None or member in fixed:
+            continue
+        if types.widens(constant.type, common) and types.widens(member.type, common):
+            equal = (cast_value(member, common), cast_value(constant, common))
+            level.keep(next(iter(atoms_of(member))), Call("eq", equal, BOOLEAN))
 
 
 def _keep_equal(level: Level, atom: str, first: Expression, second: Expression) -> None:

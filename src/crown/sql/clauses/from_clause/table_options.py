@@ -9,13 +9,14 @@ from sqlglot import exp
 from crown.ir.tables import Profile
 from crown.sql.context import Context
 from crown.sql.diagnose import span
+from crown.sql.nodes import nodes_of_kind
 from crown.sql.schema.options import Option, window_for
 from crown.sql.schema.tables import TableSchema
 
 
 def attach_options(context: Context, statement: exp.Expr, options: list[Option]) -> None:
     """Assign each option to the table that precedes it. A window belongs to the table, not to one use of it."""
-    tables = [(position[0], t) for t in statement.find_all(exp.Table) if (position := span(t)) is not None]
+    tables = [(position[0], t) for t in nodes_of_kind(statement, exp.Table) if (position := span(t)) is not None]
     profiles: dict[str, Profile] = {}
     for option in options:
         before = [pair for pair in tables if pair[0] < option.position[0]]

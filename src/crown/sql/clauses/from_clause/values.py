@@ -15,6 +15,7 @@ from crown.sql.clauses.bound import BoundQuery, source_relation, typed
 from crown.sql.clauses.from_clause.definitions import OutputColumn
 from crown.sql.clauses.misplaced import NoAggregates
 from crown.sql.context import Context
+from crown.sql.nodes import nodes_of_kind
 from crown.sql.normalise.conjunction import cast_value
 from crown.sql.normalise.nesting import nest_exploded
 from crown.sql.relation import Branch, Relation, VisibleColumn, VisibleTable
@@ -183,7 +184,7 @@ def _fields(context: Context, entry: Expression, names: Sequence[str]) -> list[t
 
 def lift_generators(context: Context, statement: exp.Expr) -> None:
     """Move EXPLODE, POSEXPLODE and UNNEST out of SELECT lists into FROM, under a name that `*` does not show."""
-    for number, select in enumerate(list(statement.find_all(exp.Select))):
+    for number, select in enumerate(nodes_of_kind(statement, exp.Select)):
         _check_one_generator(context, select)
         for position, projection in enumerate(list(select.expressions)):
             call = projection.this if isinstance(projection, exp.Alias | exp.Aliases) else projection
@@ -236,7 +237,7 @@ def _lifted(call: exp.Expr, alias: str, columns: list[str]) -> exp.Join:
 
 def _lift_inner(select: exp.Select, projection: exp.Expr, alias: str) -> None:
     """A generator within an expression, such as `unnest(...)::date`."""
-    inner = [n for n in projection.find_all(*_LIFTED) if n.find_ancestor(exp.Select) is select]
+    inner = [n for n in nodes_of_kind(projection, *_LIFTED) if n.find_ancestor(exp.Select) is select]
     if len(inner) != 1 or inner[0].find_ancestor(exp.AggFunc, exp.Window) is not None:
         return
     select.append("joins", _lifted(inner[0], alias, ["col"]))

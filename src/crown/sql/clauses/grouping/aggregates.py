@@ -17,6 +17,7 @@ from crown.sql.clauses.misplaced import refuse_aggregate
 from crown.sql.clauses.result.order_by import direction
 from crown.sql.context import Context
 from crown.sql.diagnose import written_name
+from crown.sql.nodes import nodes_of_kind
 from crown.sql.normalise.names import readable
 from crown.sql.relation import source_column
 from crown.sql.scalar.binder import Binder
@@ -71,7 +72,7 @@ _NAMED: Mapping[str, type[exp.AggFunc]] = {
 def name_aggregates(statement: exp.Expr) -> None:
     """Replace EVERY, SOME, ANY and STD, which sqlglot parses as something else, by their aggregates."""
     kind: type[exp.AggFunc] | None
-    for node in list(statement.find_all(exp.Anonymous, exp.Any)):
+    for node in nodes_of_kind(statement, exp.Anonymous, exp.Any):
         if isinstance(node, exp.Any):
             argument = node.this.this if isinstance(node.this, exp.Paren) else None
             kind = exp.LogicalOr if not isinstance(node.parent, exp.Binary) else None

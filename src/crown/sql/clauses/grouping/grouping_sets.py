@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations, product
+from math import prod
 
 from sqlglot import exp
 
@@ -39,17 +40,26 @@ def grouping_sets(context: Context, clause: exp.Expr) -> GroupNodes | None:
         found = _sets(context, type(last)(expressions=last.expressions or written))
     else:
         parts = [_sets(context, e) if isinstance(e, several) else [(e,)] for e in written]
+        _check_number(context, clause, prod(len(part) for part in parts))
         found = [tuple(e for part in choice for e in part) for choice in product(*parts)]
-    if len(found) > MOST_SETS:
-        context.fail(clause, "GROUPING-SETS", f"there are {len(found)} grouping sets, more than {MOST_SETS}")
+    _check_number(context, clause, len(found))
     nodes = list(written) if after else []
     nodes += [e for one in found for e in one]
-    distinct: list[exp.Expr] = []
-    for node in nodes:
-        if node not in distinct:
-            distinct.append(node)
-    sets = tuple(tuple(dict.fromkeys(distinct.index(e) for e in one)) for one in found)
+    distinct = list(dict.fromkeys(nodes))
+    position = {node: index for index, node in enumerate(distinct)}
+    sets = tuple(tuple(dict.fromkeys(position[e] for e in one)) for one in found)
     return GroupNodes(distinct, sets)
+
+
+def _check_number(context: Context, clause: exp.Expr, number: int) -> None:
+    if number > MOST_SETS:
+        context.fail(
+            clause,
+            "GROUPING-SETS",
+            f"there are {number} grouping sets, more than {MOST_SETS}",
+            reason="each is maintained separately, and several lists are combined with each other",
+            hint="list the needed sets in one GROUPING SETS (...), or split the query into several views",
+        )
 
 
 def _sets(context: Context, node: exp.Expr) -> list[_Set]:

@@ -7,6 +7,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from crown.sql.context import Context
+from crown.sql.nodes import nodes_of_kind
 
 ASOF = "crown_asof"  # marks the subquery that an ASOF JOIN is written as
 _DESCENDING: dict[type[exp.Expr], bool] = {exp.GT: True, exp.GTE: True, exp.LT: False, exp.LTE: False}
@@ -14,7 +15,7 @@ _DESCENDING: dict[type[exp.Expr], bool] = {exp.GT: True, exp.GTE: True, exp.LT: 
 
 def write_out_asof(context: Context, query: exp.Expr) -> None:
     """Replace all ASOF joins of the query."""
-    for join in list(query.find_all(exp.Join)):
+    for join in nodes_of_kind(query, exp.Join):
         if (join.args.get("method") or "").upper() == "ASOF":
             _rewrite(context, join)
 
@@ -61,7 +62,7 @@ def _using(context: Context, join: exp.Join, alias: str) -> exp.Expr:
 
 
 def _reads_only(node: exp.Expr, alias: str) -> bool:
-    columns = list(node.find_all(exp.Column))
+    columns = nodes_of_kind(node, exp.Column)
     return bool(columns) and all(column.text("table").lower() == alias.lower() for column in columns)
 
 

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from crown.ir.tables import CLOCK, TableColumn
 from crown.sql.context import Context
+from crown.sql.nodes import nodes_of_kind
 from crown.sql.schema.tables import TableSchema
 from crown.types import INT32, TIMESTAMP
 
@@ -22,7 +23,7 @@ _NAMES = ("now", "current_timestamp", "localtimestamp", "curdate", "current_date
 
 def write_out_clock(context: Context, query: exp.Expr) -> None:
     """Replace the current time by a look-up, and add the table to the schema."""
-    found = [node for node in query.find_all(*_DATES, *_TIMES, exp.Anonymous) if is_clock(node)]
+    found = [node for node in nodes_of_kind(query, *_DATES, *_TIMES, exp.Anonymous) if is_clock(node)]
     for node in found:
         if node.this is not None and not isinstance(node, exp.Anonymous):
             context.fail(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from crown.sql.context import Context
+from crown.sql.nodes import nodes_of_kind
 
 _LEVELS: dict[type[exp.Expr], int] = {
     exp.BitwiseOr: 0,
@@ -28,11 +29,11 @@ _OPEN_ENDED = (exp.Like, exp.ILike, exp.RegexpLike, exp.Between)  # their last o
 
 def bind_operators(context: Context, query: exp.Expr) -> None:
     """Order the operators of the whole query."""
-    for comparison in list(query.find_all(*_COMPARISONS)):
+    for comparison in nodes_of_kind(query, *_COMPARISONS):
         _check_comparison(context, comparison)
     if context.dialect.lower() in _ONE_LEVEL:
         return
-    for operator in list(query.find_all(*_LEVELS)):
+    for operator in nodes_of_kind(query, *_LEVELS):
         if type(operator.parent) not in _LEVELS:
             _order(context, operator)
 

@@ -12,6 +12,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from crown.sql.context import Context
+from crown.sql.nodes import nodes_of_kind
 from crown.sql.scalar.date_functions import interval_micros
 
 SESSIONS = {"session", "session_start", "session_end", "session_rowtime", "session_window"}
@@ -21,7 +22,7 @@ _BEFORE, _START = "crown_time_before", "crown_session_start"
 
 def write_out_sessions(context: Context, query: exp.Expr) -> None:
     """Replace the session windows of the query."""
-    for select in list(query.find_all(exp.Select)):
+    for select in nodes_of_kind(query, exp.Select):
         calls = [call for call in _calls(select) if call.find_ancestor(exp.Select) is select]
         if calls:
             _select(context, select, calls)
@@ -30,7 +31,7 @@ def write_out_sessions(context: Context, query: exp.Expr) -> None:
 
 
 def _calls(node: exp.Expr) -> list[exp.Anonymous]:
-    return [call for call in node.find_all(exp.Anonymous) if _name(call) in SESSIONS]
+    return [call for call in nodes_of_kind(node, exp.Anonymous) if _name(call) in SESSIONS]
 
 
 def _name(node: exp.Expr | None) -> str:
@@ -113,13 +114,13 @@ def _replace(
         return _later(last, -1000) if name == "session_rowtime" else last
 
     qualifiers = {"session_window", *(c.parent.alias.lower() for c in calls if isinstance(c.parent, exp.Alias))}
-    for column in list(select.find_all(exp.Column)):
+    for column in nodes_of_kind(select, exp.Column):
         own = column.find_ancestor(exp.Select) is select and column.text("table").lower() in qualifiers - {
             alias.lower()
         }
         if own and column.name.lower() in ("start", "end"):
             column.replace(bound(column.name.lower()))
-    for dot in list(select.find_all(exp.Dot)):
+    for dot in nodes_of_kind(select, exp.Dot):
         if _name(dot.this) == "session_window" and dot.expression.name.lower() in ("start", "end"):
             dot.replace(bound(dot.expression.name.lower()))
     for call in _calls(select):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from crown.sql.context import Context
+from crown.sql.nodes import nodes_of_kind
 
 _COUNT_OF_ROWS = frozenset({"sqlite", "duckdb"})
 
@@ -13,9 +14,9 @@ def write_out_spellings(context: Context, query: exp.Expr) -> None:
     """Replace them in the whole query."""
     dialect = context.dialect.lower()
     if context.is_spark:
-        for select in query.find_all(exp.Select):
+        for select in nodes_of_kind(query, exp.Select):
             _write_out_grouping_id(select)
-    for node in list(query.find_all(exp.Count, exp.In, exp.Window, exp.Not)):
+    for node in nodes_of_kind(query, exp.Count, exp.In, exp.Window, exp.Not):
         if isinstance(node, exp.Not):
             _check_like(context, node)
         elif isinstance(node, exp.Count) and dialect in _COUNT_OF_ROWS and not node.this and not node.expressions:
@@ -40,7 +41,7 @@ def _write_out_grouping_id(select: exp.Select) -> None:
         return
     clauses = [*select.expressions, *(select.args[p] for p in ("having", "order") if select.args.get(p))]
     for clause in clauses:
-        for column in list(clause.find_all(exp.Column)):
+        for column in nodes_of_kind(clause, exp.Column):
             if column.name.lower() != "grouping__id" or column.text("table"):
                 continue
             number: exp.Expr = exp.GroupingId(expressions=[])

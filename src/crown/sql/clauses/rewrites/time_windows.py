@@ -13,6 +13,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from crown.sql.context import Context
+from crown.sql.nodes import nodes_of_kind
 from crown.sql.scalar.date_functions import interval_micros
 
 WINDOW_START = "crown_window_start"  # of a time, the slide and the offset
@@ -41,13 +42,13 @@ class _Window:
 
 def write_out_windows(context: Context, query: exp.Expr) -> None:
     """Replace all time windows of the query, and reject those that can't be replaced."""
-    for call in list(query.find_all(exp.Anonymous)):
+    for call in nodes_of_kind(query, exp.Anonymous):
         if _name(call) in ("proctime", "current_watermark", "watermark"):
             _refuse_processing_time(context, call)
-    for table in list(query.find_all(exp.Table)):
+    for table in nodes_of_kind(query, exp.Table):
         if _name(table.this) in _TABLES:
             table.replace(_table_function(context, table))
-    for select in list(query.find_all(exp.Select)):
+    for select in nodes_of_kind(query, exp.Select):
         _select(context, select)
 
 
@@ -57,7 +58,9 @@ def _name(node: exp.Expr | None) -> str:
 
 def _select(context: Context, select: exp.Select) -> None:
     calls = [
-        c for c in select.find_all(exp.Anonymous) if _name(c) in _FUNCTIONS and c.find_ancestor(exp.Select) is select
+        c
+        for c in nodes_of_kind(select, exp.Anonymous)
+        if _name(c) in _FUNCTIONS and c.find_ancestor(exp.Select) is select
     ]
     if not calls:
         return
@@ -73,11 +76,11 @@ def _select(context: Context, select: exp.Select) -> None:
         )
     number = _numbers(context, select, hopping[0]) if hopping else None
     names = _names(select, calls)
-    for column in list(select.find_all(exp.Column)):
+    for column in nodes_of_kind(select, exp.Column):
         named = names.get(column.text("table").lower())
         if named is not None and column.name.lower() in ("start", "end"):
             column.replace(_bound(_window(context, named), number, column.name.lower()))
-    for dot in list(select.find_all(exp.Dot)):
+    for dot in nodes_of_kind(select, exp.Dot):
         if _name(dot.this) in _STARTS and dot.expression.name.lower() in ("start", "end"):
             dot.replace(_bound(_window(context, dot.this), number, dot.expression.name.lower()))
     for call in _calls(select):
@@ -94,7 +97,7 @@ def _select(context: Context, select: exp.Select) -> None:
 
 def _calls(select: exp.Select) -> list[exp.Anonymous]:
     """The window functions of the SELECT itself, not of subqueries in it."""
-    found = [call for call in select.find_all(exp.Anonymous) if _name(call) in _FUNCTIONS]
+    found = [call for call in nodes_of_kind(select, exp.Anonymous) if _name(call) in _FUNCTIONS]
     return [call for call in found if call.find_ancestor(exp.Select) is select]
 
 
@@ -111,7 +114,7 @@ def _names(select: exp.Select, calls: list[exp.Anonymous]) -> dict[str, exp.Anon
             found[_name(call)] = call
             if isinstance(call.parent, exp.Alias):
                 found[call.parent.alias.lower()] = call
-    tables = {table.alias_or_name.lower() for table in select.find_all(exp.Table)}
+    tables = {table.alias_or_name.lower() for table in nodes_of_kind(select, exp.Table)}
     return {name: call for name, call in found.items() if name not in tables}
 
 
@@ -165,7 +168,7 @@ def _sized(context: Context, node: exp.Expr, window: _Window) -> _Window:
 
 def _numbers(context: Context, select: exp.Select, window: _Window) -> exp.Expr:
     """Join the numbers of the windows that a row may belong to; return the column."""
-    taken = {t.alias_or_name.lower() for t in select.find_all(exp.Table, exp.Subquery)}
+    taken = {t.alias_or_name.lower() for t in nodes_of_kind(select, exp.Table, exp.Subquery)}
     alias = next(name for i in range(len(taken) + 1) if (name := f"hop{i or ''}") not in taken)
     rows = [exp.Tuple(expressions=[exp.cast(exp.Literal.number(i), "bigint")]) for i in range(window.count)]
     values = exp.Values(
