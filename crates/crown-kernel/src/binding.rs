@@ -99,6 +99,44 @@ impl Binder {
         expressions.for_each(|expression| expression.prepare(rows, interner));
     }
 
+    /// Calls `each` with the atom's row, its NULL mask and its weight for those of the source's rows
+    /// that are the atom's.
+    pub fn bind_all(
+        &self,
+        rows: &Chunk,
+        interner: &mut Interner,
+        mut each: impl FnMut(&[Word], Nulls, i64),
+    ) -> Result<()> {
+        self.prepare(rows, interner);
+        let mut row = Vec::with_capacity(self.width);
+        if let Some(columns) = self.plain.as_ref().filter(|_| self.checks.is_empty() && rows.nulls.is_empty()) {
+            let pick = |index: usize| {
+                row.clear();
+                row.extend(columns.iter().map(|column| rows.columns[*column][index]));
+                each(&row, 0, rows.weights[index]);
+            };
+            match self.filter.as_ref().map(|filter| filter.passing(rows)) {
+                None => {
+                    (0..rows.len()).for_each(pick);
+                    return Ok(());
+                }
+                Some(Some(passing)) => {
+                    passing.into_iter().for_each(pick);
+                    return Ok(());
+                }
+                Some(None) => {}
+            }
+        }
+        let mut words = Vec::with_capacity(rows.columns.len());
+        for index in 0..rows.len() {
+            let nulls = rows.read(index, &mut words);
+            if let Some(nulls) = self.bind(&words, nulls, &mut row, interner)? {
+                each(&row, nulls, rows.weights[index]);
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the atom's row into `row` and returns its NULL mask; `None` when the source's row is
     /// not one of the atom's.
     pub fn bind(

@@ -65,17 +65,16 @@ pub(super) enum State {
 }
 
 impl Feed {
-    /// Adds what its atom makes of changed rows to the atom's net.
+    /// Adds what its atom makes of the net change of its input to the atom's net.
     pub fn bind(&self, input: &Chunk, net: &mut Net, interner: &mut Interner) -> Result<()> {
-        self.binder.prepare(input, interner);
-        let (mut words, mut row) = (Vec::new(), Vec::new());
-        for index in 0..input.len() {
-            let nulls = input.read(index, &mut words);
-            if let Some(nulls) = self.binder.bind(&words, nulls, &mut row, interner)? {
-                net.add(&row, nulls, input.weights[index]);
-            }
+        if input.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        if net.is_empty() && self.binder.is_complete(input.columns.len()) {
+            // Different rows of the input are different rows of the atom.
+            return self.binder.bind_all(input, interner, |row, nulls, weight| net.push(row, nulls, weight, None));
+        }
+        self.binder.bind_all(input, interner, |row, nulls, weight| net.add(row, nulls, weight))
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
-    fn holds(self, ordering: Ordering) -> bool {
+    pub fn holds(self, ordering: Ordering) -> bool {
         match self {
             Comparison::Equal => ordering.is_eq(),
             Comparison::NotEqual => ordering.is_ne(),

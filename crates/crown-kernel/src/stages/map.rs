@@ -92,9 +92,14 @@ impl Map {
     pub fn evaluate(&self, input: &Chunk, interner: &mut Interner, out: &mut Chunk) -> Result<()> {
         let before = out.len();
         let copies: Option<Vec<usize>> = self.expressions.iter().map(Compiled::is_column).collect();
-        let result = match copies {
-            Some(copies) if !self.filters() => {
+        let passing = self.filter.as_ref().map(|filter| filter.passing(input));
+        let result = match (copies, passing) {
+            (Some(copies), None) if self.exploded.is_none() => {
                 copy_columns(input, &copies, out);
+                Ok(())
+            }
+            (Some(copies), Some(Some(passing))) if self.exploded.is_none() => {
+                copy_rows(input, &copies, &passing, out);
                 Ok(())
             }
             _ => self.evaluate_rows(input, interner, out),
@@ -222,4 +227,16 @@ fn copy_columns(input: &Chunk, copies: &[usize], out: &mut Chunk) {
         out.nulls.resize(out.weights.len() + input.len(), 0);
     }
     out.weights.extend_from_slice(&input.weights);
+}
+
+/// Bare columns of some rows without NULLs: column by column.
+fn copy_rows(input: &Chunk, copies: &[usize], rows: &[usize], out: &mut Chunk) {
+    for (column, source) in out.columns.iter_mut().zip(copies) {
+        let words = &input.columns[*source];
+        column.extend(rows.iter().map(|row| words[*row]));
+    }
+    out.weights.extend(rows.iter().map(|row| input.weights[*row]));
+    if !out.nulls.is_empty() {
+        out.nulls.resize(out.weights.len(), 0);
+    }
 }
