@@ -142,7 +142,7 @@ public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
         operator.rejects.write(query.getQueryId().toString(), query.getBatchId(), origin(), rejected);
       }
       long[] report = Native.report(engine);
-      Meta written = state.write(before, query.getBatchId(), engine, log(), report, false);
+      Meta written = state.write(before, query.getBatchId(), engine, this::log, report, false);
       Engines.keep(key, written.mark(), engine);
       engine = 0;
     }
