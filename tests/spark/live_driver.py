@@ -1,17 +1,23 @@
-"""An application in real-time mode that tests kill: changes from Kafka, deltas to Kafka. Run as a script."""
+"""An application in real-time mode that tests kill: changes from Kafka, deltas to Kafka. Run as a script.
+
+The queries are JSON: each view by name goes to its own topic.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import crown.spark
 
 
-def main(servers: str, jars: str, run: str, directory: str, sql: str, cells: int) -> None:
+def main(servers: str, jars: str, run: str, directory: str, queries: dict[str, str], cells: int) -> None:
     # Each partition of each of Spark's stages needs a separate slot: two of each topic, and the
     # cells.
     builder = SparkSession.builder.master("local[8]").appName("crown-live")
@@ -28,11 +34,20 @@ def main(servers: str, jars: str, run: str, directory: str, sql: str, cells: int
         name: crown.spark.kafka(spark, "src BIGINT, dst BIGINT", servers=servers, topic=f"{name}{run}")
         for name in ("g", "h")
     }
-    deltas = crown.spark.maintain(spark, sql, tables, cells=cells, real_time=True)
     checkpoint = str(Path(directory) / "checkpoint")
-    writer = crown.spark.to_kafka(deltas, servers=servers, topic=f"out{run}", checkpoint=checkpoint)
-    writer = writer.trigger(realTime="5 seconds")  # type: ignore[call-overload]
-    query = writer.start()
+    trigger: Any = {"realTime": "5 seconds"}
+
+    def start() -> StreamingQuery:
+        if len(queries) == 1:
+            ((name, sql),) = queries.items()
+            deltas = crown.spark.maintain(spark, sql, tables, cells=cells, real_time=True)
+            writer = crown.spark.to_kafka(deltas, servers=servers, topic=f"{name}{run}", checkpoint=checkpoint)
+            return writer.trigger(**trigger).start()
+        views = crown.spark.maintain(spark, queries, tables, cells=cells, real_time=True)
+        sinks = {name: {"kafka": servers, "topic": f"{name}{run}"} for name in queries}
+        return views.start(sinks, checkpoint=checkpoint, trigger=trigger)
+
+    query = start()
     print("started", flush=True)
     while True:
         try:
@@ -42,9 +57,9 @@ def main(servers: str, jars: str, run: str, directory: str, sql: str, cells: int
             # partition. Run again, the batch has both.
             if "CROWN-CHANGE-ABSENT" not in str(error):
                 raise
-            query = writer.start()
+            query = start()
 
 
 if __name__ == "__main__":
-    servers, jars, run, directory, sql, cells = sys.argv[1:]
-    main(servers, jars, run, directory, sql, int(cells))
+    servers, jars, run, directory, queries, cells = sys.argv[1:]
+    main(servers, jars, run, directory, json.loads(queries), int(cells))

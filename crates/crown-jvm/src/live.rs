@@ -10,7 +10,7 @@ use crate::cell::{cell, Cell};
 use crate::errors::{arrow, guarded, Result};
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::concat_batches;
-use arrow::datatypes::Int8Type;
+use arrow::datatypes::{Int8Type, SchemaRef};
 use crown_kernel::arrow_in::CHANGE_TYPE;
 use crown_kernel::engine::{Input, OnInvalid};
 use crown_kernel::error::{KernelError, Kind};
@@ -18,6 +18,42 @@ use jni::objects::{JByteArray, JClass, JIntArray, JObjectArray, JString};
 use jni::sys::{jboolean, jlong};
 use jni::{Env, EnvUnowned};
 use std::collections::HashMap;
+
+/// Changes that wait to be joined: each has its own buffers, of hundreds of bytes.
+const LOOSE: usize = 1024;
+
+/// The applied changes of a table that have the same form, in order of arrival.
+///
+/// They are joined while the batch runs, because the next batch can't begin before the log of this
+/// one is written.
+struct Logged {
+    table: String,
+    deletions: bool,
+    joined: Vec<RecordBatch>,
+    loose: Vec<RecordBatch>,
+}
+
+impl Logged {
+    fn schema(&self) -> SchemaRef {
+        self.joined.first().unwrap_or(&self.loose[0]).schema()
+    }
+
+    fn add(&mut self, change: RecordBatch) -> Result<()> {
+        self.loose.push(change);
+        if self.loose.len() == LOOSE {
+            self.join()?;
+        }
+        Ok(())
+    }
+
+    fn join(&mut self) -> Result<()> {
+        let loose = std::mem::take(&mut self.loose);
+        if let Some(first) = loose.first() {
+            self.joined.push(concat_batches(first.schema_ref(), &loose).map_err(arrow)?);
+        }
+        Ok(())
+    }
+}
 
 /// A batch that is under way.
 #[derive(Default)]
@@ -27,8 +63,7 @@ pub struct Live {
     quarantine: bool,
     /// Deletions that arrived too early, by table and row.
     held: HashMap<(String, Vec<u8>), Vec<RecordBatch>>,
-    /// The applied changes, by table and form, in order of arrival.
-    log: Vec<(String, Vec<RecordBatch>)>,
+    log: Vec<Logged>,
     rejected: Vec<String>,
 }
 
@@ -37,7 +72,7 @@ impl Cell {
         let deletion = !ordered && is_deletion(&change);
         match self.try_change(table, &change) {
             Ok(mut deltas) => {
-                self.applied(table, &change);
+                self.applied(table, &change)?;
                 if !ordered && !deletion {
                     self.release(table, &change, &mut deltas)?;
                 }
@@ -60,13 +95,21 @@ impl Cell {
         Ok(deltas)
     }
 
-    fn applied(&mut self, table: &str, change: &RecordBatch) {
+    fn applied(&mut self, table: &str, change: &RecordBatch) -> Result<()> {
         self.updates += 1;
-        let same =
-            |(name, form): &&mut (String, Vec<RecordBatch>)| name == table && form[0].schema() == change.schema();
+        let same = |logged: &&mut Logged| logged.table == table && logged.schema() == change.schema();
         match self.live.log.iter_mut().find(same) {
-            Some((_, changes)) => changes.push(change.clone()),
-            None => self.live.log.push((table.to_string(), vec![change.clone()])),
+            Some(logged) => logged.add(change.clone()),
+            None => {
+                let logged = Logged {
+                    table: table.to_string(),
+                    deletions: is_deletion(change),
+                    joined: Vec::new(),
+                    loose: vec![change.clone()],
+                };
+                self.live.log.push(logged);
+                Ok(())
+            }
         }
     }
 
@@ -108,7 +151,7 @@ impl Cell {
                 match self.try_change(&table, &change) {
                     Ok(found) => {
                         deltas.extend(found);
-                        self.applied(&table, &change);
+                        self.applied(&table, &change)?;
                     }
                     Err(error) => self.refuse(&table, change, error)?,
                 }
@@ -119,13 +162,14 @@ impl Cell {
 
     /// What was applied, in as few blobs as there are tables and forms.
     fn live_log(&mut self) -> Result<Vec<(String, Vec<u8>)>> {
-        let packed = |(table, changes): (String, Vec<RecordBatch>)| -> Result<(String, Vec<u8>)> {
-            let rows = concat_batches(changes[0].schema_ref(), &changes).map_err(arrow)?;
-            Ok((table, blob::write(&[rows])?))
+        let packed = |mut logged: Logged| -> Result<(String, Vec<u8>)> {
+            logged.join()?;
+            let rows = concat_batches(logged.joined[0].schema_ref(), &logged.joined).map_err(arrow)?;
+            Ok((logged.table, blob::write(&[rows])?))
         };
         let mut log = std::mem::take(&mut self.live.log);
         // As in any replayed batch: insertions come before deletions.
-        log.sort_by_key(|(_, changes)| is_deletion(&changes[0]));
+        log.sort_by_key(|logged| logged.deletions);
         log.into_iter().map(packed).collect()
     }
 

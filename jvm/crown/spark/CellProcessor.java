@@ -151,7 +151,7 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
       if (rejected != null) {
         operator.rejects.write(query.getQueryId().toString(), query.getBatchId(), origin, rejected);
       }
-      Meta after = state.write(before, query.getBatchId(), engine, blobs, report, operator.quarantine);
+      Meta after = state.write(before, query.getBatchId(), engine, () -> blobs, report, operator.quarantine);
       Engines.keep(key, after.mark(), engine);
       engine = 0;
       return RowFactory.create(

@@ -3,6 +3,7 @@ package crown.spark;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Supplier;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.streaming.MapState;
@@ -127,14 +128,17 @@ final class CellState {
   /**
    * Writes the state after a batch.
    *
+   * @param changes the changes of the batch, which a snapshot includes already
    * @param lenient whether some of the changes may have been quarantined
    */
-  Meta write(Meta before, long batch, long engine, List<Chunk.Blob> changes, long[] report, boolean lenient) {
-    List<Chunk> log = Chunk.log(before.version() + 1, changes);
+  Meta write(Meta before, long batch, long engine, Supplier<List<Chunk.Blob>> changes, long[] report, boolean lenient) {
     String token = String.format("%016x", RANDOM.nextLong());
-    Meta after = before.after(token, report[Native.UPDATES], log.size(), lenient);
-    if (after.wasteful(report[Native.LIVE])) {
-      after = rewrite(before, after, engine, report[Native.LIVE]);
+    long live = report[Native.LIVE];
+    Meta after = before.after(token, report[Native.UPDATES], 0, lenient);
+    List<Chunk> log = after.wasteful(live) ? List.of() : Chunk.log(after.version(), changes.get());
+    after = before.after(token, report[Native.UPDATES], log.size(), lenient);
+    if (after.wasteful(live)) {
+      after = rewrite(before, after, engine, live);
     } else {
       append(before.nextChunk(), log);
     }

@@ -39,6 +39,7 @@ public final class DeltaRow {
   private final ColumnReader[] columns;
   private final long[] numbers;
   private int row;
+  private int silent;
 
   DeltaRow(DataType[] columns, int numbers) {
     this.columns = ColumnReader.of(columns);
@@ -55,6 +56,11 @@ public final class DeltaRow {
   /** Moves to a row; -1 is the row that says that there are no deltas. */
   void move(int row) {
     this.row = row;
+  }
+
+  /** Sets the view that has no deltas, for the row that says so. */
+  void silent(int view) {
+    silent = view;
   }
 
   /** Sets a number that follows the columns. */
@@ -124,12 +130,17 @@ public final class DeltaRow {
     return row < 0 ? NONE : WORDS[columns[column].int8(row)];
   }
 
+  public int view(int column) {
+    return row < 0 ? silent : columns[column].int32(row);
+  }
+
   public long number(int place) {
     return numbers[place];
   }
 
   /**
-   * Encodes rows of {@code schema}: columns of {@code types}, which are Crown's or "change" for the kind of change, and numbers.
+   * Encodes rows of {@code schema}: columns of {@code types}, and numbers. A type is one of Crown's, "change" for the kind of change,
+   * or "view" for the number of the view.
    * Values are as Spark has them inside: days, microseconds, bytes of UTF-8.
    */
   @SuppressWarnings("unchecked")

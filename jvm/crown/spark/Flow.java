@@ -73,9 +73,9 @@ public final class Flow {
   }
 
   /** Blobs of deltas of real-time mode as rows of {@code schema}; see {@link UnpackLive}. */
-  public Dataset<Row> unpackLive(Dataset<Row> deltas, List<String> types, String schema) {
+  public Dataset<Row> unpackLive(Dataset<Row> deltas, List<String> types, int views, String schema) {
     StructType rows = (StructType) StructType.fromJson(schema);
-    return rows(deltas, new UnpackLive(types(rows, types.size())), types, rows);
+    return rows(deltas, new UnpackLive(types(rows, types.size()), views), types, rows);
   }
 
   private static Dataset<Row> rows(

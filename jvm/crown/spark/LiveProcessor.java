@@ -28,8 +28,8 @@ import scala.jdk.javaapi.CollectionConverters;
 public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
   /**
    * {@code after} is the batch whose state the cell's batch began with, {@code sequence} the number
-   * of the blob's first delta among those of the cell's batch. A batch that changed the cell
-   * without producing deltas sends a row without a blob.
+   * of the blob's first delta among those of the cell's batch. A row without a blob ends the cell's
+   * batch.
    */
   static final StructType DELTAS =
       new StructType()
@@ -134,15 +134,13 @@ public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
         return;
       }
       show(Native.endLive(engine, rows), deltas);
-      if (sequence == 0) {
-        deltas.add(RowFactory.create(cell, after, attempt, 0L, null));
-      }
+      deltas.add(RowFactory.create(cell, after, attempt, sequence, null));
       String rejected = Native.liveRejected(engine);
       if (rejected != null) {
         operator.rejects.write(query.getQueryId().toString(), query.getBatchId(), origin(), rejected);
       }
       long[] report = Native.report(engine);
-      Meta written = state.write(before, query.getBatchId(), engine, log(), report, false);
+      Meta written = state.write(before, query.getBatchId(), engine, this::log, report, false);
       Engines.keep(key, written.mark(), engine);
       engine = 0;
     }

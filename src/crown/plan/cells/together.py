@@ -56,8 +56,11 @@ class Slots:
 
 @dataclass(frozen=True)
 class Together:
+    """`meeting` are the views whose rows in different cells meet, so that the merge must complete them."""
+
     layout: Layout
     views: tuple[Slots, ...]
+    meeting: tuple[str, ...] = ()
 
 
 def lay_out_together(project: Plan, cells: int) -> Together:
@@ -67,19 +70,20 @@ def lay_out_together(project: Plan, cells: int) -> Together:
     resolvers = tuple(Resolver(passthrough(table), 1 if table.window else cells) for table in first)
     inner, merged = Shared(), Shared(prefix="$merged.")
     handed, shown = _Rows(), _Rows()
-    whole = True  # whether the cells' outputs are the views
+    meeting: list[str] = []
     spread = True  # whether the merge can be spread
     for result in results(project):
         plan = view_plan(project, result.name)
         if cells > 1 and not can_be_spread(plan):
-            whole = spread = False
+            spread = False
+            meeting.append(result.name)
             pieces = {table.name: _hand_over_table(inner, handed, table, cells) for table in plan.tables}
             places = merged.add(_reading(plan.stages, pieces))
         else:
             layout = lay_out(plan, cells)
             last = inner.add(layout.cell.stages, routes_of(layout.cell))[layout.cell.stages[-1].id]
             piece = handed.add(result.name, last, inner.columns(last), layout.cell.columns, layout.cell.bag)
-            whole &= layout.merge is None
+            meeting += [result.name] if layout.merge is not None else []
             spread &= layout.merge is None or layout.merge.routing is not None
             after = (_passed(piece),) if layout.merge is None else _reading(layout.merge.stages, {CELLS: piece})
             places = merged.add(after, _merge_routes(piece, layout.merge, after[0], cells))
@@ -90,12 +94,12 @@ def lay_out_together(project: Plan, cells: int) -> Together:
     if cells == 1:
         return Together(Layout(1, (), cell, None), handed.views(project))
     cell = replace(cell, routing=Routing(cells, ("views",), (cells,), all_routes(inner)))
-    if whole:
+    if not meeting:
         return Together(Layout(cells, resolvers, cell, None), handed.views(project))
     merge = _tagged(project, (Table(CELLS, cell.columns),), merged, shown)
     if spread:
         merge = replace(merge, routing=Routing(cells, ("group",), (cells,), all_routes(merged)))
-    return Together(Layout(cells, resolvers, cell, merge), shown.views(project))
+    return Together(Layout(cells, resolvers, cell, merge), shown.views(project), tuple(meeting))
 
 
 @dataclass

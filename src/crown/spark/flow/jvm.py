@@ -128,9 +128,13 @@ class JvmFlow:
     def unpacked(self, deltas: DataFrame, plan: Plan, schema: StructType, *, numbered: bool = False) -> DataFrame:
         return DataFrame(self.flow.unpack(deltas._jdf, _delta_types(plan), numbered, schema.json()), self.spark)
 
-    def unpacked_live(self, deltas: DataFrame, plan: Plan, schema: StructType) -> DataFrame:
-        """Deltas that end with the batch, the one before, the attempt and the position in it."""
-        return DataFrame(self.flow.unpackLive(deltas._jdf, _delta_types(plan), schema.json()), self.spark)
+    def unpacked_live(self, deltas: DataFrame, plan: Plan, schema: StructType, *, views: int = 0) -> DataFrame:
+        """Deltas that end with the batch, the one before, the attempt and the position in it.
+
+        With `views`, their first column is the number of the view, of so many.
+        """
+        types_ = ["view", *_delta_types(plan)[1:]] if views else _delta_types(plan)
+        return DataFrame(self.flow.unpackLive(deltas._jdf, types_, views, schema.json()), self.spark)
 
     def alive(self) -> tuple[int, int, int]:
         """Return an executor's number of cached engines, open native handles and bytes of the kernel."""

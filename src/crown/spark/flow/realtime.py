@@ -15,10 +15,11 @@ from pyspark.sql.types import LongType, StructField, StructType
 from crown.changes import AFTER, ATTEMPT, BATCH, CHANGE_TYPE, POSITION
 from crown.errors import PlanError
 from crown.ir.tables import CLOCK
+from crown.plan.cells.together import VIEW
 from crown.spark.flow.jvm import JvmFlow
 from crown.spark.flow.maintained import MaintainedView, maintained, views_of
 from crown.spark.flow.rejects import Rejects
-from crown.spark.flow.topology import Topology
+from crown.spark.flow.topology import Topology, ViewsTopology
 from crown.spark.schema import output_schema
 from crown.spark.sources.native import native
 
@@ -27,22 +28,25 @@ def assemble_live(
     spark: SparkSession, topology: Topology, tables: Mapping[str, DataFrame], on_invalid: str, rejects: Rejects | None
 ) -> DataFrame:
     """The operators of a laid-out query, over the DataFrames of exactly its tables."""
+    views = topology.views if isinstance(topology, ViewsTopology) else ()
+    what = "the views" if views else "the query"
     for reason, hint in _obstacles(topology, tables):
-        raise PlanError("the query can't run in real-time mode", code="CROWN-SPARK-REALTIME", reason=reason, hint=hint)
+        raise PlanError(f"{what} can't run in real-time mode", code="CROWN-SPARK-REALTIME", reason=reason, hint=hint)
     flow = JvmFlow.of(spark, rejects)
     packed = [
         flow.dispatched(native(frame), topology.cell, name, topology.cells, live=True) for name, frame in tables.items()
     ]
     operator = topology.operator("cells", topology.cell, topology.cells, on_invalid, rejects)
     cells = flow.run_live(reduce(lambda left, right: left.unionByName(right), packed), operator)
-    deltas = flow.unpacked_live(cells, topology.cell, _shown(topology))
+    deltas = flow.unpacked_live(cells, topology.cell, _shown(topology), views=len(views))
     return maintained(deltas, MaintainedView(spark, topology, (), flow.engine, real_time=True), alone=deltas)
 
 
 def _shown(topology: Topology) -> StructType:
-    """Columns may be NULL: a batch without deltas has one row, to signal that it ran."""
+    """Columns may be NULL: a batch without deltas has one row for each view, to signal that it ran."""
     fields = output_schema(topology.cell, names=topology.names).fields
-    nullable = [StructField(field.name, field.dataType, field.name != CHANGE_TYPE) for field in fields]
+    told = (CHANGE_TYPE, VIEW) if isinstance(topology, ViewsTopology) else (CHANGE_TYPE,)
+    nullable = [StructField(field.name, field.dataType, field.name not in told) for field in fields]
     return StructType(
         [*nullable, *(StructField(name, LongType(), False) for name in (BATCH, AFTER, ATTEMPT, POSITION))]
     )
@@ -66,7 +70,8 @@ def _obstacles(topology: Topology, tables: Mapping[str, DataFrame]) -> Iterator[
             "use cells=1, or micro-batches",
         )
     if topology.merge is not None:
+        of = f" for {', '.join(topology.meeting)}" if isinstance(topology, ViewsTopology) else ""
         yield (
-            f"the outputs of its {topology.cells} cells meet, so that a further operator would have to add them up",
+            f"the outputs of its {topology.cells} cells meet{of}, so that a further operator would have to add them up",
             "use cells=1, or micro-batches",
         )

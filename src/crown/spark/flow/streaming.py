@@ -123,7 +123,7 @@ def maintain(
         )
     settings.advise(spark, cells)
     queries = {_ONE: sql} if isinstance(sql, str) else sql
-    _check_views(queries, names or {}, alone=isinstance(sql, str), real_time=real_time)
+    _check_views(queries, names or {}, alone=isinstance(sql, str))
     computed, tables = with_functions({**(names or {}), **queries}, tables, functions, dialect=dialect)
     schema = table_schema(tables, keys=keys or {}, profiles=profiles or {}, windows=windows or {})
     topology: Topology
@@ -136,21 +136,15 @@ def maintain(
     tables = _with_clock(spark, topology, tables)
     if real_time:
         side = Rejects(rejects, topology.fingerprint) if on_invalid == "quarantine" and rejects is not None else None
-        return assemble_live(spark, topology, used_tables(topology, tables), on_invalid, side)
-    deltas = assemble(spark, topology, tables, on_invalid=on_invalid, rejects=rejects, batch=batch)
+        deltas = assemble_live(spark, topology, used_tables(topology, tables), on_invalid, side)
+    else:
+        deltas = assemble(spark, topology, tables, on_invalid=on_invalid, rejects=rejects, batch=batch)
     return MaintainedViews(deltas, topology.views) if isinstance(topology, ViewsTopology) else deltas
 
 
-def _check_views(queries: Mapping[str, str], names: Mapping[str, str], *, alone: bool, real_time: bool) -> None:
+def _check_views(queries: Mapping[str, str], names: Mapping[str, str], *, alone: bool) -> None:
     if not queries:
         raise PlanError("there is no view to maintain", code="CROWN-ARGUMENT", hint="give queries by name")
-    if real_time and not alone:
-        raise PlanError(
-            "several views can't be maintained in real-time mode",
-            code="CROWN-SPARK-REALTIME",
-            reason="Spark writes such a stream to one sink, and has no batches there from which to write several",
-            hint="give one query, or use micro-batches",
-        )
     if names and alone:
         raise PlanError(
             "names are for several views", code="CROWN-ARGUMENT", hint="give the query by name: {'view': sql}"

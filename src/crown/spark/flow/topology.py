@@ -111,6 +111,7 @@ class ViewsTopology(Topology):
 
     views: tuple[Slots, ...]
     queries: tuple[tuple[str, Query], ...]
+    meeting: tuple[str, ...]  # the views that the merge completes
 
     def meaning(self) -> Any:
         columns = {view.name: [column.name for column in view.columns] for view in self.views}
@@ -138,4 +139,4 @@ def lay_out_views(
     queries = tuple((view.name, view.query) for view in project.views)
     orders = {view.name: shown_order(view.plan) for view in project.views}
     views = tuple(replace(slots, order=orders[slots.name]) for slots in together.views)
-    return ViewsTopology(project.plan.sql, columns, first, together.layout, views, queries)
+    return ViewsTopology(project.plan.sql, columns, first, together.layout, views, queries, together.meeting)

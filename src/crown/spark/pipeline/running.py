@@ -21,7 +21,7 @@ from crown.spark.pipeline.checking import Check, CheckedView, check
 from crown.spark.pipeline.claim import check_claim, write_claim
 from crown.spark.pipeline.description import PipelineDescription, Sink, TableSource
 from crown.spark.settings import configure, with_jar
-from crown.spark.sinks.kafka import to_kafka, write_to_kafka
+from crown.spark.sinks.kafka import Topic, to_kafka
 from crown.spark.sinks.materialize import materialize
 from crown.spark.sources import changes as sources
 from crown.spark.sources.debezium import debezium
@@ -152,7 +152,7 @@ def _batch_sink(sink: Sink, view: CheckedView) -> DeltaSink:
 
     def write(deltas: DataFrame, batch: int) -> None:
         if sink.format == "kafka":
-            write_to_kafka(deltas, servers=sink.servers, topic=sink.topic, key=key, options=sink.options)
+            Topic(sink.servers, sink.topic, key, sink.options).write(deltas)
         else:
             writer = deltas.write.format(sink.format).mode("append").options(**sink.options)
             writer.save(sink.path)

@@ -1,11 +1,12 @@
-"""A view's deltas as records of a Kafka topic: one JSON object each, at least once."""
+"""Deltas as records of Kafka topics: one JSON object each, at least once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -41,38 +42,71 @@ def to_kafka(
     `_position` (`batch=True`) and have the consumer drop what it has seen by the two. In real-time mode they are always
     present, with `_attempt`; see `maintain`. `options` are those of Spark's Kafka sink.
     """
-    writer = _records(deltas, key).writeStream.format("kafka").option("checkpointLocation", checkpoint)
-    return writer.options(**_options(servers, topic, options))
+    sink = Topic(servers, topic, tuple(key), options or {})
+    writer = sink.records(deltas).writeStream.format("kafka").option("checkpointLocation", checkpoint)
+    return writer.options(**sink.settings(), topic=sink.destination)
 
 
-def write_to_kafka(
-    deltas: DataFrame,
-    *,
-    servers: str | None,
-    topic: str | None,
-    key: Sequence[str],
-    options: Mapping[str, Any],
-) -> None:
-    """Send the deltas of one batch, as `to_kafka` sends those of a stream."""
-    _records(deltas, key).write.format("kafka").options(**_options(servers, topic, options)).save()
+@dataclass(frozen=True)
+class Topic:
+    """The topic of one view. Servers and topic may also be among the options of Spark's sink."""
 
+    servers: str | None = None
+    topic: str | None = None
+    key: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
 
-def _options(servers: str | None, topic: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    own = {"kafka.bootstrap.servers": servers, "topic": topic}
-    return {**{name: value for name, value in own.items() if value is not None}, **(options or {})}
-
-
-def _records(deltas: DataFrame, key: Sequence[str]) -> DataFrame:
-    for column in key:
-        if column not in deltas.columns:
+    @staticmethod
+    def of(sink: Mapping[str, Any]) -> Topic:
+        """Return the topic that a sink of `MaintainedViews.start` names: `{"kafka": servers, "topic": ...}`."""
+        unknown = sorted(sink.keys() - {"kafka", "topic", "key", "options"})
+        reason = None
+        if unknown:
+            reason = f"it has no option {unknown[0]}"
+        elif not sink.get("topic"):
+            reason = "topic is missing"
+        elif isinstance(sink.get("key"), str):
+            reason = "key is a list of columns"
+        if reason is not None:
             raise PlanError(
-                f"key names {column!r}, which is not a column of the deltas",
-                code="CROWN-SINK-KEY",
-                hint=f"columns are {', '.join(deltas.columns)}",
+                "the options of a Kafka sink are invalid",
+                code="CROWN-SINK-TARGET",
+                reason=reason,
+                hint='{"kafka": "host:9092", "topic": "name", "key": ["column"], "options": {...}}',
             )
-    told_by = key or [name for name in deltas.columns if name not in _NOT_OF_THE_ROW]
-    return deltas.select(_json(told_by).alias("key"), _json(deltas.columns).alias("value"))
+        return Topic(sink["kafka"], sink["topic"], tuple(sink.get("key") or ()), sink.get("options") or {})
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options of Spark's sink that say how to send records, but not where to."""
+        servers = {} if self.servers is None else {"kafka.bootstrap.servers": self.servers}
+        return servers | {name: value for name, value in self.options.items() if name.lower() != "topic"}
+
+    @property
+    def destination(self) -> str | None:
+        return next((value for name, value in self.options.items() if name.lower() == "topic"), self.topic)
+
+    def write(self, deltas: DataFrame) -> None:
+        """Send the deltas of one batch, as `to_kafka` sends those of a stream."""
+        self.records(deltas).write.format("kafka").options(**self.settings(), topic=self.destination).save()
+
+    def records(self, deltas: DataFrame) -> DataFrame:
+        key, value = self.record({name: F.col(quoted(name)) for name in deltas.columns})
+        return deltas.select(key.alias("key"), value.alias("value"))
+
+    def record(self, columns: Mapping[str, Column]) -> tuple[Column, Column]:
+        """Return the key and the value of the record for a delta with these columns."""
+        for name in self.key:
+            if name not in columns:
+                raise PlanError(
+                    f"key names {name!r}, which is not a column of the deltas",
+                    code="CROWN-SINK-KEY",
+                    hint=f"columns are {', '.join(columns)}",
+                )
+        key = self.key or [name for name in columns if name not in _NOT_OF_THE_ROW]
+        return _json([columns[name].alias(name) for name in key]), _json(
+            [column.alias(name) for name, column in columns.items()]
+        )
 
 
-def _json(columns: Sequence[str]) -> Any:
-    return F.to_json(F.struct(*(F.col(quoted(name)) for name in columns)), JSON)
+def _json(columns: Sequence[Column]) -> Column:
+    return F.to_json(F.struct(*columns), JSON)
