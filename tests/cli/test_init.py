@@ -39,7 +39,7 @@ def test_two_samples_are_joined_and_pass_the_check(tmp_path: Path, array: bool) 
     samples = ("--sample", orders_csv(tmp_path), "--sample", customers_json(tmp_path, array=array))
     made = crown("init", folder, *samples)
     assert made.returncode == 0, made.stderr
-    assert "left out: tags" in made.stdout
+    assert "left out: tags (list<item: string>); to use it, add it to the schema" in made.stdout
     assert (folder / "query.sql").read_text() == (
         "SELECT b.name, COUNT(*) AS n\nFROM orders a\nJOIN customers b ON b.id = a.customer_id\nGROUP BY b.name\n"
     )
@@ -65,6 +65,16 @@ def test_parquet_with_odd_names_and_changes(tmp_path: Path) -> None:
     assert [column.name for column in checked.plan.columns] == ["größe", "n"]
 
 
+def test_names_that_are_keywords_are_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "values.csv"
+    path.write_text("select,limit,order\na,1,2\n")
+    made = crown("init", tmp_path / "new", "--sample", path)
+    assert made.returncode == 0, made.stderr
+    assert (tmp_path / "new" / "query.sql").read_text() == (
+        "SELECT `select`, COUNT(*) AS n\nFROM t_values\nGROUP BY `select`\n"
+    )
+
+
 def test_changes_in_a_csv_file_keep_their_column(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_text("a,_change_type\n1,insert\n1,delete\n")
@@ -77,6 +87,7 @@ def test_questions_with_a_file(tmp_path: Path) -> None:
     query = "SELECT customer_id, SUM(cents) AS cents FROM orders GROUP BY customer_id"
     made = crown("init", tmp_path / "new", typed=f"{orders_csv(tmp_path)}\n\n{query}\nsomewhere\nparquet\n")
     assert made.returncode == 0, made.stderr
+    assert "somewhere is not one of them" in made.stderr
     pipeline = Pipeline.read(tmp_path / "new" / "pipeline.toml")
     (view,) = pipeline.views
     assert view.sink is not None
@@ -114,7 +125,11 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 def test_what_is_no_sample_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     bad = tmp_path / "bad.parquet"
     bad.write_text("no parquet")
-    for path, reason in ((bad, "bad.parquet can't be used as a sample"), (tmp_path / "a.xls", "ends with .xls")):
+    for path, reason in (
+        (bad, "bad.parquet can't be used as a sample"),
+        (tmp_path / "a.xls", "ends with .xls"),
+        (tmp_path, "it is a folder"),
+    ):
         refused = crown("init", tmp_path / "new", "--sample", path)
         assert refused.returncode == 2
         assert reason in refused.stderr

@@ -74,7 +74,7 @@ def _ask_for_tables() -> list[Sample]:
 
     samples: list[Sample] = []
     while path := typer.prompt(
-        f"{'Another data' if samples else 'Data'} file, CSV, JSON or Parquet (empty for none)",
+        f"{'Another data file' if samples else 'Data file, CSV, JSON or Parquet'} (press Enter if there is none)",
         default="",
         show_default=False,
     ):
@@ -122,6 +122,7 @@ def _ask_for_one(question: str, choices: Sequence[str]) -> str:
         answer: str = typer.prompt(f"{question} ({', '.join(choices)})", default=choices[0])
         if answer in choices:
             return answer
+        typer.echo(f"{answer} is not one of them", err=True)
 
 
 def _write(folder: Path, samples: list[Sample], query: str, sink: str) -> None:
@@ -179,7 +180,7 @@ def _report(folder: Path, samples: list[Sample]) -> None:
         source = f"{counted(table.rows, 'row')} from {table.file}" if table.file is not None else "no rows yet"
         typer.echo(f"table {table.table}: {counted(len(table.columns), 'column')}, {source}")
         for column in table.left_out:
-            typer.echo(f"  left out: {column}, a type that Crown does not support on Spark")
+            typer.echo(f"  left out: {column}")
     typer.echo(f"{folder / 'pipeline.toml'} can run. Next:")
     typer.echo(f"  crown run --check {folder / 'pipeline.toml'}     # plan, guarantees, memory")
     typer.echo(f"  crown run --console {folder / 'pipeline.toml'}   # run it, and show it in a browser")

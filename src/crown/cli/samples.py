@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,36 @@ from crown.types import DataType
 FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 _MARKS = {CHANGE_TYPE, MULTIPLICITY, *COMMIT_COLUMNS}
 _STRING = DataType("string")
+_ADVICE = {
+    "csv": "a CSV file has commas between values, and the names of its columns in the first line",
+    "json": "a JSON file has one object per line, or one array of objects",
+}
+# The parser takes these as names in some places only.
+_SOMETIMES_NAMES = {
+    "ANY",
+    "CASE",
+    "CONSTRAINT",
+    "CUBE",
+    "CURRENT_DATE",
+    "CURRENT_TIMESTAMP",
+    "CURRENT_USER",
+    "EXCLUDE",
+    "FALSE",
+    "LIMIT",
+    "LOCK",
+    "OFFSET",
+    "ROLLUP",
+    "SESSION_USER",
+    "TRUE",
+    "UNIQUE",
+    "WINDOW",
+}
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """`left_out` are columns of types that Crown does not have, each with its type; `key` is unique in the sample."""
+    """`left_out` are columns that are not in the schema, each with the reason; `key` is unique in the sample."""
 
     table: str
     format: str
@@ -43,20 +68,38 @@ class Sample:
 
 
 def quoted(name: str) -> str:
-    return name if _PLAIN_NAME.fullmatch(name) else f"`{name}`"
+    """Return a name as SQL accepts it.
+
+    >>> quoted("city"), quoted("unit price"), quoted("select")
+    ('city', '`unit price`', '`select`')
+    """
+    return name if _PLAIN_NAME.fullmatch(name) and name.upper() not in _reserved() else f"`{name}`"
+
+
+@cache
+def _reserved() -> frozenset[str]:
+    """Words that need quotes as the name of a column or table."""
+    from sqlglot.dialects.spark import Spark
+
+    never_names = {word for word, kind in Spark.Tokenizer.KEYWORDS.items() if kind not in Spark.Parser.ID_VAR_TOKENS}
+    return frozenset(never_names | _SOMETIMES_NAMES)
 
 
 def read_sample(path: Path) -> Sample:
     """Return the table that a CSV, JSON or Parquet file is a sample of."""
     format_ = FORMATS.get(path.suffix.lower())
+    if path.is_dir():
+        raise _unreadable(path, "it is a folder", "name one of its files")
     if format_ is None:
-        raise _unreadable(path, f"the name ends with {path.suffix or 'nothing'}", f"use {', '.join(FORMATS)}")
+        ending = f"the name ends with {path.suffix}" if path.suffix else "the name has no ending that tells the format"
+        raise _unreadable(path, ending, f"use {', '.join(FORMATS)}")
     if not path.is_file():
         raise _unreadable(path, "there is no such file", "check the path")
     try:
         data, options = _read(path, format_)
     except (OSError, pa.ArrowException, ValueError) as error:
-        raise _unreadable(path, getattr(error, "strerror", None) or str(error), "check the file") from error
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _unreadable(path, reason, _ADVICE.get(format_, "check the file")) from error
     typed = [(field.name, _type(field.type, format_)) for field in data.schema if field.name.lower() not in _MARKS]
     columns = tuple((name, type_) for name, type_ in typed if type_ is not None)
     if not columns:
@@ -67,7 +110,7 @@ def read_sample(path: Path) -> Sample:
         columns=columns,
         file=path,
         options=options,
-        left_out=tuple(f"{name} ({data.schema.field(name).type})" for name, type_ in typed if type_ is None),
+        left_out=tuple(_left_out(data.schema.field(name)) for name, type_ in typed if type_ is None),
         marked=CHANGE_TYPE in data.column_names,
         rows=data.num_rows,
         key=_key(data, columns),
@@ -104,13 +147,21 @@ def _type(arrow: pa.DataType, format_: str) -> DataType | None:
     return None if pa.types.is_nested(arrow) else _STRING
 
 
+def _left_out(field: pa.Field) -> str:
+    if pa.types.is_nested(field.type):
+        return f"{field.name} ({field.type}); to use it, add it to the schema in pipeline.toml"
+    return f"{field.name} ({field.type}), a type that Crown does not support on Spark"
+
+
 def _table_name(path: Path) -> str:
     """
     >>> _table_name(Path("data/2024 Orders-v2.csv"))
     't_2024_orders_v2'
+    >>> _table_name(Path("values.csv"))
+    't_values'
     """
     name = re.sub(r"\W+", "_", path.stem.lower()).strip("_")
-    return name if name and not name[0].isdigit() else f"t_{name}"
+    return name if name and not name[0].isdigit() and name.upper() not in _reserved() else f"t_{name}"
 
 
 def _key(data: pa.Table, columns: Sequence[tuple[str, DataType]]) -> str | None:
