@@ -101,6 +101,7 @@ def test_a_key_with_many_rows_is_hot() -> None:
     hot = source_of(view).frame().views["v"].hot_keys
     assert [key for key in hot if "= 7" in key.key and key.rows == 500]
     assert all(0 < key.share <= 1 and key.rows > 4 * key.average for key in hot)
+    assert len({(key.node, key.key) for key in hot}) == len(hot)
 
 
 def test_no_key_is_hot_where_all_are_alike() -> None:

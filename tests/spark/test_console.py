@@ -178,3 +178,5 @@ def test_a_batch_in_words() -> None:
 
     batch = BatchFrame(3, 1000, 20, 0.5, "0.5 s, 2 files", 2_500_000, 1, 0.25)
     assert list(measures(batch).values()) == ["3", "2,000", "40", "0.5 s, 2 files", "2.5 MB", "0.25", "1"]
+    small = BatchFrame(3, 1000, 20, 0.5, "0.5 s, 2 files", 2_500, 1, 0.25)
+    assert measures(small)["state"] == "2.5 kB"

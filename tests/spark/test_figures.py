@@ -45,6 +45,11 @@ def test_figures_of_cells_are_summed_by_the_nodes_of_each_view(views: dict[str, 
     assert [node.rows for node in nodes.values()] == [node["rows"] for node in expected]
     assert not rates, "there was no batch before"
     assert any(key.key.endswith("= 7") and key.rows == 40 for key in hot)
+    figures.add([{"cell": number, "figures": report(cell)} for number in range(2)], 2.0)
+    hot = figures.of_view("hops", drawn)[2]
+    assert len({(key.node, key.key) for key in hot}) == len(hot), "a key of two cells is listed once"
+    figures.add([{"cell": 0, "figures": None}], 2.0)
+    figures.add([{"cell": 0, "figures": report(cell)}], 2.0)
     cell.insert("knows", [(100, 7)])
     figures.add([{"cell": 0, "figures": report(cell)}], 2.0)
     nodes, rates, _ = figures.of_view("hops", drawn)

@@ -116,7 +116,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -
         crown.Database.load(tmp_path / "db.crown")
     view = crown.View("SELECT name FROM tag", schema=SCHEMA)
     view.save(tmp_path / "view.crown")
-    with pytest.raises(StateError):
+    with pytest.raises(StateError, match=r"open a view with View\.load"):
         crown.Database.load(tmp_path / "view.crown")
 
 

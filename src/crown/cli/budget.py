@@ -60,13 +60,12 @@ class Budget:
             copies = f" x {table.copies:.3g} cells" if table.copies > 1 else ""
             known = "number of rows unknown" if table.rows is None else counted(table.rows, "row")
             rows = f"{known} ({table.told_by})"
-            size = "" if table.bytes is None else f" = {_size(table.bytes)}"
+            size = "" if table.bytes is None else f" = {bytes_text(table.bytes)}"
             lines.append(f"  {table.name:<17}  {table.bytes_per_row:,.0f} bytes per row{copies}, {rows}{size}")
         total = self.bytes
         if total is not None:
-            lines.append(
-                f"  {'in memory':<17}  about {_size(total)} in all engines; on Spark the same again in the checkpoint"
-            )
+            where = "in all engines; on Spark the same again in the checkpoint"
+            lines.append(f"  {'in memory':<17}  about {bytes_text(total)} {where}")
         if not self.linear:
             lines.append(
                 f"  {'note':<17}  the state also grows with the result or the cycles of the query, not counted here"
@@ -132,9 +131,9 @@ def _counted(source: TableSource) -> tuple[int | None, str]:
     return sum(pyarrow.parquet.read_metadata(file).num_rows for file in files), "counted"
 
 
-def _size(count: float) -> str:
+def bytes_text(count: float) -> str:
     """
-    >>> _size(1_500_000)
+    >>> bytes_text(1_500_000)
     '1.5 MB'
     """
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from crown.cli.budget import bytes_text
 from crown.console.source import BatchFrame
 from crown.spark.pipeline.progress import Batches
 from crown.wording import counted
@@ -40,7 +41,7 @@ def measures(batch: BatchFrame) -> dict[str, str]:
         f"{batch.updates / batch.seconds:,.0f}",
         f"{batch.deltas / batch.seconds:,.0f}",
         batch.lag,
-        f"{batch.bytes / 1e6:,.1f} MB",
+        bytes_text(batch.bytes),
         f"{batch.effort:.2f}",
         f"{batch.rejected:,}",
     )
@@ -105,8 +106,8 @@ def _head(about: About, batches: Batches, frames: list[BatchFrame]) -> Table:
 
 def _state(size: int, budget: float | None) -> str:
     if not budget:
-        return f"{size / 1e6:,.1f} MB; no budget: declare the rows of each table"
-    return f"{size / 1e6:,.1f} MB, {size / budget:.0%} of the budget of {budget / 1e6:,.1f} MB"
+        return f"{bytes_text(size)}; no budget: set rows = NUMBER for each table"
+    return f"{bytes_text(size)}, {size / budget:.0%} of the budget of {bytes_text(budget)}"
 
 
 def _table(frames: list[BatchFrame]) -> Table:

@@ -30,7 +30,7 @@ def hot_keys(cells: Sequence[Sequence[Mapping[str, Any]]], plan: Plan, nodes: Ma
         for place, node in enumerate(stage.nodes)
     }
     written = relabelled(plan)
-    found = []
+    found: dict[tuple[str, str], HotKey] = {}  # a key whose rows are in several cells is listed once, with the most
     for hot in (hot for cell in cells for hot in cell):
         mark, above = places.get((hot["stage"], hot["node"]), ("", ""))
         if mark not in nodes or above not in nodes or not nodes[mark].keys:
@@ -39,5 +39,6 @@ def hot_keys(cells: Sequence[Sequence[Mapping[str, Any]]], plan: Plan, nodes: Ma
         average = nodes[side].rows / nodes[mark].keys
         if rows >= 10 and rows > 4 * average:
             key = ", ".join(f"{written(name)} = {value}" for name, value in hot["key"].items())
-            found.append(HotKey(side, key, rows, rows / nodes[side].rows, average, hot["parents"]))
-    return sorted(found, key=lambda hot: -hot.share)[:6]
+            if (side, key) not in found or found[side, key].rows < rows:
+                found[side, key] = HotKey(side, key, rows, rows / nodes[side].rows, average, hot["parents"])
+    return sorted(found.values(), key=lambda hot: -hot.share)[:6]

@@ -133,8 +133,11 @@ def read_archive(path: str | os.PathLike[str], name: str) -> tuple[dict[str, Any
         if sum(member.file_size for member in members) > size:
             raise _corrupt(path, "its parts are larger than the file")
         if name not in archive.namelist():
-            raise _corrupt(
-                path, "it is the file of something else: a view is opened by View.load, a database by Database.load"
+            raise StateError(
+                f"{os.fspath(path)} was not written by the class that loads it",
+                code="CROWN-STATE-CORRUPT",
+                reason="views and databases have different files",
+                hint="open a view with View.load, and a database with Database.load",
             )
         about = json.loads(archive.read(name))
         state: dict[str, dict[int, bytes]] = {}

@@ -70,10 +70,6 @@ impl Feed {
         if input.is_empty() {
             return Ok(());
         }
-        if net.is_empty() && self.binder.is_complete(input.columns.len()) {
-            // Different rows of the input are different rows of the atom.
-            return self.binder.bind_all(input, interner, |row, nulls, weight| net.push(row, nulls, weight, None));
-        }
         self.binder.bind_all(input, interner, |row, nulls, weight| net.add(row, nulls, weight))
     }
 }

@@ -130,7 +130,7 @@ def _guarantees(height: int, stage: TreeStage, draft: Draft, planning: Planning)
     given: list[Guarantee] = []
     if not any(_reaches_many(stage, draft, planning)):
         always = (
-            "no atom that changes hangs below a relation" if height <= 1 else "one change changes one row at each node"
+            "no table that changes is below another one" if height <= 1 else "one change changes one row at each node"
         )
         given += [Guarantee("arbitrary", "O(1)", always), Guarantee("fifo", "O(1)", always)]
     else:

@@ -27,7 +27,7 @@ from crown.plan.explain.words import (
 RESULT_ROWS = 500
 _KEYWORDS = (
     "select|distinct|from|where|group|by|having|order|limit|offset|join|inner|left|right|full|outer|cross|natural|on|using"
-    "|as|and|or|not|in|exists|is|null|like|between|case|when|then|else|end|union|all|except|intersect|with"
+    "|as|and|or|not|in|exists|is|null|like|between|case|when|then|else|end|union|all|except|intersect|with|recursive|over|partition"
     "|count|sum|avg|min|max"
 )
 

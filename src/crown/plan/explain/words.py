@@ -136,7 +136,7 @@ def guarantees(conjunction: ConjunctionReport) -> list[tuple[str, str, str]]:
     found: dict[tuple[str, str], list[str]] = {}
     for guarantee in conjunction.guarantees:
         found.setdefault((guarantee.update, guarantee.why), []).append(PROFILE_TEXT[guarantee.profile])
-    return [(update, ", ".join(profiles), why) for (update, why), profiles in found.items()]
+    return [(update, "; ".join(profiles), why) for (update, why), profiles in found.items()]
 
 
 def distinct_constructs(report: Report) -> list[Construct]:

@@ -254,14 +254,14 @@ class Catalog:
             )
 
     def unknown(self, name: str) -> CrownError:
-        known = ", ".join(view.name for view in self.views.values()) or "none"
+        known = ", ".join(view.name for view in self.views.values())
         key = name.lower()
         kind = "a table" if key in self.schema.tables else "a name for a query" if key in self.schema.views else None
         return CrownError(
             f"there is no view {name}",
             code="CROWN-VIEW-UNKNOWN",
-            reason=None if kind is None else f"{name} is {kind}, and only maintained views can be read",
-            hint=f"the maintained views are: {known}",
+            reason=None if kind is None else f"{name} is {kind}, not a maintained view",
+            hint=f"the maintained views are: {known}" if known else "create a materialized view first",
         )
 
     def tables_without_rows(self) -> list[str]:
