@@ -139,7 +139,7 @@ def check_table(table: pa.Table, name: str, *, full: bool = False) -> None:
     except pa.ArrowException as error:
         raise _broken(error, name, _broken_column(table, full=full)) from error
     for column, values in zip(table.column_names, table.columns, strict=True):
-        if any(_miscounts_nulls(chunk) for chunk in values.iterchunks()):
+        if any(map(_miscounts_nulls, values.chunks)):
             raise _broken(ValueError("the NULL count does not match the validity bitmap"), name, column)
 
 

@@ -424,3 +424,19 @@ def test_a_budget_is_a_number_of_bytes(budget: Any) -> None:
         with pytest.raises(crown.CrownError, match="budget must be a number of bytes above 0") as caught:
             one.console(budget=budget)
         assert caught.value.code == "CROWN-ARGUMENT"
+
+
+def test_each_batch_may_have_other_names_and_types() -> None:
+    """What one batch does not need, such as a cast, the next one may."""
+    view = crown.View("SELECT a, b FROM t", {"t": {"a": "bigint", "b": "decimal(4,1)"}})
+    exact = pa.decimal128(4, 1)
+    view.insert("t", pa.table({"a": [1], "b": pa.array([Decimal("0.5")], exact)}))
+    view.insert("t", pa.table({"a": [2.0], "b": [1.5]}))
+    view.insert("t", pa.table({"B": pa.array([Decimal("2.5")], exact), "A": [3]}))
+    view.insert("t", pa.table({"a": pa.nulls(1), "b": [3.5]}))
+    view.insert("t", pa.table({"a": [5], "b": pa.array([Decimal("4.5")], exact)}))
+    with pytest.raises(crown.CrownError) as refused:
+        view.insert("t", pa.table({"a": [6.5], "b": pa.array([Decimal("5.5")], exact)}))
+    assert refused.value.code == "CROWN-CHANGE-VALUE"
+    rows = [(1, "0.5"), (2, "1.5"), (3, "2.5"), (None, "3.5"), (5, "4.5")]
+    assert sorted(view, key=str) == sorted(((a, Decimal(b)) for a, b in rows), key=str)

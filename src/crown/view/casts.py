@@ -66,17 +66,26 @@ def _time(text: str, kind: DataType) -> Any:
     return text
 
 
+def may_be_cast(found: pa.DataType, kind: DataType) -> bool:
+    """Whether `cast_column` may change a column of this Arrow type; most data already has the right types."""
+    if _is_text(found):
+        return kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    return bool((pa.types.is_floating(found) or pa.types.is_null(found)) and found != arrow_type(kind))
+
+
+def _is_text(found: pa.DataType) -> bool:
+    return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+
+
 def cast_column(column: pa.ChunkedArray, kind: DataType) -> pa.ChunkedArray:
     """Return the column cast to the type of the table's column, or unchanged if some value can't be cast."""
-    found, wanted = column.type, arrow_type(kind)
-    kinds = pa.types
-    if (kinds.is_floating(found) or kinds.is_null(found)) and found != wanted and column.null_count == len(column):
+    if not may_be_cast(column.type, kind):
+        return column
+    text, wanted = _is_text(column.type), arrow_type(kind)
+    if not text and column.null_count == len(column):
         # pandas gives a column without values a float type.
         return pa.chunked_array([pa.nulls(len(column), wanted)])
-    text = kinds.is_string(found) or kinds.is_large_string(found)
-    if not (kinds.is_floating(found) and (kind.is_decimal or kind.is_integer)) and not (
-        text and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
-    ):
+    if not text and not kind.is_decimal and not kind.is_integer:
         return column
     try:
         if text:

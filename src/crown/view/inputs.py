@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from crown.errors import InvalidChange
 from crown.ir.tables import Table
 from crown.types import STRING, DataType
 from crown.view.arguments import shown
-from crown.view.casts import cast_column, cast_rows
+from crown.view.casts import cast_column, cast_rows, may_be_cast
 from crown.view.engines import read_all
 from crown.wording import with_article
 
@@ -81,7 +81,10 @@ class TableInput:
         return self._finish(self._from_rows(list(data), word), word)
 
     def _finish(self, table: pa.Table, word: NetWord | None) -> pa.Table:
-        table = self._cast(self._named(table))
+        if not self._plain or not table.schema.equals(self._plain[0]):
+            table = self._cast(self._named(table))
+            if not any(may_be_cast(table.schema.field(name).type, kind) for name, kind in self._kinds_in(table)):
+                self._plain[:] = [table.schema]
         if word is not None:
             if CHANGE_TYPE in table.column_names:
                 raise self._error(
@@ -94,13 +97,22 @@ class TableInput:
                 table = table.append_column(CHANGE_TYPE, words)
         return table
 
+    @cached_property
+    def _plain(self) -> list[pa.Schema]:
+        """The last schema whose data needs no other names or types, if any: batch after batch has the same."""
+        return []
+
+    def _kinds_in(self, table: pa.Table) -> Iterator[tuple[str, DataType]]:
+        """The columns of the data that the query reads, and their types in the table."""
+        return ((name, self._kinds[name]) for name in table.column_names if name in self._kinds)
+
     def _cast(self, table: pa.Table) -> pa.Table:
         """Return the columns in the types of the table where their values can be cast exactly."""
-        for position, name in enumerate(table.column_names):
-            if name in self.needed:
-                column = cast_column(table.column(position), self._kinds[name])
-                if column is not table.column(position):
-                    table = table.set_column(position, name, column)
+        for name, kind in self._kinds_in(table):
+            given = table.column(name)
+            column = cast_column(given, kind)
+            if column is not given:
+                table = table.set_column(table.column_names.index(name), name, column)
         return table
 
     def _named(self, table: pa.Table) -> pa.Table:
