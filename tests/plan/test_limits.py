@@ -294,6 +294,8 @@ TOO_LARGE = {
         f"CREATE TABLE w ({_columns(4500, 'c{0} INT')})",
         "TOO-LONG",
     ),
+    "IN": (f"SELECT a FROM e WHERE a IN ({', '.join(map(str, range(30_002)))})", SCHEMA, "TOO-LONG"),
+    "number": (f"SELECT a FROM e WHERE a < {'1' * 1_000_000}", SCHEMA, "LITERAL"),
     "outputs": (f"SELECT {_columns(5001, 'a')} FROM e", SCHEMA, "TOO-LONG"),
     "aggregates": (f"SELECT {_columns(1001, 'SUM(a + {0})')} FROM e", SCHEMA, "TOO-LONG"),
     "FULL JOIN": (*_chain(51, "USING (k)"), "TOO-MANY-TABLES"),

@@ -43,7 +43,7 @@ def _named_in_the_source() -> set[type[exp.Expr]]:
 
 # Base classes, what is refused as soon as it is met, and what is never taken apart.
 NOT_TAKEN_APART = {
-    *(exp.Expr, exp.Query, exp.SetOperation, exp.AggFunc, exp.Binary, exp.DML, exp.DDL),
+    *(exp.Expr, exp.Query, exp.SetOperation, exp.AggFunc, exp.UDTF, exp.Binary, exp.DML, exp.DDL),
     *(exp.Command, exp.Pivot, exp.Aliases, exp.Semicolon, exp.Placeholder, exp.Anonymous, exp.Func),
 }
 

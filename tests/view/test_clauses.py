@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,13 @@ QUERIES = [
     "SELECT a FROM t ORDER BY b",
     "SELECT a, COUNT(*) AS n FROM t GROUP BY a ORDER BY MAX(b)",
     "SELECT a FROM (SELECT a FROM t ORDER BY b) q",
+    # the order of a subquery under LIMIT
+    "SELECT * FROM (SELECT a, b, c FROM t ORDER BY b DESC, a, c) AS q LIMIT 2",
+    "SELECT a + 1 AS next FROM (SELECT a, b, c FROM t ORDER BY b, a DESC, c) LIMIT 3 OFFSET 1",
+    "SELECT n FROM (SELECT a, COUNT(*) AS n FROM t GROUP BY a ORDER BY n DESC, a) LIMIT 1",
+    "SELECT a FROM (SELECT a, b, c FROM t ORDER BY b DESC, a, c LIMIT 4) LIMIT 2",
+    "SELECT a FROM (SELECT a, b, c FROM t ORDER BY b DESC, a, c LIMIT 2) LIMIT 4",
+    "SELECT COUNT(*) AS n FROM (SELECT a FROM t ORDER BY b DESC) LIMIT 1",
     "SELECT a AS k FROM t UNION SELECT x FROM u ORDER BY k + 1",
     "SELECT DISTINCT a + 1 AS p FROM t ORDER BY a + 1",
     "SELECT COUNT(*) AS n FROM t LIMIT 1",
@@ -137,6 +145,9 @@ def test_limit_without_order_keeps_its_choice(threads: int) -> None:
         ("spark", "VALUES (1, 'a'), (2, 'b')", [(1, "a"), (2, "b")]),
         ("sqlite", "SELECT a FROM t ORDER BY b LIMIT 1, 2", [(2,), (1,)]),
         ("tsql", "SELECT TOP 1 a FROM t ORDER BY b", [(1,)]),
+        ("postgres", "SELECT 1.25::numeric, a::numeric FROM t WHERE b = 9", [(Decimal("1.25"), Decimal(9))]),
+        ("bigquery", "SELECT CAST(1.25 AS NUMERIC) AS n", [(Decimal("1.25"),)]),
+        ("spark", "SELECT CAST(1.25 AS DECIMAL) AS n", [(Decimal(1),)]),
     ],
 )
 def test_other_dialects(dialect: str, sql: str, expected: list[tuple[object, ...]]) -> None:

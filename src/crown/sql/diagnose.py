@@ -26,6 +26,7 @@ _CONNECTIVE = re.compile(r"\b(?:and|or)\b", re.IGNORECASE)
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _OPENED = re.compile(r"([A-Za-z_]\w*)\s*\(\s*(?:DISTINCT\s+|ALL\s+)?\Z", re.IGNORECASE)
 MOST_CONNECTIVES = 4000
+MOST_COMMAS = 30_000
 _UNEXPECTED = "Invalid expression / Unexpected token"
 _EXPECTING = re.compile(r"^Expecting (\S+)$")
 _MISSING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
@@ -213,21 +214,21 @@ def _refuse_pipes(sql: str, dialect: str) -> None:
 
 def _refuse_length(sql: str, dialect: str) -> None:
     """Reject a text whose planning would take seconds, before it is parsed."""
-    if len(_CONNECTIVE.findall(sql)) <= MOST_CONNECTIVES:
+    if len(_CONNECTIVE.findall(sql)) <= MOST_CONNECTIVES and sql.count(",") <= MOST_COMMAS:
         return
     with suppress(SqlglotError, ValueError):  # which the parser reports
-        tokens = sqlglot.tokenize(sql, read=reader(dialect))
-        connectives = [t for t in tokens if t.token_type in (TokenType.AND, TokenType.OR)]
-        if len(connectives) > MOST_CONNECTIVES:
-            first = connectives[MOST_CONNECTIVES]
-            fail(
-                sql,
-                (first.start, first.end + 1),
-                "TOO-LONG",
-                f"the query has {len(connectives):,} ANDs and ORs, more than {MOST_CONNECTIVES:,}",
-                reason="planning takes time for each",
-                hint="write a long list of values as IN (...), or as a table to join with",
-            )
+        for tokens in statement_tokens(sql, dialect):
+            connectives = [t for t in tokens if t.token_type in (TokenType.AND, TokenType.OR)]
+            hint = "write a long list of values as IN (...), or as a table to join with"
+            _refuse_many(sql, connectives, "ANDs and ORs", MOST_CONNECTIVES, hint)
+            commas = [t for t in tokens if t.token_type == TokenType.COMMA]
+            _refuse_many(sql, commas, "commas", MOST_COMMAS, "write a long list of values as a table to join with")
+
+
+def _refuse_many(sql: str, tokens: Sequence[Token], what: str, most: int, hint: str) -> None:
+    if len(tokens) > most:
+        message = f"the query has {len(tokens):,} {what}, more than {most:,}"
+        fail(sql, _span_of(tokens[most]), "TOO-LONG", message, "planning takes time for each", hint)
 
 
 def _first_line(error: BaseException) -> str:

@@ -30,6 +30,7 @@ from crown.sql.scalar import (
 )
 from crown.sql.scalar.coerce import always, as_number, boolean, cast, compare, unify
 from crown.sql.scalar.declared import call_declared
+from crown.sql.scalar.dialect_decimals import decimal_without_precision
 from crown.sql.scalar.fold import fold
 from crown.sql.scalar.functions import call_by_name, named_call
 from crown.sql.scalar.strings import refuse_binary
@@ -144,7 +145,9 @@ class Binder:
             return Literal(str(node.this), STRING)
         found = literals.number(str(node.this))
         if found is None:
-            self.context.fail(node, "LITERAL", f"{node.this} is not a supported number", hint="use at most 38 digits")
+            self.context.fail(
+                node, "LITERAL", f"{str(node.this)[:60]} is not a supported number", hint="use at most 38 digits"
+            )
         return found
 
     def _arithmetic(self, node: exp.Expr) -> Expression:
@@ -332,6 +335,7 @@ class Binder:
                 hint="use boolean, integers, float, double, decimal(p,s), string, binary, date or timestamp",
             )
         subject = self.bind(node.this)
+        target = decimal_without_precision(self.context, node, subject) or target
         inner, wanted = subject.type.element, target.element
         if inner and wanted and types.castable(inner, wanted) and not node.args.get("safe"):
             return arrays.of_elements(self, node, subject, wanted)

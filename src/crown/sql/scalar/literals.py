@@ -9,6 +9,7 @@ from crown import types
 from crown.ir.expression import Literal
 from crown.types import FLOAT64
 
+_LONGEST = 1_000
 _SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -18,6 +19,8 @@ def number(text: str) -> Literal | None:
     >>> number("7"), number("1.50")
     (Literal(value=7, type='int32'), Literal(value='1.50', type='decimal(3,2)'))
     """
+    if len(text) > _LONGEST:
+        return None  # converting the digits takes quadratic time, and no type has so many
     try:
         if "e" in text.lower():
             return Literal(float(text), FLOAT64) if math.isfinite(float(text)) else None
