@@ -146,7 +146,11 @@ class Binder:
         found = literals.number(str(node.this))
         if found is None:
             self.context.fail(
-                node, "LITERAL", f"{str(node.this)[:60]} is not a supported number", hint="use at most 38 digits"
+                node,
+                "LITERAL",
+                f"{str(node.this)[:60]} is not a supported number",
+                reason="a decimal has at most 38 digits, and a double is finite",
+                hint="use fewer digits",
             )
         return found
 
