@@ -95,6 +95,8 @@ def test_targets_are_named(spark: SparkSession, tmp_path: Path) -> None:
             materialize(deltas, checkpoint=str(tmp_path), parquet=parquet, postgres=postgres)
     with pytest.raises(CrownError, match="CROWN-SINK-KEY"):
         to_kafka(deltas, checkpoint=str(tmp_path), key=["other"])
+    with pytest.raises(CrownError, match="no topic"):
+        to_kafka(deltas, checkpoint=str(tmp_path), servers="localhost:9092")
 
 
 def test_parquet_repeats_and_rewrites(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,7 @@ def _common_settings(topics: Mapping[str, Topic]) -> dict[str, Any]:
                 reason="in real-time mode one sink sends the records of all views",
                 hint="give both the same, or maintain them in two streams",
             )
-    taken: dict[str | None, str] = {}
+    taken: dict[str, str] = {}
     for name, topic in topics.items():
         where = topic.destination
         if where in taken:

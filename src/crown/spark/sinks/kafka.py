@@ -43,8 +43,8 @@ def to_kafka(
     present, with `_attempt`; see `maintain`. `options` are those of Spark's Kafka sink.
     """
     sink = Topic(servers, topic, tuple(key), options or {})
-    writer = sink.records(deltas).writeStream.format("kafka").option("checkpointLocation", checkpoint)
-    return writer.options(**sink.settings(), topic=sink.destination)
+    records, settings = sink.records(deltas), sink.settings() | {"topic": sink.destination}
+    return records.writeStream.format("kafka").option("checkpointLocation", checkpoint).options(**settings)
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,11 @@ class Topic:
         return servers | {name: value for name, value in self.options.items() if name.lower() != "topic"}
 
     @property
-    def destination(self) -> str | None:
-        return next((value for name, value in self.options.items() if name.lower() == "topic"), self.topic)
+    def destination(self) -> str:
+        found = next((value for name, value in self.options.items() if name.lower() == "topic"), self.topic)
+        if found is None:
+            raise PlanError("the Kafka sink has no topic", code="CROWN-SINK-TARGET", hint='give topic="name"')
+        return str(found)
 
     def write(self, deltas: DataFrame) -> None:
         """Send the deltas of one batch, as `to_kafka` sends those of a stream."""
