@@ -204,7 +204,7 @@ class Application:
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         given = [kafka.servers, ",".join(jars("connector")), run, str(directory), json.dumps(queries), str(cells)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.live_driver", *given],
+            [sys.executable, "-m", "tests.spark.real_time_driver", *given],
             env={**os.environ, "PYTHONPATH": path},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

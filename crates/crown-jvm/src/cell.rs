@@ -3,13 +3,13 @@
 //! A cell starts with `open`. Parts of a snapshot (`addPart`) and logged changes (`addChanges`,
 //! `replay`) rebuild its state without enumerating anything, up to `ready`. After that, each batch
 //! calls `addChanges` for every blob, `apply`, `next` until there are no more deltas, and `report`.
-//! `live` has the calls for changes that are applied one at a time.
+//! `real_time` has the calls for changes that are applied one at a time.
 
 use crate::answers;
 use crate::blob::{self, copied, Packer};
 use crate::errors::{guarded, Result};
 use crate::handle;
-use crate::live::Live;
+use crate::real_time::RealTime;
 use crate::stream::Stream;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
@@ -36,7 +36,7 @@ pub struct Cell {
     parts: Vec<Vec<u8>>,
     engine: Option<Engine>,
     /// Where changes come one at a time.
-    pub live: Live,
+    pub real_time: RealTime,
     waiting: Vec<(String, Vec<RecordBatch>)>,
     running: Option<Running>,
     pub updates: u64,
@@ -73,7 +73,7 @@ impl Cell {
             plan,
             parts: Vec::new(),
             engine: None,
-            live: Live::default(),
+            real_time: RealTime::default(),
             waiting: Vec::new(),
             running: None,
             updates: 0,
@@ -154,16 +154,16 @@ impl Cell {
         }
     }
 
-    /// Updates, deltas, live rows, bytes, and the bits of counter changes per update.
+    /// Updates, deltas, stored rows, bytes, and the bits of counter changes per update.
     fn report(&mut self) -> Result<[i64; 5]> {
         let stats = self.engine()?.stats();
         let sum = |list: &str, key: &str| -> i64 {
             stats[list].as_array().into_iter().flatten().filter_map(|part| part[key].as_i64()).sum()
         };
-        let live = sum("stages", "rows") + sum("tables", "stored_rows");
+        let stored = sum("stages", "rows") + sum("tables", "stored_rows");
         let effort = stats["counter_changes_per_update"].as_f64().unwrap_or(0.0);
         let bytes = stats["bytes"].as_i64().unwrap_or(0);
-        Ok([self.updates as i64, self.deltas as i64, live, bytes, effort.to_bits() as i64])
+        Ok([self.updates as i64, self.deltas as i64, stored, bytes, effort.to_bits() as i64])
     }
 
     /// What the nodes of the trees hold and have done, and their hot keys, as JSON for the console.

@@ -5,7 +5,7 @@
 //!
 //! - `cell`: an engine and the changes that wait for it; `stream`: a batch, whose deltas are read
 //!   while it runs
-//! - `live`: changes that are applied one at a time
+//! - `real_time`: changes that are applied one at a time
 //! - `dispatch`: rows or deltas in, packed blobs for each cell out; `netting` cancels changes on
 //!   the way
 //! - `unpack`: a blob of deltas as plain column buffers
@@ -21,9 +21,9 @@ mod columns;
 mod dispatch;
 mod errors;
 mod handle;
-mod live;
 mod memory;
 mod netting;
+mod real_time;
 mod stream;
 mod unpack;
 

@@ -161,7 +161,7 @@ public final class CellProcessor extends StatefulProcessor<Row, Row, Row> {
           report[Native.UPDATES],
           report[Native.DELTAS],
           rejected == null ? 0L : rejected.lines().count(),
-          report[Native.LIVE],
+          report[Native.STORED],
           report[Native.BYTES],
           Double.longBitsToDouble(report[Native.COUNTER_CHANGES]),
           (System.nanoTime() - started) / 1e9,

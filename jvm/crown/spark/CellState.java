@@ -133,12 +133,12 @@ final class CellState {
    */
   Meta write(Meta before, long batch, long engine, Supplier<List<Chunk.Blob>> changes, long[] report, boolean lenient) {
     String token = String.format("%016x", RANDOM.nextLong());
-    long live = report[Native.LIVE];
+    long stored = report[Native.STORED];
     Meta after = before.after(token, report[Native.UPDATES], 0, lenient);
-    List<Chunk> log = after.wasteful(live) ? List.of() : Chunk.log(after.version(), changes.get());
+    List<Chunk> log = after.wasteful(stored) ? List.of() : Chunk.log(after.version(), changes.get());
     after = before.after(token, report[Native.UPDATES], log.size(), lenient);
-    if (after.wasteful(live)) {
-      after = rewrite(before, after, engine, live);
+    if (after.wasteful(stored)) {
+      after = rewrite(before, after, engine, stored);
     } else {
       append(before.nextChunk(), log);
     }
@@ -147,7 +147,7 @@ final class CellState {
   }
 
   /** Replaces all chunks by a snapshot that already includes this batch. */
-  private Meta rewrite(Meta before, Meta after, long engine, long live) {
+  private Meta rewrite(Meta before, Meta after, long engine, long stored) {
     for (long index = before.firstChunk(); index < before.nextChunk(); index++) {
       chunks.removeKey(RowFactory.create(index));
     }
@@ -156,7 +156,7 @@ final class CellState {
       snapshot.add(Chunk.of(after.version(), true, part));
     }
     append(before.nextChunk(), snapshot);
-    return after.rewritten(before.nextChunk(), snapshot.size(), live);
+    return after.rewritten(before.nextChunk(), snapshot.size(), stored);
   }
 
   private void append(long index, List<Chunk> added) {

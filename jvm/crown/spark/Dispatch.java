@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.DataType;
  * <p>A row has the table's columns, followed by those that {@code extras} names: "deleted" (null
  * for an unknown change type), "cell", "corrupt" (the text of a record that did not parse,
  * otherwise null) and "reason" (why it did not). With {@code rejects}, malformed changes are
- * written there and each change carries its position; without, they are an error. A {@code live}
+ * written there and each change carries its position; without, they are an error. A {@code realTime}
  * dispatch sends each row as soon as it arrives.
  */
 public final class Dispatch implements MapPartitionsFunction<Row, Row> {
@@ -32,7 +32,7 @@ public final class Dispatch implements MapPartitionsFunction<Row, Row> {
   private final int corrupt;
   private final int reason;
   private final Rejects rejects;
-  private final boolean live;
+  private final boolean realTime;
   private final int blockRows;
 
   public Dispatch(
@@ -43,9 +43,9 @@ public final class Dispatch implements MapPartitionsFunction<Row, Row> {
       DataType[] types,
       String[] extras,
       Rejects rejects,
-      boolean live) {
-    this.live = live;
-    this.blockRows = live ? 1 : BLOCK_ROWS;
+      boolean realTime) {
+    this.realTime = realTime;
+    this.blockRows = realTime ? 1 : BLOCK_ROWS;
     this.table = table;
     this.keys = keys;
     this.spec = spec;
@@ -78,7 +78,7 @@ public final class Dispatch implements MapPartitionsFunction<Row, Row> {
     private long read;
 
     PackedRows(Iterator<Row> rows) {
-      super(table, keys, spec, live);
+      super(table, keys, spec, realTime);
       this.rows = rows;
       for (int i = 0; i < columns.length; i++) {
         columns[i] = ColumnWriter.of(types[i], blockRows);

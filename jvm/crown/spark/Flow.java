@@ -35,9 +35,10 @@ public final class Flow {
       List<String> names,
       List<String> extras,
       Rejects rejects,
-      boolean live) {
+      boolean realTime) {
     DataType[] types = types(changes.schema(), names.size());
-    Dispatch dispatch = new Dispatch(table, Operator.ints(keys), spec, texts(names), types, texts(extras), rejects, live);
+    Dispatch dispatch =
+        new Dispatch(table, Operator.ints(keys), spec, texts(names), types, texts(extras), rejects, realTime);
     return changes.mapPartitions(dispatch, Encoders.row(Packing.PACKED));
   }
 
@@ -52,13 +53,16 @@ public final class Flow {
   }
 
   /** The same in real-time mode. */
-  public Dataset<Row> runLive(Dataset<Row> packed, Operator operator) {
+  public Dataset<Row> runRealTime(Dataset<Row> packed, Operator operator) {
     listen(packed.sparkSession());
     return packed
         .groupBy(functions.col("cell"))
         .as(StateEncoder.of(CellProcessor.KEY), Encoders.row(Packing.PACKED))
         .transformWithState(
-            new LiveProcessor(operator), TimeMode.None(), OutputMode.Update(), Encoders.row(LiveProcessor.DELTAS));
+            new RealTimeProcessor(operator),
+            TimeMode.None(),
+            OutputMode.Update(),
+            Encoders.row(RealTimeProcessor.DELTAS));
   }
 
   /** An operator's deltas as the packed changes of the next one's table. */
@@ -72,10 +76,10 @@ public final class Flow {
     return rows(deltas, new Unpack(types(rows, types.size()), numbered), types, rows);
   }
 
-  /** Blobs of deltas of real-time mode as rows of {@code schema}; see {@link UnpackLive}. */
-  public Dataset<Row> unpackLive(Dataset<Row> deltas, List<String> types, int views, String schema) {
+  /** Blobs of deltas of real-time mode as rows of {@code schema}; see {@link UnpackRealTime}. */
+  public Dataset<Row> unpackRealTime(Dataset<Row> deltas, List<String> types, int views, String schema) {
     StructType rows = (StructType) StructType.fromJson(schema);
-    return rows(deltas, new UnpackLive(types(rows, types.size()), views), types, rows);
+    return rows(deltas, new UnpackRealTime(types(rows, types.size()), views), types, rows);
   }
 
   private static Dataset<Row> rows(

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.StructType;
 /**
  * The committed state. Chunks [firstChunk, firstLogChunk) are the snapshot, and those up to
  * nextChunk the log after it. {@code rows} counts the changes and snapshot rows in all of them, for
- * comparison with the number of live rows. {@code lenient} says that the log may contain
+ * comparison with the number of stored rows. {@code lenient} says that the log may contain
  * quarantined changes, and so must be replayed batch by batch.
  */
 record Meta(
@@ -98,14 +98,14 @@ record Meta(
   }
 
   /** With a snapshot in the place of all chunks. */
-  Meta rewritten(long first, int chunks, long live) {
-    return new Meta(version, token, first, first + chunks, first + chunks, live, fingerprint, false);
+  Meta rewritten(long first, int chunks, long stored) {
+    return new Meta(version, token, first, first + chunks, first + chunks, stored, fingerprint, false);
   }
 
   /** More than half of the chunks' rows are dead, or the log has too many small chunks. */
-  boolean wasteful(long live) {
+  boolean wasteful(long stored) {
     long snapshot = firstLogChunk - firstChunk;
     long log = nextChunk - firstLogChunk;
-    return rows > Math.max(2 * live, FEW_ROWS) || log > FEW_CHUNKS + 4 * (snapshot + rows / FEW_ROWS);
+    return rows > Math.max(2 * stored, FEW_ROWS) || log > FEW_CHUNKS + 4 * (snapshot + rows / FEW_ROWS);
   }
 }

@@ -44,11 +44,11 @@ final class Native {
   static final int UPDATES = 0;
 
   static final int DELTAS = 1;
-  static final int LIVE = 2;
+  static final int STORED = 2;
   static final int BYTES = 3;
   static final int COUNTER_CHANGES = 4;
 
-  /** Of the last batch: updates, deltas, live rows, bytes of the engine, bits of counter changes per update. */
+  /** Of the last batch: updates, deltas, stored rows, bytes of the engine, bits of counter changes per update. */
   static native long[] report(long cell);
 
   /** What the nodes of the trees hold and have done, and their hot keys, as JSON. */
@@ -63,7 +63,7 @@ final class Native {
   static native void closeCell(long cell);
 
   /** Begins a batch whose changes come one at a time. */
-  static native void beginLive(long cell, long batch, String origin, boolean quarantine);
+  static native void beginRealTime(long cell, long batch, String origin, boolean quarantine);
 
   /**
    * The deltas of a change, null if there are none; sets {@code rows} to their number. A deletion
@@ -72,13 +72,13 @@ final class Native {
   static native byte[] change(long cell, String table, byte[] blob, boolean ordered, int[] rows);
 
   /** Ends the batch and returns its last deltas. Deletions still held are rejected. */
-  static native byte[] endLive(long cell, int[] rows);
+  static native byte[] endRealTime(long cell, int[] rows);
 
   /** What the batch has applied: alternating table names and blobs of their changes. */
-  static native byte[][] liveLog(long cell);
+  static native byte[][] realTimeLog(long cell);
 
   /** The changes that the batch quarantined, as lines of {@link Rejects}, or null. */
-  static native String liveRejected(long cell);
+  static native String realTimeRejected(long cell);
 
   /** A dispatcher by its JSON description. */
   static native long dispatcher(String spec);

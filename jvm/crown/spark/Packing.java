@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.StructType;
  *
  * <p>The dispatcher is closed when the last blob is taken, or when the task ends without that.
  *
- * <p>A {@code live} dispatcher packs each row immediately, and ends with a mark to each cell: a row
+ * <p>A {@code realTime} dispatcher packs each row immediately, and ends with a mark to each cell: a row
  * without a table, whose sequence is the number of tasks that send such marks.
  */
 abstract class Packing implements Iterator<Row> {
@@ -30,7 +30,7 @@ abstract class Packing implements Iterator<Row> {
   final long source;
   private final String table;
   private final int[] keys;
-  private final boolean live;
+  private final boolean realTime;
   private final int[] place = new int[2];
   private int marks;
   private long dispatcher;
@@ -38,8 +38,8 @@ abstract class Packing implements Iterator<Row> {
   private long sequence;
   private Row following;
 
-  Packing(String table, int[] keys, String spec, boolean live) {
-    this.live = live;
+  Packing(String table, int[] keys, String spec, boolean realTime) {
+    this.realTime = realTime;
     this.table = table;
     this.keys = keys;
     TaskContext context = TaskContext.get();
@@ -70,13 +70,13 @@ abstract class Packing implements Iterator<Row> {
       byte[] blob = Native.packed(dispatcher, place);
       if (blob != null) {
         following = RowFactory.create(keys[place[0]], place[1] != 0, source, sequence++, table, blob);
-      } else if (finished && live && marks < keys.length) {
+      } else if (finished && realTime && marks < keys.length) {
         long tasks = TaskContext.get().numPartitions();
         following = RowFactory.create(keys[marks++], false, source, tasks, "", new byte[0]);
       } else if (finished) {
         close();
       } else if (give(dispatcher)) {
-        if (live) {
+        if (realTime) {
           Native.finish(dispatcher);
         }
       } else {

@@ -51,9 +51,9 @@ class JvmFlow:
         return JvmFlow(spark, _flow(spark), rejects)
 
     def dispatched(
-        self, changes: DataFrame, plan: Plan, name: str, cells: int, *, keyed: bool = False, live: bool = False
+        self, changes: DataFrame, plan: Plan, name: str, cells: int, *, keyed: bool = False, real_time: bool = False
     ) -> DataFrame:
-        """With `live`, each change is sent as soon as it arrives."""
+        """With `real_time`, each change is sent as soon as it arrives."""
         table = next(table for table in plan.tables if table.name == name)
         ordered = bool(table.primary_key or table.window)
         rows = prepared(changes, plan, name)
@@ -66,7 +66,7 @@ class JvmFlow:
         extras = {mark: F.col(column) for mark, column in marks.items() if column in rows.columns}
         if keyed and cells > 1:
             extras["cell"] = cell_of_key(table, cells)
-        nets = not ordered and not live and MULTIPLICITY not in rows.columns and self.rejects is None
+        nets = not ordered and not real_time and MULTIPLICITY not in rows.columns and self.rejects is None
         spec = _Spec(
             table=name,
             plan=None if keyed or cells == 1 else to_json(plan),
@@ -84,16 +84,16 @@ class JvmFlow:
             [field for field, _ in fields],
             list(extras),
             self._rejects(self.rejects),
-            live,
+            real_time,
         )
         return DataFrame(packed, self.spark)
 
     def run_operator(self, packed: DataFrame, operator: Operator) -> DataFrame:
         return DataFrame(self.flow.run(packed._jdf, self._described(operator)), self.spark)
 
-    def run_live(self, packed: DataFrame, operator: Operator) -> DataFrame:
+    def run_real_time(self, packed: DataFrame, operator: Operator) -> DataFrame:
         """The same for real-time mode, where each change is applied as soon as it arrives."""
-        return DataFrame(self.flow.runLive(packed._jdf, self._described(operator)), self.spark)
+        return DataFrame(self.flow.runRealTime(packed._jdf, self._described(operator)), self.spark)
 
     def _described(self, operator: Operator) -> Any:
         tables = json.loads(operator.plan)["tables"]
@@ -128,13 +128,13 @@ class JvmFlow:
     def unpacked(self, deltas: DataFrame, plan: Plan, schema: StructType, *, numbered: bool = False) -> DataFrame:
         return DataFrame(self.flow.unpack(deltas._jdf, _delta_types(plan), numbered, schema.json()), self.spark)
 
-    def unpacked_live(self, deltas: DataFrame, plan: Plan, schema: StructType, *, views: int = 0) -> DataFrame:
+    def unpacked_real_time(self, deltas: DataFrame, plan: Plan, schema: StructType, *, views: int = 0) -> DataFrame:
         """Deltas that end with the batch, the one before, the attempt and the position in it.
 
         With `views`, their first column is the number of the view, of so many.
         """
         types_ = ["view", *_delta_types(plan)[1:]] if views else _delta_types(plan)
-        return DataFrame(self.flow.unpackLive(deltas._jdf, types_, views, schema.json()), self.spark)
+        return DataFrame(self.flow.unpackRealTime(deltas._jdf, types_, views, schema.json()), self.spark)
 
     def alive(self) -> tuple[int, int, int]:
         """Return an executor's number of cached engines, open native handles and bytes of the kernel."""

@@ -142,11 +142,11 @@ class Meta:
             self, version=self.version + 1, token=token, next_chunk=self.next_chunk + chunks, rows=self.rows + rows
         )
 
-    def wasteful(self, live: int) -> bool:
+    def wasteful(self, stored: int) -> bool:
         """Whether more than half of the chunks' rows are dead, or the log has too many small chunks."""
         snapshot = self.first_log_chunk - self.first_chunk
         log = self.next_chunk - self.first_log_chunk
-        return self.rows > max(2 * live, _FEW_ROWS) or log > _FEW_CHUNKS + 4 * (snapshot + self.rows // _FEW_ROWS)
+        return self.rows > max(2 * stored, _FEW_ROWS) or log > _FEW_CHUNKS + 4 * (snapshot + self.rows // _FEW_ROWS)
 
 
 class CellProcessor(StatefulProcessor):
@@ -185,9 +185,9 @@ class CellProcessor(StatefulProcessor):
         committed = replace(committed, lenient=meta.lenient or operator.on_invalid == "quarantine")
         if result["rejected"] and operator.rejects is not None:
             operator.rejects.write(batch, f"{operator.name}-{cell}", engine.rejected(committed.mark))
-        live = live_rows(result["stats"])
-        if committed.wasteful(live):
-            committed = self._rewrite(meta, committed, engine.save(committed.mark), live)
+        stored = stored_rows(result["stats"])
+        if committed.wasteful(stored):
+            committed = self._rewrite(meta, committed, engine.save(committed.mark), stored)
         else:
             self._append(meta.next_chunk, log)
         about = (operator.identity.to_json(), operator.inputs, operator.names)
@@ -199,7 +199,7 @@ class CellProcessor(StatefulProcessor):
             updates=result["updates"],
             deltas=result["deltas"],
             rejected=result["rejected"],
-            rows=live,
+            rows=stored,
             bytes=engine_bytes(result["stats"]),
             counter_changes_per_update=float(result["stats"]["counter_changes_per_update"]),
             seconds=result["seconds"],
@@ -243,7 +243,7 @@ class CellProcessor(StatefulProcessor):
                 )
             yield Chunk(found[0], found[1], found[2], bytes(found[3]))
 
-    def _rewrite(self, meta: Meta, committed: Meta, parts: list[bytes], live: int) -> Meta:
+    def _rewrite(self, meta: Meta, committed: Meta, parts: list[bytes], stored: int) -> Meta:
         """Replace all chunks by a snapshot, which already includes the log of this batch."""
         for index in range(meta.first_chunk, meta.next_chunk):
             self._chunks.removeKey((index,))
@@ -251,7 +251,7 @@ class CellProcessor(StatefulProcessor):
         self._append(meta.next_chunk, chunks)
         after = meta.next_chunk + len(chunks)
         return replace(
-            committed, first_chunk=meta.next_chunk, next_chunk=after, first_log_chunk=after, rows=live, lenient=False
+            committed, first_chunk=meta.next_chunk, next_chunk=after, first_log_chunk=after, rows=stored, lenient=False
         )
 
     def _append(self, index: int, chunks: list[Chunk]) -> None:
@@ -259,7 +259,7 @@ class CellProcessor(StatefulProcessor):
             self._chunks.updateValue((place,), (chunk.version, chunk.snapshot, chunk.checksum, chunk.data))
 
 
-def live_rows(stats: dict[str, Any]) -> int:
+def stored_rows(stats: dict[str, Any]) -> int:
     """Return rows that are alive in the engine: at least what a snapshot would hold."""
     return sum(int(part.get("rows", 0)) for part in stats["stages"]) + sum(
         int(part.get("stored_rows", 0)) for part in stats["tables"]

@@ -24,7 +24,7 @@ from crown.spark.schema import output_schema
 from crown.spark.sources.native import native
 
 
-def assemble_live(
+def assemble_real_time(
     spark: SparkSession, topology: Topology, tables: Mapping[str, DataFrame], on_invalid: str, rejects: Rejects | None
 ) -> DataFrame:
     """The operators of a laid-out query, over the DataFrames of exactly its tables."""
@@ -34,11 +34,12 @@ def assemble_live(
         raise PlanError(f"{what} can't run in real-time mode", code="CROWN-SPARK-REALTIME", reason=reason, hint=hint)
     flow = JvmFlow.of(spark, rejects)
     packed = [
-        flow.dispatched(native(frame), topology.cell, name, topology.cells, live=True) for name, frame in tables.items()
+        flow.dispatched(native(frame), topology.cell, name, topology.cells, real_time=True)
+        for name, frame in tables.items()
     ]
     operator = topology.operator("cells", topology.cell, topology.cells, on_invalid, rejects)
-    cells = flow.run_live(reduce(lambda left, right: left.unionByName(right), packed), operator)
-    deltas = flow.unpacked_live(cells, topology.cell, _shown(topology), views=len(views))
+    cells = flow.run_real_time(reduce(lambda left, right: left.unionByName(right), packed), operator)
+    deltas = flow.unpacked_real_time(cells, topology.cell, _shown(topology), views=len(views))
     return maintained(deltas, MaintainedView(spark, topology, (), flow.engine, real_time=True), alone=deltas)
 
 

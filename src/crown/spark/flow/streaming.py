@@ -23,7 +23,7 @@ from crown.spark.flow.choice import chosen_flow
 from crown.spark.flow.computed import with_functions
 from crown.spark.flow.maintained import MaintainedView, maintained, views_of
 from crown.spark.flow.operators import Flow, merge_cells
-from crown.spark.flow.realtime import assemble_live
+from crown.spark.flow.realtime import assemble_real_time
 from crown.spark.flow.rejects import Rejects
 from crown.spark.flow.topology import Topology, ViewsTopology, lay_out, lay_out_views
 from crown.spark.flow.views import MaintainedViews, observed_views
@@ -136,7 +136,7 @@ def maintain(
     tables = _with_clock(spark, topology, tables)
     if real_time:
         side = Rejects(rejects, topology.fingerprint) if on_invalid == "quarantine" and rejects is not None else None
-        deltas = assemble_live(spark, topology, used_tables(topology, tables), on_invalid, side)
+        deltas = assemble_real_time(spark, topology, used_tables(topology, tables), on_invalid, side)
     else:
         deltas = assemble(spark, topology, tables, on_invalid=on_invalid, rejects=rejects, batch=batch)
     return MaintainedViews(deltas, topology.views) if isinstance(topology, ViewsTopology) else deltas

@@ -21,7 +21,7 @@ from crown.spark.sinks.materialize import Target, target_of
 DeltaSink: TypeAlias = Mapping[str, Any] | Callable[[DataFrame, int], None]
 
 _OBSERVED = "views of "
-_LIVE_TRIGGER = {"realTime": "5 minutes"}  # as Spark's own default
+_REAL_TIME_TRIGGER = {"realTime": "5 minutes"}  # as Spark's own default
 
 
 class MaintainedViews:
@@ -75,7 +75,7 @@ class MaintainedViews:
         if not sinks:
             raise PlanError("no view has a sink", code="CROWN-SINK-TARGET", hint='start({"name": {"parquet": path}})')
         if self.running.real_time:
-            return self._start_live(sinks, checkpoint, trigger or _LIVE_TRIGGER)
+            return self._start_real_time(sinks, checkpoint, trigger or _REAL_TIME_TRIGGER)
         writes = {name: self._write(self._find(name), sink, checkpoint) for name, sink in sinks.items()}
         partial = any(callable(sink) for sink in sinks.values())
 
@@ -112,11 +112,11 @@ class MaintainedViews:
             raise
         return target.apply
 
-    def _start_live(
+    def _start_real_time(
         self, sinks: Mapping[str, DeltaSink], checkpoint: str, trigger: Mapping[str, Any]
     ) -> StreamingQuery:
         """Send all views from one query, because Spark has no batches here from which to write several sinks."""
-        topics = {name: _live_topic(self._find(name), sink) for name, sink in sinks.items()}
+        topics = {name: _real_time_topic(self._find(name), sink) for name, sink in sinks.items()}
         settings = _common_settings(topics)
         rows = self._deltas
         records: list[list[Column]] = [[], [], []]
@@ -133,7 +133,7 @@ class MaintainedViews:
         return writer.trigger(**trigger).start()
 
 
-def _live_topic(view: Slots, sink: DeltaSink) -> Topic:
+def _real_time_topic(view: Slots, sink: DeltaSink) -> Topic:
     if callable(sink) or "kafka" not in sink:
         raise PlanError(
             f"view {view.name} can't go to this sink in real-time mode",

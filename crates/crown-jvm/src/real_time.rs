@@ -28,14 +28,21 @@ const LOOSE: usize = 1024;
 /// one is written.
 struct Logged {
     table: String,
+    schema: SchemaRef,
     deletions: bool,
     joined: Vec<RecordBatch>,
     loose: Vec<RecordBatch>,
 }
 
 impl Logged {
-    fn schema(&self) -> SchemaRef {
-        self.joined.first().unwrap_or(&self.loose[0]).schema()
+    fn new(table: &str, first: &RecordBatch) -> Logged {
+        Logged {
+            table: table.to_string(),
+            schema: first.schema(),
+            deletions: is_deletion(first),
+            joined: Vec::new(),
+            loose: Vec::new(),
+        }
     }
 
     fn add(&mut self, change: RecordBatch) -> Result<()> {
@@ -48,16 +55,22 @@ impl Logged {
 
     fn join(&mut self) -> Result<()> {
         let loose = std::mem::take(&mut self.loose);
-        if let Some(first) = loose.first() {
-            self.joined.push(concat_batches(first.schema_ref(), &loose).map_err(arrow)?);
+        if !loose.is_empty() {
+            self.joined.push(concat_batches(&self.schema, &loose).map_err(arrow)?);
         }
         Ok(())
+    }
+
+    /// All changes as one batch.
+    fn rows(&mut self) -> Result<RecordBatch> {
+        self.join()?;
+        Ok(concat_batches(&self.schema, &self.joined).map_err(arrow)?)
     }
 }
 
 /// A batch that is under way.
 #[derive(Default)]
-pub struct Live {
+pub struct RealTime {
     batch: i64,
     origin: String,
     quarantine: bool,
@@ -80,7 +93,7 @@ impl Cell {
             }
             Err(error) if deletion && error.code == "CROWN-CHANGE-ABSENT" => {
                 let place = (table.to_string(), row_bytes(&change)?);
-                self.live.held.entry(place).or_default().push(change);
+                self.real_time.held.entry(place).or_default().push(change);
                 Ok(Vec::new())
             }
             Err(error) => self.refuse(table, change, error).map(|()| Vec::new()),
@@ -97,32 +110,25 @@ impl Cell {
 
     fn applied(&mut self, table: &str, change: &RecordBatch) -> Result<()> {
         self.updates += 1;
-        let same = |logged: &&mut Logged| logged.table == table && logged.schema() == change.schema();
-        match self.live.log.iter_mut().find(same) {
-            Some(logged) => logged.add(change.clone()),
-            None => {
-                let logged = Logged {
-                    table: table.to_string(),
-                    deletions: is_deletion(change),
-                    joined: Vec::new(),
-                    loose: vec![change.clone()],
-                };
-                self.live.log.push(logged);
-                Ok(())
-            }
-        }
+        let log = &mut self.real_time.log;
+        let same = |logged: &Logged| logged.table == table && &logged.schema == change.schema_ref();
+        let position = log.iter().position(same).unwrap_or_else(|| {
+            log.push(Logged::new(table, change));
+            log.len() - 1
+        });
+        log[position].add(change.clone())
     }
 
     /// Applies a held deletion of the row that was just inserted.
     fn release(&mut self, table: &str, change: &RecordBatch, deltas: &mut Vec<RecordBatch>) -> Result<()> {
-        if self.live.held.is_empty() {
+        if self.real_time.held.is_empty() {
             return Ok(());
         }
         let place = (table.to_string(), row_bytes(change)?);
-        let Some(held) = self.live.held.get_mut(&place) else { return Ok(()) };
+        let Some(held) = self.real_time.held.get_mut(&place) else { return Ok(()) };
         let deletion = held.pop();
         if held.is_empty() {
-            self.live.held.remove(&place);
+            self.real_time.held.remove(&place);
         }
         if let Some(deletion) = deletion {
             deltas.extend(self.change(table, deletion, false)?);
@@ -131,22 +137,22 @@ impl Cell {
     }
 
     fn refuse(&mut self, table: &str, change: RecordBatch, error: KernelError) -> Result<()> {
-        if !self.live.quarantine || error.kind != Kind::InvalidChange {
+        if !self.real_time.quarantine || error.kind != Kind::InvalidChange {
             return Err(error.into());
         }
         self.note_positions([&change].into_iter());
         let input = Input::Arrow { table: table.to_string(), batches: vec![change] };
         self.engine()?.apply(vec![input], false, OnInvalid::Quarantine, &mut Vec::new())?;
-        let (batch, origin) = (self.live.batch, self.live.origin.clone());
+        let (batch, origin) = (self.real_time.batch, self.real_time.origin.clone());
         let lines = self.rejected(batch, &origin)?;
-        self.live.rejected.extend(lines);
+        self.real_time.rejected.extend(lines);
         Ok(())
     }
 
     /// The batch ends: held deletions are tried once more, then rejected.
-    fn end_live(&mut self) -> Result<Vec<RecordBatch>> {
+    fn end_real_time(&mut self) -> Result<Vec<RecordBatch>> {
         let mut deltas = Vec::new();
-        for ((table, _), changes) in std::mem::take(&mut self.live.held) {
+        for ((table, _), changes) in std::mem::take(&mut self.real_time.held) {
             for change in changes {
                 match self.try_change(&table, &change) {
                     Ok(found) => {
@@ -161,13 +167,12 @@ impl Cell {
     }
 
     /// What was applied, in as few blobs as there are tables and forms.
-    fn live_log(&mut self) -> Result<Vec<(String, Vec<u8>)>> {
+    fn real_time_log(&mut self) -> Result<Vec<(String, Vec<u8>)>> {
         let packed = |mut logged: Logged| -> Result<(String, Vec<u8>)> {
-            logged.join()?;
-            let rows = concat_batches(logged.joined[0].schema_ref(), &logged.joined).map_err(arrow)?;
+            let rows = logged.rows()?;
             Ok((logged.table, blob::write(&[rows])?))
         };
-        let mut log = std::mem::take(&mut self.live.log);
+        let mut log = std::mem::take(&mut self.real_time.log);
         // As in any replayed batch: insertions come before deletions.
         log.sort_by_key(|logged| logged.deletions);
         log.into_iter().map(packed).collect()
@@ -202,7 +207,7 @@ fn row_bytes(change: &RecordBatch) -> Result<Vec<u8>> {
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_crown_spark_Native_beginLive<'local>(
+pub extern "system" fn Java_crown_spark_Native_beginRealTime<'local>(
     env: EnvUnowned<'local>,
     _class: JClass<'local>,
     handle: jlong,
@@ -214,7 +219,7 @@ pub extern "system" fn Java_crown_spark_Native_beginLive<'local>(
         let origin = origin.try_to_string(env)?;
         // SAFETY: see `cell`.
         let cell = unsafe { cell(handle) };
-        cell.live = Live { batch, origin, quarantine, ..Live::default() };
+        cell.real_time = RealTime { batch, origin, quarantine, ..RealTime::default() };
         (cell.updates, cell.deltas) = (0, 0);
         Ok(())
     })
@@ -246,7 +251,7 @@ pub extern "system" fn Java_crown_spark_Native_change<'local>(
 
 /// Ends the batch; its last deltas, as `change` gives them.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_crown_spark_Native_endLive<'local>(
+pub extern "system" fn Java_crown_spark_Native_endRealTime<'local>(
     env: EnvUnowned<'local>,
     _class: JClass<'local>,
     handle: jlong,
@@ -255,35 +260,60 @@ pub extern "system" fn Java_crown_spark_Native_endLive<'local>(
     guarded(env, |env| {
         // SAFETY: see `cell`.
         let cell = unsafe { cell(handle) };
-        let deltas = cell.end_live()?;
+        let deltas = cell.end_real_time()?;
         cell.show(env, &deltas, &rows)
     })
 }
 
 /// What the batch applied: a table's name and its blob, in turns.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_crown_spark_Native_liveLog<'local>(
+pub extern "system" fn Java_crown_spark_Native_realTimeLog<'local>(
     env: EnvUnowned<'local>,
     _class: JClass<'local>,
     handle: jlong,
 ) -> JObjectArray<'local, JByteArray<'local>> {
     guarded(env, |env| {
         // SAFETY: see `cell`.
-        let log = unsafe { cell(handle) }.live_log()?;
+        let log = unsafe { cell(handle) }.real_time_log()?;
         answers::list(env, &log.iter().flat_map(|(table, blob)| [table.as_bytes(), blob]).collect::<Vec<_>>())
     })
 }
 
 /// The changes that the batch refused, as lines; null when there are none.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_crown_spark_Native_liveRejected<'local>(
+pub extern "system" fn Java_crown_spark_Native_realTimeRejected<'local>(
     env: EnvUnowned<'local>,
     _class: JClass<'local>,
     handle: jlong,
 ) -> JString<'local> {
     guarded(env, |env| {
         // SAFETY: see `cell`.
-        let lines = std::mem::take(&mut unsafe { cell(handle) }.live.rejected);
+        let lines = std::mem::take(&mut unsafe { cell(handle) }.real_time.rejected);
         answers::lines(env, &lines)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{ArrayRef, Int64Array};
+    use std::sync::Arc;
+
+    /// The changes of a batch are joined in groups; sizes around a full group are the ones to fear.
+    #[test]
+    fn a_log_has_all_changes_in_order() {
+        let change = |number: usize| {
+            let column: ArrayRef = Arc::new(Int64Array::from(vec![number as i64]));
+            RecordBatch::try_from_iter([("a", column)]).unwrap()
+        };
+        for count in [1, LOOSE - 1, LOOSE, LOOSE + 1, 2 * LOOSE, 2 * LOOSE + 7] {
+            let mut logged = Logged::new("t", &change(0));
+            for number in 0..count {
+                assert!(logged.add(change(number)).is_ok());
+            }
+            let Ok(rows) = logged.rows() else { panic!("{count} changes can't be joined") };
+            let expected: Vec<i64> = (0..count as i64).collect();
+            assert_eq!(rows.column(0).as_primitive::<arrow::datatypes::Int64Type>().values(), &expected[..]);
+        }
+    }
 }

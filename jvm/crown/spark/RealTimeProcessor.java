@@ -25,7 +25,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * that sends changes ends with a mark to each cell (see {@link Packing}). When a cell has the marks
  * of all tasks, it writes the batch to the state as {@link CellProcessor} does.
  */
-public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
+public final class RealTimeProcessor extends StatefulProcessor<Row, Row, Row> {
   /**
    * {@code after} is the batch whose state the cell's batch began with, {@code sequence} the number
    * of the blob's first delta among those of the cell's batch. A row without a blob ends the cell's
@@ -45,7 +45,7 @@ public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
   private transient CellState state;
   private transient Map<Integer, Batch> batches;
 
-  public LiveProcessor(Operator operator) {
+  public RealTimeProcessor(Operator operator) {
     this.operator = operator;
   }
 
@@ -116,7 +116,7 @@ public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
         before = state.read();
         after = state.lastBatch();
         engine = state.engine(key, before);
-        Native.beginLive(engine, query.getBatchId(), origin(), operator.quarantine);
+        Native.beginRealTime(engine, query.getBatchId(), origin(), operator.quarantine);
       }
       if (++changes % ROOM_CHECKED_EVERY == 0) {
         Engines.requireRoom(operator.memory);
@@ -133,9 +133,9 @@ public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
       if (engine == 0) {
         return;
       }
-      show(Native.endLive(engine, rows), deltas);
+      show(Native.endRealTime(engine, rows), deltas);
       deltas.add(RowFactory.create(cell, after, attempt, sequence, null));
-      String rejected = Native.liveRejected(engine);
+      String rejected = Native.realTimeRejected(engine);
       if (rejected != null) {
         operator.rejects.write(query.getQueryId().toString(), query.getBatchId(), origin(), rejected);
       }
@@ -147,7 +147,7 @@ public final class LiveProcessor extends StatefulProcessor<Row, Row, Row> {
 
     private List<Chunk.Blob> log() {
       List<Chunk.Blob> blobs = new ArrayList<>();
-      byte[][] parts = Native.liveLog(engine);
+      byte[][] parts = Native.realTimeLog(engine);
       for (int i = 0; i < parts.length; i += 2) {
         blobs.add(new Chunk.Blob(new String(parts[i], StandardCharsets.UTF_8), parts[i + 1]));
       }

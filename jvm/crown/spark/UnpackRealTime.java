@@ -9,29 +9,29 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.types.DataType;
 
 /**
- * Blobs of deltas of {@link LiveProcessor} in, their rows out. Each row has the number of its
+ * Blobs of deltas of {@link RealTimeProcessor} in, their rows out. Each row has the number of its
  * batch, the batch whose state the cell started from, the attempt, and its position in the attempt.
  *
  * <p>With several views, the first column is the number of the view. When a cell's batch ends, each
  * view that had no deltas from it gets a row that says so: the views may have separate consumers,
  * and each of them must see every attempt.
  */
-public final class UnpackLive implements MapPartitionsFunction<Row, DeltaRow> {
+public final class UnpackRealTime implements MapPartitionsFunction<Row, DeltaRow> {
   private final DataType[] columns;
   private final int views;
 
   /** {@code views} is the number of views, 0 for a single one without a number. */
-  public UnpackLive(DataType[] columns, int views) {
+  public UnpackRealTime(DataType[] columns, int views) {
     this.columns = columns;
     this.views = views;
   }
 
   @Override
   public Iterator<DeltaRow> call(Iterator<Row> deltas) {
-    return new LiveDeltaRows(columns, views, deltas);
+    return new RealTimeDeltaRows(columns, views, deltas);
   }
 
-  private static final class LiveDeltaRows extends DeltaRows {
+  private static final class RealTimeDeltaRows extends DeltaRows {
     private final int views;
     private final Iterator<Row> deltas;
     private final long batch = Unpack.batch();
@@ -43,7 +43,7 @@ public final class UnpackLive implements MapPartitionsFunction<Row, DeltaRow> {
     private Row from;
     private long position;
 
-    LiveDeltaRows(DataType[] columns, int views, Iterator<Row> deltas) {
+    RealTimeDeltaRows(DataType[] columns, int views, Iterator<Row> deltas) {
       super(columns, 4);
       this.views = views;
       this.deltas = deltas;
