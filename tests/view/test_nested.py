@@ -17,7 +17,7 @@ import pytest
 
 import crown
 from crown.testing import multiset
-from crown.testing.compare import differences, split_delta
+from tests.support.three_ways import check_three_ways
 
 SCHEMA = {
     "t": {
@@ -235,30 +235,7 @@ class Tables:
 @pytest.mark.parametrize(("sql", "duck"), QUERIES)
 def test_nested_values_are_what_duckdb_says(sql: str, duck: str | None, tmp_path: Path) -> None:
     for seed in (1, 2):
-        tables = Tables(seed)
-        views = [crown.View(sql, SCHEMA), crown.View(sql, SCHEMA, threads=2), crown.View(sql, SCHEMA, deltas=False)]
-        shown: list[Counter[Any]] = [Counter() for _ in views]
-        for number, batch in enumerate(tables.batches(8)):
-            deltas = [view.apply(batch) for view in views]
-            expected = tables.answer(duck or sql)
-            for view, delta, kept in zip(views, deltas, shown, strict=True):
-                where = f"seed {seed}, batch {number}"
-                whole = view.to_arrow()
-                whole.validate(full=True)
-                got = multiset(zip(*(column.to_pylist() for column in whole.columns), strict=True))
-                assert differences(expected, got) == (Counter(), Counter()), where
-                assert multiset(view) == got, where
-                assert len(view) == got.total(), where
-                came, went = split_delta(delta)
-                assert not came & went, where
-                kept.update(came)
-                kept.subtract(went)
-            for kept in shown[:2]:
-                assert +kept == multiset(views[0]), f"seed {seed}, batch {number}: deltas"
-            if number == 4:
-                for position, view in enumerate(views):
-                    view.save(tmp_path / "view")
-                    views[position] = crown.View.load(tmp_path / "view")
+        check_three_ways(sql, duck or sql, SCHEMA, Tables(seed), tmp_path, f"seed {seed}")
 
 
 def test_python_values_and_look_ups() -> None:

@@ -192,7 +192,7 @@ def _get(binder: ScalarBinder, node: exp.Expr, parts: Sequence[exp.Expr]) -> Exp
 
 def _array(binder: ScalarBinder, node: exp.Expr) -> Expression:
     for part in node.expressions:
-        # Other dialects collect the rows of the query. Spark takes a scalar subquery, in parentheses of its own.
+        # Other dialects collect the rows of the query. Spark takes a scalar subquery, with its own parentheses.
         if isinstance(part, exp.Query) and not (binder.context.is_spark and isinstance(part, exp.Subquery)):
             binder.context.fail(
                 part,
